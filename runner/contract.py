@@ -1,0 +1,315 @@
+"""The contract between runner and orchestrator: every body that crosses the wire between them, and nothing else.
+
+A leaf: pydantic and the standard library only, and the only module of `runner` that `orchestrator` imports. Both sides
+ignore fields they do not know, so that either can be upgraded first; a version that does not match is refused at claim.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+CONTRACT_VERSION = 1
+
+CALL_KEY_HEADER = "x-benchyard-call"
+"""Names a model call within its run; the gateway answers the same key and body with the stored answer."""
+
+
+class Message(BaseModel):
+    """Base of all bodies: unknown fields are ignored, instances are values."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
+
+
+class Outcome(StrEnum):
+    """How an item ended; exactly one each."""
+
+    PASSED = "passed"  #: every test accepted
+    WRONG_ANSWER = "wrong_answer"  #: the program ran and answered something else
+    TIME_LIMIT = "time_limit"  #: more CPU or wall time than the limit
+    MEMORY_LIMIT = "memory_limit"  #: more memory than the limit
+    OUTPUT_LIMIT = "output_limit"  #: more output than the limit
+    RUNTIME_ERROR = "runtime_error"  #: the program crashed or ended with an error
+    NO_ANSWER = "no_answer"  #: nothing that could be extracted from the model's text
+    TRUNCATED = "truncated"  #: the model hit its token limit before it finished
+    REFUSED = "refused"  #: the model declined to answer
+    PROVIDER_ERROR = "provider_error"  #: the provider did not answer, after retries; not the model's fault
+    INFRA_ERROR = "infra_error"  #: our own machinery failed, after retries; not the model's fault
+
+
+NOT_THE_MODELS_FAULT = frozenset({Outcome.PROVIDER_ERROR, Outcome.INFRA_ERROR})
+
+
+class Stage(StrEnum):
+    """Where a running attempt is."""
+
+    BOOT = "boot"  #: the runner started and claimed its run
+    PROVISION = "provision"  #: problems are fetched, the sandbox comes up
+    RUNNING = "running"  #: items are worked on
+    UPLOADING = "uploading"  #: all items are done, the last results are on their way
+    FINISHED = "finished"  #: everything is acknowledged
+
+
+class FailureReason(StrEnum):
+    """What a runner may say when it gives up a whole run."""
+
+    DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or understood
+    PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example for a wrong key
+    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget does not allow another call
+    RUNNER_ERROR = "runner_error"  #: an error of the runner itself
+
+
+class Desired(StrEnum):
+    """What the orchestrator wants of a runner."""
+
+    RUN = "run"
+    CANCEL = "cancel"
+
+
+class BootConfig(Message):
+    """One line of JSON on the runner's standard input: all that a fresh container knows."""
+
+    orchestrator_url: str
+    token: str
+    instance_type: str
+    engine: str
+
+
+class ClaimRequest(Message):
+    runner_id: str
+    contract_version: int
+    instance_type: str
+    engine: str
+
+
+class Protocol(StrEnum):
+    """The wire protocol, and with it the SDK, that a model is asked through."""
+
+    ANTHROPIC = "anthropic"  #: Anthropic messages
+    OPENAI_CHAT = "openai_chat"  #: OpenAI chat completions
+    OPENAI_RESPONSES = "openai_responses"  #: OpenAI responses
+
+
+class ModelSpec(Message):
+    slug: str
+    provider: str
+    name: str
+    protocol: Protocol
+    max_tokens: int = Field(default=8192, gt=0)
+    temperature: float | None = None
+    top_p: float | None = None
+    thinking_budget: int | None = None
+    effort: str | None = None
+    request_timeout_s: float = 600.0
+
+
+class ExecutionLimits(Message):
+    """Limits for one test of one program."""
+
+    cpu_s: float = 6.0
+    memory_bytes: int = 1 << 30
+    output_bytes: int = 16 << 20
+
+
+class BenchmarkSpec(Message):
+    """One benchmark of a run: which adapter reads its records, and which problems in which order."""
+
+    name: str
+    adapter: str
+    pack_digest: str
+    problem_ids: list[str]
+
+
+class ItemKey(Message):
+    benchmark: str
+    problem_id: str
+    sample_index: int = 0
+
+
+class RunSpec(Message):
+    run_id: str
+    attempt: int
+    run_token: str
+    kind: str = "benchmark"
+    model: ModelSpec
+    benchmarks: list[BenchmarkSpec]
+    samples_per_problem: int = 1
+    seed: int = 0
+    concurrency: int = Field(default=4, ge=1)
+    sandbox_slots: int = Field(default=1, ge=1)
+    sandbox_uid_base: int
+    limits: ExecutionLimits = ExecutionLimits()
+    finished: list[ItemKey] = []
+    gateway_url: str
+    heartbeat_s: float = 10.0
+    batch_s: float = 0.25
+
+
+class ClaimedRun(Message):
+    action: Literal["run"] = "run"
+    spec: RunSpec
+
+
+class Wait(Message):
+    action: Literal["wait"] = "wait"
+    retry_after_s: float
+
+
+class Done(Message):
+    """There is nothing for this runner any more: it exits."""
+
+    action: Literal["done"] = "done"
+    detail: str
+
+
+ClaimAnswer = Annotated[ClaimedRun | Wait | Done, Field(discriminator="action")]
+
+
+class Problem(Message):
+    """One line of the problems answer. `record` is in the format of the benchmark's adapter."""
+
+    benchmark: str
+    problem_id: str
+    record: dict[str, Any]
+
+
+class Usage(Message):
+    """What the kernel measured."""
+
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_bytes: int = 0
+
+
+class TestResult(Message):
+    """One test of an item. Texts are excerpts."""
+
+    index: int
+    outcome: Outcome
+    usage: Usage = Usage()
+    input: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    stderr: str | None = None
+
+
+class CallFacts(Message):
+    """What is known of the model call behind an item."""
+
+    call_key: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+    latency_s: float = 0.0
+    finish_reason: str = ""
+    replayed: bool = False
+
+
+class ItemResult(Message):
+    benchmark: str
+    problem_id: str
+    sample_index: int = 0
+    outcome: Outcome
+    parity_outcome: Outcome | None = None
+    detail: str = ""
+    prompt: str = ""
+    prompt_version: str = ""
+    answer: str = ""
+    code: str | None = None
+    extraction_rule: str = ""
+    tests_total: int = 0
+    tests_passed: int = 0
+    tests: list[TestResult] = []
+    usage: Usage = Usage()
+    exit: str = ""
+    fragile: bool = False
+    calls: list[CallFacts] = []
+
+    @property
+    def key(self) -> ItemKey:
+        return ItemKey(benchmark=self.benchmark, problem_id=self.problem_id, sample_index=self.sample_index)
+
+
+class StageEvent(Message):
+    type: Literal["stage"] = "stage"
+    seq: int = Field(ge=1)
+    stage: Stage
+    facts: dict[str, Any] = {}
+
+
+class HeartbeatEvent(Message):
+    type: Literal["heartbeat"] = "heartbeat"
+    seq: int = Field(ge=1)
+    waiting_for: str | None = None
+    current: str | None = None
+
+
+class ProgressEvent(Message):
+    type: Literal["progress"] = "progress"
+    seq: int = Field(ge=1)
+    item: ItemResult
+
+
+class LogEvent(Message):
+    type: Literal["log"] = "log"
+    seq: int = Field(ge=1)
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: str
+
+
+class CompleteEvent(Message):
+    """The last event. `items` counts all finished items of the run, earlier attempts' included."""
+
+    type: Literal["complete"] = "complete"
+    seq: int = Field(ge=1)
+    items: int
+
+
+class FailedEvent(Message):
+    type: Literal["failed"] = "failed"
+    seq: int = Field(ge=1)
+    reason: FailureReason
+    message: str
+
+
+RunnerEvent = Annotated[
+    StageEvent | HeartbeatEvent | ProgressEvent | LogEvent | CompleteEvent | FailedEvent,
+    Field(discriminator="type"),
+]
+
+
+class EventBatch(Message):
+    """Consecutive events, lowest number first. What was already stored is ignored, what follows a gap is not taken."""
+
+    attempt: int = Field(ge=1)
+    events: list[RunnerEvent] = Field(max_length=1000)
+
+
+class EventAck(Message):
+    ack_seq: int
+    desired: Desired
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of every body, for `docs/contract.schema.json`."""
+    bodies: list[tuple[str, Any]] = [
+        ("BootConfig", BootConfig),
+        ("ClaimRequest", ClaimRequest),
+        ("ClaimAnswer", ClaimAnswer),
+        ("Problem", Problem),
+        ("EventBatch", EventBatch),
+        ("EventAck", EventAck),
+    ]
+    _, merged = TypeAdapter.json_schemas(
+        [(name, "validation", TypeAdapter(body)) for name, body in bodies],
+        title=f"Benchyard runner contract, version {CONTRACT_VERSION}",
+    )
+    return merged
+
+
+def schema_text() -> str:
+    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
