@@ -1,0 +1,54 @@
+"""Which protective layers are on, as one value that the run record and `benchyard doctor` show."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Level:
+    """The layers around each execution."""
+
+    uid: bool
+    """Every slot has its own user id, different from the runner's."""
+    landlock: int
+    """Landlock ABI in force, 0 for none."""
+    seccomp: str
+    """`files-by-landlock`, `read-only` or `no-open`: how the filter treats opening files; `off` for no filter."""
+    rlimits: bool
+    cgroup: bool
+    """Every execution runs in a cgroup of its own."""
+
+    @property
+    def name(self) -> str:
+        """Short name: `full`, `shared-uid`, `no-landlock`, `minimal` or `none`."""
+        if self.seccomp == "off":
+            return "none"
+        return {
+            (True, True): "full",
+            (False, True): "shared-uid",
+            (True, False): "no-landlock",
+            (False, False): "minimal",
+        }[self.uid, self.landlock > 0]
+
+    @property
+    def sentence(self) -> str:
+        """The same for people."""
+        on = [
+            "own user id per slot" if self.uid else "",
+            f"Landlock (ABI {self.landlock})" if self.landlock else "",
+            f"seccomp ({self.seccomp})" if self.seccomp != "off" else "",
+            "resource limits" if self.rlimits else "",
+            "own cgroup per execution" if self.cgroup else "",
+        ]
+        off = [
+            "" if self.uid else "no separate user id",
+            "" if self.landlock else "no Landlock",
+            "no seccomp" if self.seccomp == "off" else "",
+            "" if self.rlimits else "no resource limits",
+            "" if self.cgroup else "no cgroup of its own (the container's is the outer wall)",
+        ]
+        have = ", ".join(part for part in on if part) or "no protective layer"
+        lack = ", ".join(part for part in off if part)
+        return f"Sandbox level {self.name}: {have}" + (f"; {lack}." if lack else ".")
+
+    def __str__(self) -> str:
+        return self.sentence

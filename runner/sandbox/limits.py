@@ -1,0 +1,41 @@
+"""What one execution may use, as one value; how a limit is enforced is the business of the jail and the warden."""
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one test of one program; every limit has its own ending, see `outcome.Ending`."""
+
+    cpu_s: float
+    """CPU seconds of all threads together, per test; verdicts go by this one."""
+
+    wall_s: float
+    """Seconds on the clock, per test; the outer fence for programs that sleep."""
+
+    memory_bytes: int
+    """Memory that the program itself may occupy, without what the interpreter had before it started."""
+
+    output_bytes: int = MIB
+    """Bytes on standard output, or of one returned value."""
+
+    processes: int = 64
+    """Threads (and processes, where a profile allows them) alive at once."""
+
+    file_bytes: int = MIB
+    """Largest file or standard error stream that may be written."""
+
+    open_files: int = 64
+    """File descriptors open at once."""
+
+    def __post_init__(self) -> None:
+        for name in ("cpu_s", "wall_s", "memory_bytes", "output_bytes", "processes", "file_bytes", "open_files"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+
+    @staticmethod
+    def output_for(expected_bytes: int) -> int:
+        """The output cap for a known expected output: generous to honest programs, small for floods."""
+        return max(64 * 1024, 2 * expected_bytes)
