@@ -1,0 +1,52 @@
+"""Column types shared by all tables: aware UTC times and compressed JSON, the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, LargeBinary
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC time; a naive value is an error, since it would mean whatever the machine's zone is."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without zone reached the database; use orchestrator.clock")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class CompressedJson(TypeDecorator[Any]):
+    """JSON, zstd-compressed: for texts that are large, repetitive and read one at a time."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
+        if value is None:
+            return None
+        data: bytes = zstd.compress(json.dumps(value, ensure_ascii=True).encode(), 3)
+        return data
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(zstd.decompress(value))

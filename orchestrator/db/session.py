@@ -1,0 +1,224 @@
+"""The one door to the database: `await db.read(fn)` and `await db.write(fn)`, where `fn` takes a session.
+
+Database work is plain synchronous functions on threads: one hop per transaction instead of one per statement. `write`
+returns only after the commit, so an answer that was sent is an answer that is stored. On SQLite there is one writer
+thread, and jobs that arrive together share a transaction (group commit), each in its own savepoint; on PostgreSQL each
+job has its own transaction. A session never leaves its function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.pool import QueuePool
+from sqlmodel import Session
+
+T = TypeVar("T")
+
+GROUP_LIMIT = 200
+READERS = 4
+PG_WRITERS = 8
+BUSY_TIMEOUT_MS = 5000
+RETRYABLE_SQLSTATES = frozenset({"40001", "40P01"})
+
+
+class DatabaseUnavailable(Exception):
+    """The database cannot be used now (locked, full, unreachable). Nothing was stored; try again shortly."""
+
+
+class Database:
+    """Readers and the writer of one database. Made by `open_database`."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.dialect = make_url(url).get_backend_name()
+        self._committed: list[Callable[[], None]] = []
+        self._closed = False
+        if self.dialect == "sqlite":
+            self._write_engine = _sqlite_engine(url, "BEGIN IMMEDIATE", 1)
+            self._read_engine = _sqlite_engine(url, "BEGIN", READERS)
+            self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+            self._writer: threading.Thread | None = threading.Thread(target=self._write_loop, name="db-writer", daemon=True)
+            self._writer.start()
+            self._write_pool: ThreadPoolExecutor | None = None
+        else:
+            self._write_engine = self._read_engine = create_engine(
+                url, pool_size=PG_WRITERS + READERS, max_overflow=2, pool_pre_ping=True, pool_timeout=5
+            )
+            self._writer = None
+            self._write_pool = ThreadPoolExecutor(PG_WRITERS, thread_name_prefix="db-write")
+        self._read_pool = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")
+
+    def on_commit(self, call: Callable[[], None]) -> None:
+        """Have `call` run (on a database thread) after every commit; it must not block or raise."""
+        self._committed.append(call)
+
+    async def read(self, fn: Callable[[Session], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn)
+
+    async def write(self, fn: Callable[[Session], T]) -> T:
+        """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
+        if self._closed:
+            raise DatabaseUnavailable("the service is shutting down")
+        loop = asyncio.get_running_loop()
+        if self._write_pool is not None:
+            return await loop.run_in_executor(self._write_pool, self._write_alone, fn)
+        job = _Job(fn, loop, loop.create_future())
+        self._jobs.put(job)
+        # A caller that is cancelled must not take the job with it: the transaction may be half-way.
+        result: T = await asyncio.shield(job.future)
+        return result
+
+    async def checkpoint(self) -> None:
+        """Fold SQLite's write-ahead log into the database file."""
+        if self.dialect == "sqlite":
+            await asyncio.get_running_loop().run_in_executor(self._read_pool, self._checkpoint)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._writer is not None:
+            self._jobs.put(None)
+            await asyncio.get_running_loop().run_in_executor(None, self._writer.join, 10)
+        if self._write_pool is not None:
+            self._write_pool.shutdown(wait=True)
+        self._read_pool.shutdown(wait=True)
+        self._read_engine.dispose()
+        self._write_engine.dispose()
+
+    def _read(self, fn: Callable[[Session], T]) -> T:
+        try:
+            with Session(self._read_engine, expire_on_commit=False) as session:
+                return fn(session)
+        except (OperationalError, InterfaceError) as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+
+    def _checkpoint(self) -> None:
+        connection = self._read_engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            connection.close()
+
+    def _write_alone(self, fn: Callable[[Session], T]) -> T:
+        for last in (False, False, True):
+            try:
+                with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
+                    result = fn(session)
+                self._after_commit()
+                return result
+            except (OperationalError, InterfaceError) as error:
+                if not last and getattr(error.orig, "sqlstate", None) in RETRYABLE_SQLSTATES:
+                    continue
+                raise DatabaseUnavailable(_first_line(error)) from error
+        raise AssertionError("unreachable")
+
+    def _write_loop(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            group = [job]
+            stop = False
+            while len(group) < GROUP_LIMIT and not self._jobs.empty():
+                another = self._jobs.get()
+                if another is None:
+                    stop = True
+                    break
+                group.append(another)
+            self._write_group(group)
+            if stop:
+                break
+
+    def _write_group(self, group: list[_Job]) -> None:
+        results: list[tuple[_Job, Any, BaseException | None]] = []
+        try:
+            with self._write_engine.connect() as connection, connection.begin():
+                for job in group:
+                    try:
+                        with Session(
+                            connection, expire_on_commit=False, join_transaction_mode="create_savepoint"
+                        ) as session:
+                            value = job.fn(session)
+                            session.commit()
+                        results.append((job, value, None))
+                    except (OperationalError, InterfaceError):
+                        raise
+                    except BaseException as error:
+                        results.append((job, None, error))
+        except DBAPIError as error:
+            trouble = DatabaseUnavailable(_first_line(error))
+            trouble.__cause__ = error
+            results = [(job, None, trouble) for job in group]
+        except BaseException as error:
+            results = [(job, None, error) for job in group]
+        else:
+            self._after_commit()
+        for job, value, failure in results:
+            job.answer(value, failure)
+
+    def _after_commit(self) -> None:
+        for call in self._committed:
+            call()
+
+
+class _Job:
+    def __init__(self, fn: Callable[[Session], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
+        self.fn = fn
+        self.future = future
+        self._loop = loop
+
+    def answer(self, value: Any, error: BaseException | None) -> None:
+        def settle() -> None:
+            if self.future.done():
+                return
+            if error is None:
+                self.future.set_result(value)
+            else:
+                self.future.set_exception(error)
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(settle)
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+
+
+def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
+    engine = create_engine(
+        url, poolclass=QueuePool, pool_size=size, max_overflow=1, connect_args={"check_same_thread": False}
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # SQLAlchemy's begin hook below is the only one that begins
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Any) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def database_url(url: str | None, data_dir: Path) -> str:
+    """The SQLAlchemy URL for `DATABASE_URL`, or SQLite in the data directory."""
+    if not url:
+        return f"sqlite:///{(data_dir / 'benchyard.db').absolute()}"
+    parsed = make_url(url)
+    if parsed.drivername in ("postgres", "postgresql"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    return parsed.render_as_string(hide_password=False)

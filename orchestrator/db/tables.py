@@ -1,0 +1,238 @@
+"""The tables. Rows stay inside `db` and the services that ask for them; bodies of requests and answers are elsewhere."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Column, ForeignKeyConstraint, Index, Integer, LargeBinary, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from orchestrator.db.columns import CompressedJson, UtcDateTime
+
+EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class LlmModel(SQLModel, table=True):
+    """A model as it is known here; the slug is its stable identity."""
+
+    __tablename__ = "models"
+    id: int | None = Field(default=None, primary_key=True)
+    slug: str = Field(unique=True, index=True, max_length=200)
+    provider: str = Field(max_length=100)
+    name: str = Field(max_length=200)
+    display_name: str = Field(default="", max_length=200)
+    protocol: str = Field(max_length=40)
+    params: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_input_price: float | None = None
+    prices_entered_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    training_cutoff: date | None = None
+    missing_since: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    archived_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class ContainerRun(SQLModel, table=True):
+    """One run: request, state, progress and result. This row is the queue."""
+
+    __tablename__ = "container_runs"
+    __table_args__ = (
+        Index("ix_runs_queue", "status", "priority", "created_at"),
+        Index("ix_runs_created", "created_at", "id"),
+        Index("ix_runs_model", "model_id", "created_at"),
+    )
+    id: str = Field(primary_key=True, max_length=36)
+    kind: str = Field(default="benchmark", max_length=40)
+    model_id: int = Field(foreign_key="models.id")
+    trigger_type: str = Field(default="manual", max_length=40)
+    retry_of: str | None = Field(default=None, max_length=36)
+    # what was asked for
+    benchmarks: list[str] = Field(sa_column=Column(JSON, nullable=False))
+    sample_size: int
+    subset_pct: float | None = None
+    samples_per_problem: int = 1
+    seed: int = 0
+    instance_type: str = Field(max_length=100)
+    concurrency: int = 4
+    priority: int = 0
+    budget_usd: float | None = None
+    deadline_s: int
+    plan: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
+    # state
+    status: str = Field(default="pending", max_length=20)
+    stage: str | None = Field(default=None, max_length=20)
+    desired: str = Field(default="run", max_length=10)
+    attempt: int = 0
+    fruitless: int = 0
+    items_at_start: int = 0
+    not_before: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    start_deadline: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    lease_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    reason: str | None = Field(default=None, max_length=40)
+    error_message: str | None = Field(default=None, sa_column=Column(Text))
+    waiting_for: str | None = Field(default=None, sa_column=Column(Text))
+    # progress and result
+    items_total: int = 0
+    items_done: int = 0
+    items_passed: int = 0
+    score: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
+    cost_usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    completed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+
+
+class Attempt(SQLModel, table=True):
+    """One container's try at a run."""
+
+    __tablename__ = "attempts"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    number: int = Field(primary_key=True)
+    token_hash: str | None = Field(default=None, index=True, max_length=64)
+    engine: str = Field(max_length=40)
+    instance_type: str = Field(max_length=100)
+    container_name: str = Field(max_length=100)
+    container_id: str | None = Field(default=None, max_length=100)
+    sandbox_uid_base: int = 0
+    runner_id: str | None = Field(default=None, max_length=100)
+    last_seq: int = 0
+    dispatched_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    launched_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    claimed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    last_event_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    ended_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    removed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    exit_code: int | None = None
+    oom_killed: bool = False
+    reason: str | None = Field(default=None, max_length=40)
+    detail: str | None = Field(default=None, sa_column=Column(Text))
+    log_tail: str | None = Field(default=None, sa_column=Column(Text))
+    facts: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+class ItemRow(SQLModel, table=True):
+    """The one accepted result of an item. `data` holds the whole of what the runner sent."""
+
+    __tablename__ = "item_results"
+    __table_args__ = (Index("ix_items_outcome", "run_id", "outcome"), Index("ix_items_order", "run_id", "position"))
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    benchmark: str = Field(primary_key=True, max_length=100)
+    problem_id: str = Field(primary_key=True, max_length=300)
+    sample_index: int = Field(primary_key=True)
+    position: int
+    attempt: int
+    outcome: str = Field(max_length=30)
+    parity_outcome: str | None = Field(default=None, max_length=30)
+    detail: str = Field(default="", sa_column=Column(Text, nullable=False))
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_bytes: int = Field(default=0, sa_column=Column(BigInteger, nullable=False))
+    input_tokens: int = 0
+    output_tokens: int = 0
+    tests_total: int = 0
+    tests_passed: int = 0
+    fragile: bool = False
+    data: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Event(SQLModel, table=True):
+    """What happened, in commit order; ids are the numbers of the live streams."""
+
+    __tablename__ = "events"
+    __table_args__ = (
+        UniqueConstraint("run_id", "attempt", "seq", name="uq_events_seq"),
+        Index("ix_events_run", "run_id", "id"),
+    )
+    id: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
+    run_id: str | None = Field(default=None, max_length=36)
+    attempt: int | None = None
+    seq: int | None = None
+    type: str = Field(max_length=40)
+    data: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Artefact(SQLModel, table=True):
+    """A file that a runner left; its bytes lie in the data directory."""
+
+    __tablename__ = "artefacts"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    name: str = Field(primary_key=True, max_length=100)
+    attempt: int
+    size_bytes: int = Field(sa_column=Column(BigInteger, nullable=False))
+    sha256: str = Field(max_length=64)
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class GatewayCall(SQLModel, table=True):
+    """One model call: reserved, sent, settled or failed. The answer is stored before the runner sees it."""
+
+    __tablename__ = "gateway_calls"
+    __table_args__ = (
+        ForeignKeyConstraint(["run_id"], ["container_runs.id"]),
+        Index("ix_calls_state", "run_id", "state"),
+    )
+    run_id: str = Field(primary_key=True, max_length=36)
+    call_key: str = Field(primary_key=True, max_length=400)
+    request_hash: str = Field(max_length=64)
+    provider: str = Field(max_length=100)
+    model: str = Field(max_length=200)
+    state: str = Field(max_length=20)
+    reserved_usd: float = 0.0
+    cost_usd: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    tries: int = 0
+    replays: int = 0
+    queue_s: float = 0.0
+    provider_s: float = 0.0
+    finish_reason: str | None = Field(default=None, max_length=40)
+    error: str | None = Field(default=None, sa_column=Column(Text))
+    answer: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    settled_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+
+
+class Schedule(SQLModel, table=True):
+    """When a model is measured again; one per model."""
+
+    __tablename__ = "schedules"
+    model_id: int = Field(primary_key=True, foreign_key="models.id")
+    cron_expression: str = Field(max_length=200)
+    timezone: str = Field(default="UTC", max_length=60)
+    sample_size: int
+    benchmarks: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+    instance_type: str | None = Field(default=None, max_length=100)
+    paused: bool = False
+    next_fire_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime, index=True))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class IdempotencyKey(SQLModel, table=True):
+    """The answer that a POST with this key was given, for a day."""
+
+    __tablename__ = "idempotency_keys"
+    key: str = Field(primary_key=True, max_length=200)
+    scope: str = Field(primary_key=True, max_length=200)
+    request_hash: str = Field(max_length=64)
+    answer: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False, index=True))
+
+
+class Lease(SQLModel, table=True):
+    """Who leads. The epoch grows with every change of hands and guards every write of the leader."""
+
+    __tablename__ = "leases"
+    name: str = Field(primary_key=True, max_length=40)
+    holder: str = Field(max_length=100)
+    epoch: int
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
