@@ -1,0 +1,105 @@
+"""Errors that reach a caller over HTTP, as a tree of two halves: the caller's and ours.
+
+    ServiceError
+    +-- ClientError            the request cannot be served as it is
+    |   +-- NotFound           404 NOT_FOUND
+    |   +-- Invalid            422 VALIDATION_ERROR
+    |   +-- Conflict           409 CONFLICT
+    |   +-- Unauthorized       401 UNAUTHORIZED
+    |   +-- Forbidden          403 FORBIDDEN
+    |   +-- TooLarge           413 TOO_LARGE
+    |   +-- RateLimited        429 RATE_LIMITED
+    +-- ServerError            the request is fine, we are not
+        +-- Unavailable        503 UNAVAILABLE, with Retry-After
+        +-- TookTooLong        504 TIMEOUT
+
+Each is rendered as RFC 9457 problem+json by `orchestrator.api.problems`; `detail` says what happened and what to do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+class Code(StrEnum):
+    NOT_FOUND = "NOT_FOUND"
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    CONFLICT = "CONFLICT"
+    UNAUTHORIZED = "UNAUTHORIZED"
+    FORBIDDEN = "FORBIDDEN"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    TOO_LARGE = "TOO_LARGE"
+    RATE_LIMITED = "RATE_LIMITED"
+    UNAVAILABLE = "UNAVAILABLE"
+    TIMEOUT = "TIMEOUT"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
+    EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"
+
+
+class ServiceError(Exception):
+    """Base of what is rendered as problem+json."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[Code] = Code.INTERNAL_ERROR
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, detail: str, *, headers: dict[str, str] | None = None, **extra: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.headers = headers or {}
+        self.extra = extra
+
+
+class ClientError(ServiceError):
+    status = 400
+
+
+class NotFound(ClientError):
+    status, code, title = 404, Code.NOT_FOUND, "Not found"
+
+
+class Invalid(ClientError):
+    status, code, title = 422, Code.VALIDATION_ERROR, "Request not valid"
+
+
+class Conflict(ClientError):
+    status, code, title = 409, Code.CONFLICT, "Conflict"
+
+
+class Unauthorized(ClientError):
+    status, code, title = 401, Code.UNAUTHORIZED, "Not signed in"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="benchyard"'})
+
+
+class Forbidden(ClientError):
+    status, code, title = 403, Code.FORBIDDEN, "Not allowed"
+
+
+class TooLarge(ClientError):
+    status, code, title = 413, Code.TOO_LARGE, "Body too large"
+
+
+class RateLimited(ClientError):
+    status, code, title = 429, Code.RATE_LIMITED, "Too many requests"
+
+    def __init__(self, detail: str, retry_after_s: int) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+
+
+class ServerError(ServiceError):
+    status = 500
+
+
+class Unavailable(ServerError):
+    status, code, title = 503, Code.UNAVAILABLE, "Not available now"
+
+    def __init__(self, detail: str, retry_after_s: int = 5) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+
+
+class TookTooLong(ServerError):
+    status, code, title = 504, Code.TIMEOUT, "Took too long"

@@ -1,0 +1,186 @@
+"""The life of a run, as a pure function: `apply(state, event)` gives the next state or raises `IllegalTransition`.
+
+    pending -> starting -> running -> completed | failed | cancelled
+
+It owns every legal edge. It knows no database, no engine and no clock: whoever calls it has proof of what it says, for
+example that a container is really gone before it reports that an attempt ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from orchestrator.runs.reasons import FINAL, Reason, sentence
+
+MAX_FRUITLESS = 3
+
+
+class Status(StrEnum):
+    PENDING = "pending"  #: waits for capacity, or for its next attempt
+    STARTING = "starting"  #: a container was asked for; its runner has not reported yet
+    RUNNING = "running"  #: the runner works
+    COMPLETED = "completed"  #: every event is stored and the score is computed
+    FAILED = "failed"  #: given up, with a reason
+    CANCELLED = "cancelled"  #: stopped on request, its container is gone
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+LIVE = frozenset({Status.STARTING, Status.RUNNING})
+
+
+class IllegalTransition(Exception):
+    """The event does not fit the state; nothing changed."""
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The columns of a run that the lifecycle owns."""
+
+    status: Status = Status.PENDING
+    stage: str | None = None
+    desired: str = "run"
+    attempt: int = 0
+    fruitless: int = 0
+    items_at_start: int = 0
+    not_before: datetime | None = None
+    start_deadline: datetime | None = None
+    lease_until: datetime | None = None
+    reason: str | None = None
+    error_message: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """The dispatcher took the run; a container will be asked for."""
+
+    at: datetime
+    start_deadline: datetime
+    items_done: int
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The runner of this attempt reported."""
+
+    at: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True)
+class AttemptEnded:
+    """The attempt is over without completing the run, and its container is proven gone or stopped."""
+
+    at: datetime
+    reason: Reason
+    message: str | None
+    items_done: int
+    backoff: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The runner said complete and everything is stored. `reason` is set when it ended early with what it had."""
+
+    at: datetime
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True)
+class GaveUp:
+    """The runner itself said that no attempt can succeed."""
+
+    at: datetime
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    at: datetime
+
+
+RunEvent = Dispatched | Claimed | AttemptEnded | Completed | GaveUp | CancelRequested
+
+
+def apply(state: RunState, event: RunEvent) -> RunState:
+    """The state after `event`."""
+    match state.status, event:
+        case Status.PENDING, Dispatched():
+            return replace(
+                state,
+                status=Status.STARTING,
+                stage=None,
+                attempt=state.attempt + 1,
+                items_at_start=event.items_done,
+                start_deadline=event.start_deadline,
+                lease_until=None,
+                not_before=None,
+            )
+        case Status.STARTING, Claimed():
+            return replace(
+                state,
+                status=Status.RUNNING,
+                stage="boot",
+                start_deadline=None,
+                lease_until=event.lease_until,
+                started_at=state.started_at or event.at,
+                reason=None,
+                error_message=None,
+            )
+        case ((Status.STARTING | Status.RUNNING), AttemptEnded()):
+            return _after_attempt(state, event)
+        case Status.RUNNING, Completed():
+            return _terminal(state, Status.COMPLETED, event.at, event.reason, sentence(event.reason))
+        case Status.RUNNING, GaveUp():
+            return _terminal(state, Status.FAILED, event.at, event.reason, event.message)
+        case Status.PENDING, CancelRequested():
+            reason = Reason.CANCELLED_BY_USER
+            return _terminal(replace(state, desired="cancel"), Status.CANCELLED, event.at, reason, sentence(reason))
+        case ((Status.STARTING | Status.RUNNING), CancelRequested()):
+            return replace(state, desired="cancel")
+    raise IllegalTransition(f"{type(event).__name__} does not apply to a run that is {state.status}")
+
+
+def _after_attempt(state: RunState, event: AttemptEnded) -> RunState:
+    if state.desired == "cancel":
+        reason = Reason.CANCELLED_BY_USER
+        return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
+    fruitless = 0 if event.items_done > state.items_at_start else state.fruitless + 1
+    message = event.message or sentence(event.reason)
+    if event.reason in FINAL or fruitless >= MAX_FRUITLESS:
+        return _terminal(replace(state, fruitless=fruitless), Status.FAILED, event.at, event.reason, message)
+    return replace(
+        state,
+        status=Status.PENDING,
+        stage=None,
+        fruitless=fruitless,
+        not_before=event.at + event.backoff,
+        start_deadline=None,
+        lease_until=None,
+        reason=event.reason,
+        error_message=message,
+    )
+
+
+def _terminal(state: RunState, status: Status, at: datetime, reason: Reason | None, message: str | None) -> RunState:
+    return replace(
+        state,
+        status=status,
+        stage="finished" if status is Status.COMPLETED else state.stage,
+        completed_at=at,
+        not_before=None,
+        start_deadline=None,
+        lease_until=None,
+        reason=reason,
+        error_message=message,
+    )
+
+
+def backoff(fruitless: int, jitter: float) -> timedelta:
+    """How long to wait before the next attempt: half a second after progress, then 1, 2, 4 ... 60 s; `jitter` in [0, 1)."""
+    seconds = 0.5 if fruitless <= 0 else min(60.0, float(2 ** (fruitless - 1)))
+    return timedelta(seconds=seconds * (1 + 0.5 * jitter))

@@ -1,0 +1,47 @@
+"""Why a run or an attempt ended otherwise than planned: a closed list, each with one plain sentence."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    IMAGE_MISSING = "image_missing"
+    ENGINE_ERROR = "engine_error"
+    NAME_TAKEN = "name_taken"
+    START_TIMEOUT = "start_timeout"
+    HEARTBEAT_LOST = "heartbeat_lost"
+    CONTAINER_GONE = "container_gone"
+    OUT_OF_MEMORY = "out_of_memory"
+    DEADLINE = "deadline"
+    PROTOCOL = "protocol"
+    RUNNER_ERROR = "runner_error"
+    DATASET_ERROR = "dataset_error"
+    PROVIDER_ERROR = "provider_error"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    CANCELLED_BY_USER = "cancelled_by_user"
+
+
+SENTENCES: dict[Reason, str] = {
+    Reason.IMAGE_MISSING: "The runner image is not on the engine; build it with scripts/build-images, then retry the run.",
+    Reason.ENGINE_ERROR: "The engine refused to start the container.",
+    Reason.NAME_TAKEN: "A container that is not ours has the name this run needed; it was left alone.",
+    Reason.START_TIMEOUT: "The container started but its runner did not report in time.",
+    Reason.HEARTBEAT_LOST: "The runner stopped reporting and was killed.",
+    Reason.CONTAINER_GONE: "The container disappeared; somebody or something removed it.",
+    Reason.OUT_OF_MEMORY: "The container used more memory than its instance type allows; choose a larger one.",
+    Reason.DEADLINE: "The run took longer than its deadline and was stopped.",
+    Reason.PROTOCOL: "The runner ended without completing its run.",
+    Reason.RUNNER_ERROR: "The runner stopped with an error of its own; its log says more.",
+    Reason.DATASET_ERROR: "A problem of the benchmark could not be fetched or understood.",
+    Reason.PROVIDER_ERROR: "The provider refused the model calls; check the key, the model's name and the provider's status.",
+    Reason.BUDGET_EXHAUSTED: "The run's budget does not allow another call; it ended early with what it had.",
+    Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
+}
+
+FINAL = frozenset({Reason.DATASET_ERROR, Reason.PROVIDER_ERROR, Reason.DEADLINE})
+"""Another attempt would meet the same end: these fail the run at once."""
+
+
+def sentence(reason: str | None) -> str | None:
+    return SENTENCES[Reason(reason)] if reason else None

@@ -1,0 +1,89 @@
+"""All settings, from the environment. Every one is listed in docs/configuration.md; a test holds the two together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from orchestrator.engines.engine import InstanceType
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+class InstanceTypeSetting(BaseModel):
+    vcpu: float = Field(gt=0)
+    memory_mib: int = Field(gt=0)
+    disk_gb: int = Field(gt=0)
+
+
+DEFAULT_INSTANCE_TYPES = {
+    "lite": InstanceTypeSetting(vcpu=1 / 16, memory_mib=256, disk_gb=2),
+    "basic": InstanceTypeSetting(vcpu=1 / 4, memory_mib=1024, disk_gb=4),
+    "standard-1": InstanceTypeSetting(vcpu=1 / 2, memory_mib=4096, disk_gb=8),
+    "standard-2": InstanceTypeSetting(vcpu=1, memory_mib=6144, disk_gb=12),
+    "standard-3": InstanceTypeSetting(vcpu=2, memory_mib=8192, disk_gb=16),
+    "standard-4": InstanceTypeSetting(vcpu=4, memory_mib=12288, disk_gb=20),
+}
+
+
+class Settings(BaseSettings):
+    """Read once at start. `BENCHYARD_` in front of the name, except where an alias says otherwise."""
+
+    model_config = SettingsConfigDict(env_prefix="BENCHYARD_", extra="ignore", frozen=True, populate_by_name=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    runner_host: str | None = None
+    runner_port: int | None = Field(default=None, ge=0, le=65535)
+    data: Path = Path("data")
+    token: SecretStr | None = None
+    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+
+    engine: Literal["auto", "docker", "process", "fake"] = "auto"
+    docker_host: str | None = None
+    in_container: bool = False
+    instance: str | None = None
+    runner_image: str = "benchyard-runner:latest"
+    runner_network: str = "benchyard-runners"
+    runner_url: str | None = None
+    instance_types: dict[str, InstanceTypeSetting] = DEFAULT_INSTANCE_TYPES
+    default_instance_type: str = "standard-1"
+    max_instances: int = Field(default=4, ge=1)
+    vcpu_capacity: float | None = Field(default=None, gt=0)
+    memory_capacity_mib: int | None = Field(default=None, gt=0)
+
+    start_timeout_s: float = Field(default=120, gt=0)
+    lease_s: float = Field(default=30, gt=0)
+    suspect_s: float = Field(default=30, gt=0)
+    heartbeat_s: float = Field(default=10, gt=0)
+    reconcile_s: float = Field(default=5, gt=0)
+    default_deadline_s: int = Field(default=24 * 3600, ge=1)
+    leader_lease_s: float = Field(default=15, gt=0)
+    min_free_disk_bytes: int = 2 * GIB
+    min_free_disk_share: float = 0.05
+
+    max_body_bytes: int = Field(default=1 * MIB, gt=0)
+    max_event_body_bytes: int = Field(default=32 * MIB, gt=0)
+    max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
+    request_timeout_s: float = Field(default=30, gt=0)
+    event_retention_days: int = Field(default=30, ge=1)
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
+    demo_latency_s: float = Field(default=0.15, ge=0)
+    log_level: str = "info"
+
+    @property
+    def effective_runner_port(self) -> int:
+        return self.port + 1 if self.runner_port is None else self.runner_port
+
+    def instance_type(self, name: str) -> InstanceType:
+        setting = self.instance_types[name]
+        return InstanceType(
+            name=name,
+            vcpu=setting.vcpu,
+            memory_bytes=setting.memory_mib * MIB,
+            disk_bytes=setting.disk_gb * 10**9,
+        )
