@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field, SecretStr
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from orchestrator.engines.engine import InstanceType
 
@@ -71,7 +71,6 @@ class Settings(BaseSettings):
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
-    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_level: str = "info"
 

@@ -34,7 +34,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.PROTOCOL: "The runner ended without completing its run.",
     Reason.RUNNER_ERROR: "The runner stopped with an error of its own; its log says more.",
     Reason.DATASET_ERROR: "A problem of the benchmark could not be fetched or understood.",
-    Reason.PROVIDER_ERROR: "The provider refused the model calls; check the key, the model's name and the provider's status.",
+    Reason.PROVIDER_ERROR: "The provider refused the model calls; check key, model name and the provider's status.",
     Reason.BUDGET_EXHAUSTED: "The run's budget does not allow another call; it ended early with what it had.",
     Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
 }

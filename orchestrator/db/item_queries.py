@@ -1,0 +1,75 @@
+"""Statements on item results. One accepted result per item: the first one stored stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, insert, literal
+from sqlalchemy import select as sa_select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlmodel import Session, col, select
+
+from orchestrator.db.tables import GatewayCall, ItemRow
+
+
+def insert_new(session: Session, row: ItemRow) -> bool:
+    """Store a result unless the item has one; says whether it was stored."""
+    values = {name: getattr(row, name) for name in ItemRow.__table__.columns.keys()}  # type: ignore[attr-defined]  # noqa: SIM118
+    dialect = session.get_bind().dialect.name
+    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(ItemRow).values(**values)
+    result = session.connection().execute(statement.on_conflict_do_nothing())
+    return bool(result.rowcount)
+
+
+def page(
+    session: Session, run_id: str, *, limit: int, after: int | None = None, outcome: str | None = None
+) -> Sequence[ItemRow]:
+    """In the order of the plan."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id)
+    if after is not None:
+        query = query.where(col(ItemRow.position) > after)
+    if outcome is not None:
+        query = query.where(ItemRow.outcome == outcome)
+    return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
+
+
+def get(session: Session, run_id: str, benchmark: str, problem_id: str, sample_index: int) -> ItemRow | None:
+    return session.get(ItemRow, (run_id, benchmark, problem_id, sample_index))
+
+
+def keys(session: Session, run_id: str) -> list[tuple[str, str, int]]:
+    query = select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index).where(ItemRow.run_id == run_id)
+    return [(benchmark, problem_id, index) for benchmark, problem_id, index in session.exec(query).all()]
+
+
+def verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str]]:
+    """(benchmark, problem, sample, outcome) of every item, without the large columns."""
+    query = (
+        select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome)
+        .where(ItemRow.run_id == run_id)
+        .order_by(col(ItemRow.position))
+    )
+    return [(b, p, i, o) for b, p, i, o in session.exec(query).all()]
+
+
+def outcome_counts(session: Session, run_id: str) -> dict[str, int]:
+    query = select(ItemRow.outcome, func.count()).where(ItemRow.run_id == run_id).group_by(ItemRow.outcome)
+    return {outcome: int(count) for outcome, count in session.exec(query).all()}
+
+
+def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
+    """Give `target` the results of `source`, except those with the outcomes in `without`."""
+    columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
+    wanted = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
+    query = sa_select(*wanted).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
+    return int(session.connection().execute(insert(ItemRow).from_select(columns, query)).rowcount)
+
+
+def copy_answers(session: Session, source: str, target: str) -> int:
+    """Give `target` the paid answers of `source`, so that they are never bought again."""
+    columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
+    free = {"run_id": literal(target), "cost_usd": literal(0.0), "reserved_usd": literal(0.0)}
+    wanted = [free.get(name, getattr(GatewayCall, name)) for name in columns]
+    query = sa_select(*wanted).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
+    return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

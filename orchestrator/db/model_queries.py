@@ -1,0 +1,36 @@
+"""Statements on the model catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from orchestrator.db.tables import ContainerRun, LlmModel
+
+
+def get(session: Session, model_id: int) -> LlmModel | None:
+    return session.get(LlmModel, model_id) if -(2**31) <= model_id < 2**31 else None
+
+
+def by_slug(session: Session, slug: str) -> LlmModel | None:
+    return session.exec(select(LlmModel).where(LlmModel.slug == slug)).first()
+
+
+def page(session: Session, *, limit: int, after: int | None = None, with_archived: bool = False) -> Sequence[LlmModel]:
+    query = select(LlmModel)
+    if after is not None:
+        query = query.where(col(LlmModel.id) > after)
+    if not with_archived:
+        query = query.where(col(LlmModel.archived_at).is_(None))
+    return session.exec(query.order_by(col(LlmModel.id)).limit(limit)).all()
+
+
+def by_ids(session: Session, ids: set[int]) -> dict[int, LlmModel]:
+    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(ids))).all()
+    return {row.id: row for row in rows if row.id is not None}
+
+
+def run_count(session: Session, model_id: int) -> int:
+    return session.exec(select(func.count()).where(ContainerRun.model_id == model_id)).one()

@@ -1,0 +1,119 @@
+"""Statements on runs and their attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func, or_, update
+from sqlmodel import Session, col, select
+
+from orchestrator.db.tables import Artefact, Attempt, ContainerRun
+
+LIVE = ("starting", "running")
+
+
+def get(session: Session, run_id: str) -> ContainerRun | None:
+    return session.get(ContainerRun, run_id)
+
+
+def lock(session: Session, run_id: str) -> ContainerRun | None:
+    """The run, locked for this transaction (on SQLite the one writer is the lock)."""
+    return session.exec(select(ContainerRun).where(ContainerRun.id == run_id).with_for_update()).first()
+
+
+def page(
+    session: Session,
+    *,
+    limit: int,
+    after: str | None = None,
+    status: str | None = None,
+    model_id: int | None = None,
+) -> Sequence[ContainerRun]:
+    """Newest first; identifiers are ordered by time."""
+    query = select(ContainerRun)
+    if after is not None:
+        query = query.where(col(ContainerRun.id) < after)
+    if status is not None:
+        query = query.where(ContainerRun.status == status)
+    if model_id is not None:
+        query = query.where(ContainerRun.model_id == model_id)
+    return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
+
+
+def due(session: Session, now: datetime, limit: int) -> Sequence[ContainerRun]:
+    """Pending runs whose time has come: highest priority first, then oldest."""
+    query = (
+        select(ContainerRun)
+        .where(
+            ContainerRun.status == "pending",
+            or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
+        )
+        .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
+        .limit(limit)
+    )
+    return session.exec(query).all()
+
+
+def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
+    query = select(ContainerRun).where(ContainerRun.status == "pending")
+    return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()
+
+
+def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
+    """Runs that own a container now, with their current attempt."""
+    query = (
+        select(ContainerRun, Attempt)
+        .join(
+            Attempt,
+            (col(Attempt.run_id) == col(ContainerRun.id)) & (col(Attempt.number) == col(ContainerRun.attempt)),
+        )
+        .where(col(ContainerRun.status).in_(LIVE))
+    )
+    return [(run, attempt) for run, attempt in session.exec(query).all()]
+
+
+def count_by_status(session: Session) -> dict[str, int]:
+    rows = session.exec(select(ContainerRun.status, func.count()).group_by(ContainerRun.status)).all()
+    return {status: int(count) for status, count in rows}
+
+
+def extend_leases(session: Session, lease_until: datetime, start_deadline: datetime) -> int:
+    """Give every live run a fresh lease, after we were away ourselves."""
+    leases = (
+        update(ContainerRun)
+        .where(col(ContainerRun.status) == "running", col(ContainerRun.lease_until) < lease_until)
+        .values(lease_until=lease_until)
+    )
+    starts = (
+        update(ContainerRun)
+        .where(col(ContainerRun.status) == "starting", col(ContainerRun.start_deadline) < start_deadline)
+        .values(start_deadline=start_deadline)
+    )
+    return int(session.connection().execute(leases).rowcount) + int(session.connection().execute(starts).rowcount)
+
+
+def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
+    return session.exec(select(Attempt).where(Attempt.run_id == run_id).order_by(col(Attempt.number))).all()
+
+
+def attempt(session: Session, run_id: str, number: int) -> Attempt | None:
+    return session.get(Attempt, (run_id, number))
+
+
+def lock_attempt(session: Session, run_id: str, number: int) -> Attempt | None:
+    query = select(Attempt).where(Attempt.run_id == run_id, Attempt.number == number)
+    return session.exec(query.with_for_update()).first()
+
+
+def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
+    return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
+
+
+def unremoved_attempts(session: Session) -> Sequence[Attempt]:
+    """Attempts whose container has not been seen removed yet."""
+    return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None))).all()
+
+
+def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:
+    return session.exec(select(Artefact).where(Artefact.run_id == run_id).order_by(col(Artefact.name))).all()

@@ -1,0 +1,64 @@
+"""Whether one more container fits, and if not, why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orchestrator.engines.engine import InstanceType
+
+GIB = 1 << 30
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Capacity:
+    max_instances: int
+    vcpu: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """What live containers hold."""
+
+    instances: int = 0
+    vcpu: float = 0.0
+    memory_bytes: int = 0
+
+    @classmethod
+    def of(cls, types: Iterable[InstanceType]) -> Load:
+        held = list(types)
+        return cls(len(held), sum(t.vcpu for t in held), sum(t.memory_bytes for t in held))
+
+    def plus(self, instance_type: InstanceType) -> Load:
+        return Load(self.instances + 1, self.vcpu + instance_type.vcpu, self.memory_bytes + instance_type.memory_bytes)
+
+
+def never_fits(capacity: Capacity, wanted: InstanceType) -> str | None:
+    """Why this type can never run here, or None."""
+    if wanted.vcpu > capacity.vcpu + TOLERANCE:
+        return f"{wanted.name} needs {wanted.vcpu:g} vCPU, this engine has {capacity.vcpu:g}: choose a smaller instance type"
+    if wanted.memory_bytes > capacity.memory_bytes:
+        return (
+            f"{wanted.name} needs {wanted.memory_bytes / GIB:.3g} GiB of memory, this engine has "
+            f"{capacity.memory_bytes / GIB:.3g}: choose a smaller instance type"
+        )
+    return None
+
+
+def why_not(capacity: Capacity, load: Load, wanted: InstanceType) -> str | None:
+    """Why it must wait now, or None when it fits."""
+    if (never := never_fits(capacity, wanted)) is not None:
+        return never
+    if load.instances >= capacity.max_instances:
+        return f"all {capacity.max_instances} instances are in use (max_instances)"
+    after = load.plus(wanted)
+    if after.vcpu > capacity.vcpu + TOLERANCE:
+        return f"{load.vcpu:g} of {capacity.vcpu:g} vCPU are in use, {wanted.name} needs {wanted.vcpu:g}"
+    if after.memory_bytes > capacity.memory_bytes:
+        return (
+            f"{load.memory_bytes / GIB:.3g} of {capacity.memory_bytes / GIB:.3g} GiB of memory are in use, "
+            f"{wanted.name} needs {wanted.memory_bytes / GIB:.3g}"
+        )
+    return None

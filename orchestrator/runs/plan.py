@@ -1,0 +1,110 @@
+"""The plan of a run: which items it has, in which order, and what its runner is told. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
+from orchestrator.engines.engine import InstanceType
+from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunSpec
+
+MIB = 1 << 20
+RUNNER_MEMORY = 192 * MIB
+CHILD_OVERHEAD = 40 * MIB
+UID_FIRST = 20_000
+UID_STEP = 64
+UID_RANGES = 600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The benchmarks of a run with their problems; an item's position is its place in this order."""
+
+    benchmarks: tuple[BenchmarkSpec, ...]
+    samples_per_problem: int
+
+    @classmethod
+    def of(cls, run: ContainerRun) -> Plan:
+        return cls(tuple(BenchmarkSpec.model_validate(row) for row in run.plan), run.samples_per_problem)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [benchmark.model_dump() for benchmark in self.benchmarks]
+
+    @property
+    def size(self) -> int:
+        return sum(len(benchmark.problem_ids) for benchmark in self.benchmarks) * self.samples_per_problem
+
+    def positions(self) -> dict[tuple[str, str, int], int]:
+        keys = (
+            (benchmark.name, problem_id, sample)
+            for benchmark in self.benchmarks
+            for problem_id in benchmark.problem_ids
+            for sample in range(self.samples_per_problem)
+        )
+        return {key: position for position, key in enumerate(keys)}
+
+
+def sandbox_slots(instance_type: InstanceType) -> int:
+    """How many programs run at once: one per core that the instance type has."""
+    return max(1, math.floor(instance_type.vcpu))
+
+
+def execution_limits(instance_type: InstanceType) -> ExecutionLimits:
+    """Limits of one test, such that all slots together fit into the container beside the runner."""
+    slots = sandbox_slots(instance_type)
+    room = (instance_type.memory_bytes - RUNNER_MEMORY) // slots - CHILD_OVERHEAD
+    return ExecutionLimits(memory_bytes=max(32 * MIB, min(1024 * MIB, room)))
+
+
+def free_uid_base(used: set[int]) -> int:
+    """The lowest range of sandbox uids that no live attempt has: process limits count per uid over a whole kernel."""
+    for index in range(UID_RANGES):
+        base = UID_FIRST + index * UID_STEP
+        if base not in used:
+            return base
+    raise RuntimeError("every range of sandbox uids is in use")
+
+
+def model_spec(model: LlmModel) -> ModelSpec:
+    known = {key: value for key, value in model.params.items() if key in ModelSpec.model_fields}
+    return ModelSpec.model_validate(
+        {
+            **known,
+            "slug": model.slug,
+            "provider": model.provider,
+            "name": model.name,
+            "protocol": Protocol(model.protocol),
+        }
+    )
+
+
+def run_spec(
+    run: ContainerRun,
+    attempt: Attempt,
+    model: LlmModel,
+    *,
+    instance_type: InstanceType,
+    token: str,
+    gateway_url: str,
+    finished: list[tuple[str, str, int]],
+    heartbeat_s: float,
+) -> RunSpec:
+    return RunSpec(
+        run_id=run.id,
+        attempt=attempt.number,
+        run_token=token,
+        kind=run.kind,
+        model=model_spec(model),
+        benchmarks=list(Plan.of(run).benchmarks),
+        samples_per_problem=run.samples_per_problem,
+        seed=run.seed,
+        concurrency=run.concurrency,
+        sandbox_slots=sandbox_slots(instance_type),
+        sandbox_uid_base=attempt.sandbox_uid_base,
+        limits=execution_limits(instance_type),
+        finished=[ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in finished],
+        gateway_url=gateway_url,
+        heartbeat_s=heartbeat_s,
+    )

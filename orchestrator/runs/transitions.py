@@ -1,0 +1,50 @@
+"""Carries the lifecycle's decisions into the database: one function that changes a run's state, and writes down that it did."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from datetime import datetime
+
+from sqlmodel import Session
+
+from orchestrator.db import event_queries
+from orchestrator.db.tables import ContainerRun
+from orchestrator.runs.lifecycle import RunEvent, RunState, Status, apply
+
+_COLUMNS = [field.name for field in fields(RunState)]
+
+
+def state_of(run: ContainerRun) -> RunState:
+    values = {name: getattr(run, name) for name in _COLUMNS}
+    return RunState(**{**values, "status": Status(run.status)})
+
+
+def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime) -> RunState:
+    """Apply `event` to the locked row `run`. Raises IllegalTransition, and changes nothing, when it does not fit."""
+    before = state_of(run)
+    after = apply(before, event)
+    for name in _COLUMNS:
+        value = getattr(after, name)
+        setattr(run, name, str(value) if name in ("status", "reason") and value is not None else value)
+    if after.status is not Status.RUNNING:
+        run.waiting_for = None
+    session.add(run)
+    facts = {
+        "event": type(event).__name__,
+        "from": before.status.value,
+        "status": after.status.value,
+        "attempt": after.attempt,
+        "desired": after.desired,
+        "fruitless": after.fruitless,
+        "reason": after.reason and str(after.reason),
+        "message": after.error_message,
+        "given": {key: _plain(value) for key, value in asdict(event).items()},
+    }
+    event_queries.append(session, "transition", now, run_id=run.id, attempt=after.attempt or None, data=facts)
+    return after
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if isinstance(value, int | float | str | None) else str(value)
