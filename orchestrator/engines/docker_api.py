@@ -1,0 +1,172 @@
+"""The one door to Docker's SDK: the only module that imports docker.
+
+Synchronous and thin: each method is one call of the engine's API. Every error of docker, requests or urllib3 leaves here as
+one of ours, and only an answer of the engine becomes anything but `EngineUnreachable`. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import docker
+import docker.errors
+import docker.utils
+import requests
+import urllib3.exceptions
+
+from orchestrator.engines.engine import EngineError, EngineUnreachable, ImageMissing
+
+SOCKET_LIMIT_S = 9
+DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+CANNOT_ANSWER = frozenset({502, 503, 504})
+_FOREIGN = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+
+
+class NotThere(EngineError):
+    """The engine knows no such container or network."""
+
+
+class Conflict(EngineError):
+    """The engine says that it is taken, not running, or being removed."""
+
+
+class DockerApi:
+    """Safe to use from several threads. Connects at the first call."""
+
+    def __init__(self, base_url: str | None, connections: int) -> None:
+        self.address = base_url or os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
+        self._use_environment = base_url is None
+        self._connections = connections
+        self._connecting = threading.Lock()
+        self._client: docker.APIClient | None = None
+
+    def info(self) -> dict[str, Any]:
+        with self._door() as client:
+            return dict(client.info())
+
+    def find_network(self, name: str) -> dict[str, Any] | None:
+        with contextlib.suppress(NotThere), self._door() as client:
+            return dict(client.inspect_network(name))
+        return None
+
+    def create_network(self, options: dict[str, Any]) -> None:
+        """One that exists is success."""
+        with contextlib.suppress(Conflict), self._door() as client:
+            client.create_network(**options)
+
+    def remove_network(self, network_id: str) -> None:
+        with contextlib.suppress(NotThere), self._door() as client:
+            client.remove_network(network_id)
+
+    def create(self, options: dict[str, Any]) -> str:
+        with self._door() as client:
+            return str(client.create_container(**options)["Id"])
+
+    def pull(self, image: str) -> None:
+        with self._door() as client:
+            client.pull(image, tag=None if ":" in image.rsplit("/", 1)[-1] else "latest")
+
+    def start(self, container: str, first_line: bytes) -> None:
+        """Start it, give it one line on its standard input, and end that."""
+        with self._door() as client:
+            attached = client.attach_socket(container, params={"stdin": 1, "stream": 1})
+            try:
+                client.start(container)
+                wire = getattr(attached, "_sock", attached)
+                wire.settimeout(SOCKET_LIMIT_S)
+                wire.sendall(first_line.rstrip(b"\n") + b"\n")
+                with contextlib.suppress(OSError):
+                    wire.shutdown(socket.SHUT_WR)
+            finally:
+                if (response := getattr(attached, "_response", None)) is not None:
+                    response.close()
+                attached.close()
+
+    def inspect(self, container: str) -> dict[str, Any] | None:
+        with contextlib.suppress(NotThere), self._door() as client:
+            return dict(client.inspect_container(container))
+        return None
+
+    def ids(self, labels: list[str]) -> list[str]:
+        with self._door() as client:
+            return [str(summary["Id"]) for summary in client.containers(all=True, filters={"label": labels})]
+
+    def stop(self, container: str, grace_s: int) -> None:
+        with contextlib.suppress(NotThere, Conflict), self._door() as client:
+            client.stop(container, timeout=grace_s)
+
+    def kill(self, container: str) -> None:
+        with contextlib.suppress(NotThere, Conflict), self._door() as client:
+            client.kill(container)
+
+    def remove(self, container: str) -> None:
+        with contextlib.suppress(NotThere, Conflict), self._door() as client:
+            client.remove_container(container, force=True, v=True)
+
+    def logs(self, container: str) -> bytes:
+        with contextlib.suppress(NotThere), self._door() as client:
+            return bytes(client.logs(container))
+        return b""
+
+    def stats(self, container: str) -> dict[str, Any]:
+        with contextlib.suppress(NotThere), self._door() as client:
+            try:
+                return dict(client.stats(container, stream=False, one_shot=True))
+            except docker.errors.InvalidVersion:  # engines before 20.10: takes a second
+                return dict(client.stats(container, stream=False))
+        return {}
+
+    def events(self, label: str, streams: list[Any]) -> Iterator[str]:
+        """Names of containers as they change, on a connection of its own that is put into `streams` for `close_streams`."""
+        with _translated(self.address), contextlib.closing(self._open()) as client:
+            stream = client.events(decode=True, filters={"type": "container", "label": label})
+            streams.append(stream)
+            for event in stream:
+                name = ((event.get("Actor") or {}).get("Attributes") or {}).get("name")
+                if name:
+                    yield str(name)
+
+    def close_streams(self, streams: list[Any]) -> None:
+        for stream in streams:
+            with contextlib.suppress(*_FOREIGN, AttributeError):
+                stream.close()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    @contextlib.contextmanager
+    def _door(self) -> Iterator[docker.APIClient]:
+        with _translated(self.address):
+            with self._connecting:
+                if self._client is None:
+                    self._client = self._open()
+            yield self._client
+
+    def _open(self) -> docker.APIClient:
+        arguments = docker.utils.kwargs_from_env() if self._use_environment else {}
+        arguments["base_url"] = self.address
+        return docker.APIClient(version="auto", timeout=SOCKET_LIMIT_S, max_pool_size=self._connections, **arguments)
+
+
+@contextlib.contextmanager
+def _translated(address: str) -> Iterator[None]:
+    try:
+        yield
+    except docker.errors.ImageNotFound as error:
+        raise ImageMissing(str(error.explanation)) from error
+    except docker.errors.APIError as error:
+        text = str(error.explanation or error).strip()
+        if error.status_code in CANNOT_ANSWER:
+            raise EngineUnreachable(f"Docker at {address} cannot answer now: {text}") from error
+        kind = {404: NotThere, 409: Conflict}.get(error.status_code or 0, EngineError)
+        raise kind(f"Docker refused: {text}") from error
+    except _FOREIGN as error:
+        raise EngineUnreachable(
+            f"No Docker engine answers at {address} ({type(error).__name__}). Start Docker, or set DOCKER_HOST."
+        ) from error

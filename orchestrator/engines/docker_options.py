@@ -1,0 +1,162 @@
+"""What we ask of Docker, as plain values: our request in, the arguments of a create call out.
+
+Pure: it knows Docker's words and imports nothing of Docker's. All hardening of a runner container is decided here and
+nowhere else, and no text that a user chose reaches the host configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.engines.engine import (
+    LABEL_ATTEMPT,
+    LABEL_INSTANCE,
+    LABEL_INSTANCE_TYPE,
+    LABEL_RUN,
+    EngineError,
+    InstanceType,
+    LaunchRequest,
+)
+
+MIB = 1024 * 1024
+TMP_BYTES = 64 * MIB
+LOG_BYTES = 1024 * 1024
+PIDS_BASE = 32
+PIDS_PER_SLOT = 70
+SMALLEST_CPU = 0.01
+
+CAPABILITIES = ("KILL", "SETGID", "SETUID")
+"""What the sandbox needs to give each program a uid of its own and to end it; everything else is dropped."""
+
+NO_RESOLVER = "203.0.113.53"
+"""An address kept for documentation: older engines pass name queries of internal networks on, and queries can carry data."""
+
+ENVIRONMENT = {
+    "HOME": "/tmp",  # noqa: S108 -- the container's own tmpfs
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+OPT_ICC = "com.docker.network.bridge.enable_icc"
+OPT_INHIBIT_IPV4 = "com.docker.network.bridge.inhibit_ipv4"
+
+
+@dataclass(frozen=True)
+class DockerEngineConfig:
+    instance: str
+    """Value of the label `benchyard.instance`: what carries it is ours."""
+    network: str = "benchyard-runners"
+    base_url: str | None = None
+    """Address of the engine; None takes DOCKER_HOST or the default socket, and never a context of the command line."""
+    orchestrator_alias: str = "orchestrator"
+    """The host name under which runners find the orchestrator."""
+    host_mode: bool = True
+    """The orchestrator is a process of this machine; False: it is a container, attached to the runner network."""
+    runner_port: int | None = None
+    """Host mode: the one port of this machine that runners may reach. None leaves the firewall alone."""
+    pull: bool = False
+    """Pull an image that is not there. Off: the images are built by scripts/build-images or by compose."""
+    command: tuple[str, ...] | None = None
+    """Replaces the image's entry point (tests)."""
+
+
+def labels_of(request: LaunchRequest, instance: str) -> dict[str, str]:
+    return {
+        LABEL_INSTANCE: instance,
+        LABEL_RUN: request.run_id,
+        LABEL_ATTEMPT: str(request.attempt),
+        LABEL_INSTANCE_TYPE: request.instance_type.name,
+    }
+
+
+def is_same_attempt(labels: dict[str, str], request: LaunchRequest, instance: str) -> bool:
+    """Whether a container of the wanted name is the one that this launch would have made."""
+    wanted = labels_of(request, instance)
+    return all(labels.get(key) == wanted[key] for key in (LABEL_INSTANCE, LABEL_RUN, LABEL_ATTEMPT))
+
+
+def check_fits(kind: InstanceType, engine_cpus: int) -> None:
+    """Docker refuses more CPUs than it has, in words that help nobody."""
+    if kind.vcpu > engine_cpus:
+        raise EngineError(
+            f"Instance type {kind.name} wants {kind.vcpu:g} vCPU and this engine has {engine_cpus}: "
+            "choose a smaller instance type, or lower its vcpu in the settings."
+        )
+
+
+def create_options(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:
+    """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine."""
+    options: dict[str, Any] = {
+        "name": request.name,
+        "image": request.image,
+        "hostname": "runner",
+        "labels": labels_of(request, config.instance),
+        "environment": dict(ENVIRONMENT),
+        "stdin_open": True,  # the boot line comes this way; standard input ends after it
+        "tty": False,
+        "detach": False,
+        "use_config_proxy": False,  # the client's proxy settings may hold a password
+        "host_config": host_config(request, config, gateway),
+    }
+    if config.command is not None:
+        options["entrypoint"] = list(config.command)
+    return options
+
+
+def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:
+    """The HostConfig of the engine's API: limits and hardening."""
+    kind = request.instance_type
+    options: dict[str, Any] = {
+        "NetworkMode": config.network,
+        "Dns": [NO_RESOLVER],
+        "Memory": kind.memory_bytes,
+        "MemorySwap": kind.memory_bytes,  # memory + swap: no swap
+        "NanoCpus": nano_cpus(kind.vcpu),
+        "PidsLimit": PIDS_BASE + PIDS_PER_SLOT * request.sandbox_slots,
+        "ReadonlyRootfs": True,
+        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={tmp_bytes(kind)},mode=1777"},  # noqa: S108
+        "CapDrop": ["ALL"],
+        "CapAdd": list(CAPABILITIES),
+        "SecurityOpt": ["no-new-privileges"],
+        "Privileged": False,
+        "Init": True,
+        "IpcMode": "none",
+        "AutoRemove": False,
+        "RestartPolicy": {"Name": "no"},
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        # Two halves: with a single file the whole log vanishes each time it is full.
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": f"{LOG_BYTES // 2048}k", "max-file": "2"}},
+    }
+    if config.host_mode:
+        if gateway is None:
+            raise EngineError(f"Network {config.network} has no address of this machine that runners could reach.")
+        options["ExtraHosts"] = [f"{config.orchestrator_alias}:{gateway}"]
+    return options
+
+
+def nano_cpus(vcpu: float) -> int:
+    return math.ceil(max(vcpu, SMALLEST_CPU) * 1_000_000_000)
+
+
+def tmp_bytes(kind: InstanceType) -> int:
+    """The tmpfs counts as the container's memory, so a small container gets a small one."""
+    return min(TMP_BYTES, kind.memory_bytes // 4)
+
+
+def network_options(config: DockerEngineConfig) -> dict[str, Any]:
+    """Keyword arguments of `APIClient.create_network`.
+
+    Host mode: the bridge has an address of this machine, and runners cannot talk to each other. Container mode: the
+    bridge has no address, so that no service of the machine is behind it; the orchestrator's container is attached.
+    """
+    switch = {OPT_ICC: "false"} if config.host_mode else {OPT_INHIBIT_IPV4: "true"}
+    return {
+        "name": config.network,
+        "driver": "bridge",
+        "internal": True,
+        "check_duplicate": True,
+        "options": switch,
+        "labels": {LABEL_INSTANCE: config.instance},
+    }

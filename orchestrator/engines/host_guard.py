@@ -1,0 +1,86 @@
+"""Keeps runners away from this machine's own services, for an orchestrator that runs on the host.
+
+An internal network's bridge has an address of the machine, and through it a runner could reach whatever listens on all
+addresses. One chain of rules per bridge lets it reach the orchestrator's runner port and nothing else. It needs root and
+iptables; without them `put` returns False, and the caller says so instead of pretending.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+LIMIT_S = 4
+
+
+@dataclass(frozen=True)
+class HostGuard:
+    bridge: str
+    gateway: str
+    port: int
+
+    @property
+    def chain(self) -> str:
+        return f"BENCHYARD-{self.bridge.removeprefix('br-')}"[:28]
+
+    def put(self) -> bool:
+        """Idempotent. True when the rules stand."""
+        if not possible():
+            return False
+        stands = self._put("iptables", rules(self.chain, self.gateway, self.port))
+        self._put("ip6tables", closed_rules(self.chain))  # where the kernel has no IPv6 there is nothing to guard
+        return stands
+
+    def lift(self) -> None:
+        """Remove every rule of ours for this bridge. Idempotent."""
+        if not possible():
+            return
+        for tool in ("iptables", "ip6tables"):
+            while _run([tool, "-w", "2", "-D", "INPUT", *self._jump]):
+                pass
+            _run([tool, "-w", "2", "-F", self.chain])
+            _run([tool, "-w", "2", "-X", self.chain])
+
+    def _put(self, tool: str, text: str) -> bool:
+        if not _run([f"{tool}-restore", "-w", "2", "--noflush"], text):
+            return False
+        return _run([tool, "-w", "2", "-C", "INPUT", *self._jump]) or _run(
+            [tool, "-w", "2", "-I", "INPUT", "1", *self._jump]
+        )
+
+    @property
+    def _jump(self) -> tuple[str, ...]:
+        return ("-i", self.bridge, "-j", self.chain)
+
+
+def possible() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("iptables-restore") is not None
+
+
+def rules(chain: str, gateway: str, port: int) -> str:
+    """Input of iptables-restore; naming the chain empties it, and all of it happens at once."""
+    return "\n".join(
+        (
+            "*filter",
+            f":{chain} - [0:0]",
+            f"-A {chain} -d {gateway}/32 -p tcp -m tcp --dport {port} -j ACCEPT",
+            f"-A {chain} -m conntrack --ctstate ESTABLISHED -j ACCEPT",
+            f"-A {chain} -j DROP",
+            "COMMIT",
+            "",
+        )
+    )
+
+
+def closed_rules(chain: str) -> str:
+    return f"*filter\n:{chain} - [0:0]\n-A {chain} -j DROP\nCOMMIT\n"
+
+
+def _run(command: list[str], text: str = "") -> bool:
+    try:
+        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
