@@ -1,0 +1,160 @@
+"""The benchmarks of this installation: what there is, which problems a run gets, and the problems themselves.
+
+The interface for API, runner API and dashboard. Everything here blocks (callers use threads) and may be used by several
+threads at once; building and downloading is not done here, except for the bundled sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from orchestrator.datasets.build import SUFFIX, build, pack_path
+from orchestrator.datasets.errors import BadSource, PackDamaged, UnknownBenchmark
+from orchestrator.datasets.flagged import flaw
+from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.pack import Entry, Pack
+from orchestrator.datasets.pack_writer import sweep
+from orchestrator.datasets.selection import Selection, choose
+
+SAMPLE = "sample"
+SAMPLE_FILE = Path(__file__).parent / "sample" / "problems.jsonl"
+PREFERRED = "livecodebench"
+
+_SAMPLE_FORMAT = LiveCodeBench(
+    description="A few small programming problems that come with Benchyard, to try it out.",
+    licence="Apache-2.0",
+    origin="bundled",
+)
+
+
+@dataclass(frozen=True)
+class BenchmarkInfo:
+    """A benchmark that can be run."""
+
+    name: str
+    adapter: str
+    pack_digest: str
+    problems: int
+    difficulties: dict[str, int]
+    window: tuple[date, date] | None
+    description: str
+    licence: str
+    source: str
+    left_out: tuple[str, ...] = ()
+    """Records of the source that cannot be scored, with place and reason."""
+
+
+class Catalogue:
+    """The packs under `<data_dir>/packs`."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.packs = data_dir / "packs"
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[tuple[int, int, int], Pack]] = {}
+
+    def prepare(self) -> None:
+        """Make the bundled sample available, and clear away what a killed build left."""
+        self.packs.mkdir(parents=True, exist_ok=True)
+        sweep(self.packs)
+        wanted = hashlib.sha256(SAMPLE_FILE.read_bytes()).hexdigest()
+        try:
+            current = self._pack(SAMPLE).facts.source_sha256
+        except (UnknownBenchmark, PackDamaged):
+            current = None
+        if current != wanted:
+            build(self.packs, SAMPLE, _SAMPLE_FORMAT, [SAMPLE_FILE])
+
+    def benchmarks(self) -> list[BenchmarkInfo]:
+        """All that can be used, by name; a damaged pack is not among them (`verify` tells)."""
+        found = []
+        for name in self._names():
+            try:
+                found.append(_info(self._pack(name)))
+            except (PackDamaged, UnknownBenchmark):
+                continue
+        return found
+
+    def get(self, name: str) -> BenchmarkInfo:
+        return _info(self._pack(name))
+
+    def default_benchmark(self) -> str:
+        return PREFERRED if pack_path(self.packs, PREFERRED).exists() else SAMPLE
+
+    def choose(self, name: str, selection: Selection) -> list[str]:
+        """Ids of the problems that a selection stands for; the same for the same pack and selection."""
+        return choose(name, self._pack(name).entries, selection)
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """What the index says of each problem (difficulty, date, platform, category, title), in pack order."""
+        return self._pack(name).entries
+
+    def flagged(self, name: str) -> dict[str, str]:
+        """Problems that are known to be faulty, with the reason."""
+        return {entry.id: reason for entry in self._pack(name).entries if (reason := flaw(entry))}
+
+    def records(self, name: str, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The problems in the order asked, in the format of the benchmark's adapter, one at a time in memory."""
+        return self._pack(name).records(problem_ids)
+
+    def record_texts(self, name: str, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """The same as id and JSON text, for passing on without decoding."""
+        return self._pack(name).texts(problem_ids)
+
+    def verify(self, name: str) -> None:
+        """Read the whole pack and compare with its digest; `PackDamaged` if it is not what was written."""
+        self._pack(name).verify()
+
+    def remove(self, name: str) -> None:
+        """Delete a pack. Runs that have its problems keep them; the sample comes back with the next start."""
+        path = self._path(name)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            raise UnknownBenchmark(name, self._names()) from None
+
+    def _names(self) -> list[str]:
+        return sorted(path.name.removesuffix(SUFFIX) for path in self.packs.glob(f"[a-z]*{SUFFIX}"))
+
+    def _path(self, name: str) -> Path:
+        try:
+            return pack_path(self.packs, name)
+        except BadSource:
+            raise UnknownBenchmark(name, self._names()) from None
+
+    def _pack(self, name: str) -> Pack:
+        path = self._path(name)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise UnknownBenchmark(name, self._names()) from None
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        with self._lock:
+            known = self._open.get(name)
+        if known and known[0] == version:
+            return known[1]
+        pack = Pack.open(path)
+        with self._lock:
+            self._open[name] = (version, pack)
+        return pack
+
+
+def _info(pack: Pack) -> BenchmarkInfo:
+    facts = pack.facts
+    return BenchmarkInfo(
+        name=facts.name,
+        adapter=facts.adapter,
+        pack_digest=pack.digest,
+        problems=len(pack),
+        difficulties=pack.difficulties,
+        window=pack.window,
+        description=facts.description,
+        licence=facts.licence,
+        source=facts.source,
+        left_out=facts.left_out,
+    )

@@ -1,0 +1,163 @@
+"""LiveCodeBench records, and everybody's own problems in the same layout: eleven text fields a line.
+
+Tests come out decoded: lists of `{input, output, testtype}`, metadata as an object. A record is unusable if a field is
+missing, a test cannot be decoded, there is no test at all, or what it says of its tests contradicts itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestrator.datasets.formats.pickled_text import ForeignPickle, read_pickled_text
+from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.source import Source, TooLong, parse_object
+from orchestrator.datasets.pack import Entry
+
+FIELDS = (
+    "question_title",
+    "question_content",
+    "platform",
+    "question_id",
+    "contest_id",
+    "contest_date",
+    "starter_code",
+    "difficulty",
+    "public_test_cases",
+    "private_test_cases",
+    "metadata",
+)
+_MAY_BE_ABSENT = {"contest_id": "", "contest_date": "", "starter_code": "", "private_test_cases": "[]", "metadata": "{}"}
+MAX_TESTS_BYTES = 1 << 30
+TEST_TYPES = frozenset({"stdin", "functional"})
+
+
+@dataclass(frozen=True)
+class LiveCodeBench:
+    adapter: str = "livecodebench"
+    description: str = "Contest problems of LeetCode, AtCoder and Codeforces with their dates: write a Python program."
+    licence: str = "cc (statements belong to the contest sites)"
+    origin: str = "livecodebench/code_generation_lite"
+
+    def read(self, source: Source) -> Iterator[Found | LeftOut]:
+        for number, line in source.lines():
+            place = f"{source.path.name} line {number}"
+            if isinstance(line, TooLong):
+                yield LeftOut(place, "longer than a line may be")
+                continue
+            try:
+                raw = parse_object(line)
+                del line
+                yield Found(place, *problem(raw))
+            except (Unusable, ValueError) as error:
+                yield LeftOut(place, str(error))
+
+
+def problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
+    """Entry and decoded record; `Unusable` with a reason. Takes the tests out of `raw` to spare memory."""
+    missing = [field for field in FIELDS if field not in raw and field not in _MAY_BE_ABSENT]
+    if missing:
+        raise Unusable(f"field {', '.join(missing)} is missing")
+    record: dict[str, Any] = {field: raw.get(field, _MAY_BE_ABSENT.get(field)) for field in FIELDS}
+    texts = [f for f in FIELDS if f not in ("public_test_cases", "private_test_cases", "metadata", "question_id")]
+    wrong = [field for field in texts if not isinstance(record[field], str)]
+    if wrong:
+        raise Unusable(f"field {', '.join(wrong)} is not a text")
+    record["question_id"] = problem_id = str(record["question_id"])
+    if not problem_id:
+        raise Unusable("question_id is empty")
+    raw.clear()
+    record["metadata"] = _metadata(record["metadata"])
+    for field in ("public_test_cases", "private_test_cases"):
+        packed, record[field] = record[field], None
+        record[field] = _tests(packed, field)
+    _check(record)
+    entry = Entry(
+        id=problem_id,
+        difficulty=record["difficulty"],
+        date=_day(record["contest_date"]),
+        platform=record["platform"],
+        title=record["question_title"],
+    )
+    return entry, record
+
+
+def _metadata(packed: Any) -> dict[str, Any]:
+    try:
+        value = json.loads(packed) if isinstance(packed, str) else packed
+    except (ValueError, RecursionError):
+        raise Unusable("metadata is not JSON") from None
+    if not isinstance(value, dict):
+        raise Unusable("metadata is not a JSON object")
+    return value
+
+
+def _tests(packed: Any, field: str) -> list[dict[str, str]]:
+    tests = packed
+    if isinstance(packed, str):
+        try:
+            tests = json.loads(packed)
+        except (ValueError, RecursionError):
+            tests = _encoded_tests(packed, field)
+    if not isinstance(tests, list):
+        raise Unusable(f"{field} is not a list of tests")
+    return [_test(test, field, number) for number, test in enumerate(tests, start=1)]
+
+
+def _encoded_tests(packed: str, field: str) -> Any:
+    try:
+        squeezed = base64.b64decode(packed, validate=True)
+    except (binascii.Error, ValueError):
+        raise Unusable(f"{field} is neither JSON nor base64") from None
+    del packed
+    try:
+        inflater = zlib.decompressobj()
+        pickled = inflater.decompress(squeezed, MAX_TESTS_BYTES)
+    except zlib.error as error:
+        raise Unusable(f"{field} cannot be decompressed ({error})") from None
+    if not inflater.eof:
+        too_large = len(pickled) >= MAX_TESTS_BYTES
+        raise Unusable(f"{field} is larger than {MAX_TESTS_BYTES >> 20} MiB" if too_large else f"{field} is cut short")
+    del squeezed, inflater
+    try:
+        text = read_pickled_text(pickled)
+    except ForeignPickle as error:
+        raise Unusable(f"{field} is refused: {error}") from None
+    del pickled
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unusable(f"{field} holds a text that is not JSON") from None
+
+
+def _test(test: Any, field: str, number: int) -> dict[str, str]:
+    if not isinstance(test, dict) or not all(isinstance(test.get(key), str) for key in ("input", "output")):
+        raise Unusable(f"{field} test {number} has no text for input and output")
+    if test.get("testtype") not in TEST_TYPES:
+        raise Unusable(f"{field} test {number} has the unknown testtype {test.get('testtype')!r}")
+    return {key: test[key] for key in ("input", "output", "testtype")}
+
+
+def _check(record: dict[str, Any]) -> None:
+    kinds = {test["testtype"] for test in (*record["public_test_cases"], *record["private_test_cases"])}
+    if not kinds:
+        raise Unusable("there is no test")
+    if len(kinds) > 1:
+        raise Unusable("it mixes tests on standard input with tests of a function")
+    if kinds == {"functional"} and not record["metadata"].get("func_name"):
+        raise Unusable("its tests call a function, but metadata has no func_name")
+
+
+def _day(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return datetime.fromisoformat(text).date().isoformat()
+    except ValueError:
+        raise Unusable(f"contest_date {text[:40]!r} is not an ISO date") from None

@@ -1,0 +1,134 @@
+"""A source file, read once from front to end: plain or gzip, hashed on the way, by lines of bounded length or whole.
+
+Only one line is in memory at a time. A line beyond `MAX_LINE_BYTES` is passed over and reported, never read whole.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from orchestrator.datasets.errors import BadSource
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+MAX_LINE_BYTES = 512 << 20
+MAX_WHOLE_BYTES = 512 << 20
+_CHUNK = 1 << 20
+
+Progress = Callable[[int, int], None]
+"""Bytes of the file that are read, and its size."""
+
+
+class TooLong:
+    """Stands for a line that is longer than the limit."""
+
+
+class _Hashed(io.RawIOBase):
+    """Hashes what passes, reports how far it is."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        self._raw = path.open("rb", buffering=0)
+        self._size = path.stat().st_size
+        self._done = 0
+        self._progress = progress
+        self.sha = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer)
+        count = cast(int, self._raw.readinto(view))
+        self.sha.update(view[:count])
+        self._done += count
+        if self._progress:
+            self._progress(self._done, self._size)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class Source:
+    """One file. `sha256` is known once it was read to its end."""
+
+    def __init__(self, path: Path, progress: Progress | None = None, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self.path = path
+        self._progress = progress
+        self._max_line = max_line_bytes
+        self._sha256: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        if self._sha256 is None:
+            raise RuntimeError(f"{self.path} was not read to its end")
+        return self._sha256
+
+    def lines(self) -> Iterator[tuple[int, bytes | TooLong]]:
+        """Line number from 1, and the line without its end. Blank lines are passed over."""
+        for number, line in enumerate(self._guarded(self._raw_lines), start=1):
+            if isinstance(line, TooLong) or line.strip():
+                yield number, line
+
+    def whole(self) -> bytes:
+        """The whole content, for formats that are one document."""
+        parts = []
+        size = 0
+        for part in self._guarded(lambda stream: iter(lambda: stream.read(_CHUNK), b"")):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_WHOLE_BYTES:
+                raise BadSource(f"{self.path.name} is larger than {MAX_WHOLE_BYTES >> 20} MiB; nothing was built.")
+        return b"".join(parts)
+
+    def _guarded(self, read: Callable[[io.BufferedIOBase], Iterator[Any]]) -> Iterator[Any]:
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            raise BadSource(f"There is no file {self.path}.") from None
+        if size == 0:
+            raise BadSource(f"{self.path.name} is empty; nothing was built.")
+        raw = _Hashed(self.path, self._progress)
+        buffered = io.BufferedReader(raw, _CHUNK)
+        with buffered:
+            stream = cast(
+                io.BufferedIOBase, gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == b"\x1f\x8b" else buffered
+            )
+            try:
+                yield from read(stream)
+            except EOFError as error:
+                raise BadSource(f"{self.path.name} is cut short (its gzip stream has no end); fetch it again.") from error
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise BadSource(f"{self.path.name} is damaged (gzip: {error}); fetch it again.") from error
+            self._sha256 = raw.sha.hexdigest()
+
+    def _raw_lines(self, stream: io.BufferedIOBase) -> Iterator[bytes | TooLong]:
+        while line := stream.readline(self._max_line + 1):
+            if len(line) <= self._max_line or line.endswith(b"\n"):
+                yield line.rstrip(b"\r\n")
+                continue
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(_CHUNK)
+            yield TooLong()
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """One JSON object; `ValueError` with a short reason if it is not."""
+    try:
+        value = json.loads(line)
+    except RecursionError:
+        raise ValueError("not JSON that can be read: nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
