@@ -61,7 +61,7 @@ def outcome_counts(session: Session, run_id: str) -> dict[str, int]:
 def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
     """Give `target` the results of `source`, except those with the outcomes in `without`."""
     columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
-    wanted = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
+    wanted: list[Any] = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
     query = sa_select(*wanted).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
     return int(session.connection().execute(insert(ItemRow).from_select(columns, query)).rowcount)
 
@@ -70,6 +70,6 @@ def copy_answers(session: Session, source: str, target: str) -> int:
     """Give `target` the paid answers of `source`, so that they are never bought again."""
     columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
     free = {"run_id": literal(target), "cost_usd": literal(0.0), "reserved_usd": literal(0.0)}
-    wanted = [free.get(name, getattr(GatewayCall, name)) for name in columns]
+    wanted: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
     query = sa_select(*wanted).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
     return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

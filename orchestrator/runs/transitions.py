@@ -1,4 +1,4 @@
-"""Carries the lifecycle's decisions into the database: one function that changes a run's state, and writes down that it did."""
+"""Carries the lifecycle's decisions into the database: changes a run's state, and writes down that it did."""
 
 from __future__ import annotations
 

@@ -1,0 +1,222 @@
+"""Turns pending rows into containers while there is capacity.
+
+Database before engine: one transaction takes the row (`starting`, next attempt, new token), then, outside any
+transaction, the engine is asked. What the engine says afterwards is the reconciler's business; only a plain refusal of
+the launch is recorded here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import run_queries
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.engines.engine import (
+    Engine,
+    EngineError,
+    EngineUnreachable,
+    ImageMissing,
+    InstanceType,
+    LaunchRequest,
+    NameTaken,
+)
+from orchestrator.identifiers import new_token, token_hash
+from orchestrator.runs.capacity import Capacity, Load, why_not
+from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
+from orchestrator.runs.plan import free_uid_base, sandbox_slots
+from orchestrator.runs.reasons import Reason
+from orchestrator.runs.transitions import advance
+from runner.contract import BootConfig
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class LaunchPolicy:
+    """What the dispatcher needs to know to start a container."""
+
+    instance_types: dict[str, InstanceType]
+    image: str
+    orchestrator_url: Callable[[], str]
+    start_timeout_s: float
+    parallel_launches: int
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Why nothing at all is started now; shown as a banner."""
+
+    sentence: str
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        engine: Engine,
+        clock: Clock,
+        policy: LaunchPolicy,
+        *,
+        capacity: Callable[[], Capacity | None],
+        hold: Callable[[], Hold | None],
+        rng: random.Random,
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._engine = engine
+        self._clock = clock
+        self._policy = policy
+        self._capacity = capacity
+        self._hold = hold
+        self._rng = rng
+        self._launches: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(policy.parallel_launches)
+        self.launching: set[str] = set()
+        """Names whose launch is under way in this process; the reconciler leaves them alone."""
+
+    async def round(self) -> int:
+        """Start what fits; how many were taken."""
+        capacity = self._capacity()
+        if capacity is None or self._hold() is not None or self._leadership.epoch is None:
+            return 0
+        taken = 0
+        while (name := await self._take_one(capacity)) is not None:
+            taken += 1
+            if name:
+                log.info("dispatch", action="dispatch", container=name)
+        return taken
+
+    async def close(self) -> None:
+        """Let launches under way end; their rows say `starting`, so nothing is lost if they do not."""
+        if self._launches:
+            await asyncio.wait(self._launches, timeout=10)
+        for task in self._launches:
+            task.cancel()
+
+    async def _take_one(self, capacity: Capacity) -> str | None:
+        now = self._clock.now()
+        token = new_token()
+
+        def take(session: Session) -> tuple[ContainerRun, Attempt] | None:
+            held = [self._type(run.instance_type) for run, _ in run_queries.live(session)]
+            load = Load.of(held)
+            for candidate in run_queries.due(session, now, limit=50):
+                if why_not(capacity, load, self._type(candidate.instance_type)) is None:
+                    return self._dispatch(session, candidate.id, token)
+            return None
+
+        found = await self._leadership.write(take)
+        if found is None:
+            return None
+        run, attempt = found
+        self.launching.add(attempt.container_name)
+        task = asyncio.create_task(self._launch(run, attempt, token))
+        self._launches.add(task)
+        task.add_done_callback(self._launches.discard)
+        return attempt.container_name
+
+    def _dispatch(self, session: Session, run_id: str, token: str) -> tuple[ContainerRun, Attempt] | None:
+        now = self._clock.now()
+        run = run_queries.lock(session, run_id)
+        if run is None or run.status != Status.PENDING:
+            return None
+        deadline = now + timedelta(seconds=self._policy.start_timeout_s)
+        advance(session, run, Dispatched(now, deadline, run.items_done), now)
+        used = {row.sandbox_uid_base for row in run_queries.unremoved_attempts(session)}
+        attempt = Attempt(
+            run_id=run.id,
+            number=run.attempt,
+            token_hash=token_hash(token),
+            engine=self._engine.name,
+            instance_type=run.instance_type,
+            container_name=f"benchyard-run-{run.id}-a{run.attempt}",
+            sandbox_uid_base=free_uid_base(used),
+            dispatched_at=now,
+        )
+        session.add(attempt)
+        return run, attempt
+
+    def _type(self, name: str) -> InstanceType:
+        """The type, or for one that was since removed from the settings the largest there is."""
+        types = self._policy.instance_types
+        return types.get(name) or max(types.values(), key=lambda t: (t.vcpu, t.memory_bytes))
+
+    async def _launch(self, run: ContainerRun, attempt: Attempt, token: str) -> None:
+        instance_type = self._type(run.instance_type)
+        boot = BootConfig(
+            orchestrator_url=self._policy.orchestrator_url(),
+            token=token,
+            instance_type=instance_type.name,
+            engine=self._engine.name,
+        )
+        request = LaunchRequest(
+            name=attempt.container_name,
+            run_id=run.id,
+            attempt=attempt.number,
+            instance_type=instance_type,
+            image=self._policy.image,
+            boot_line=boot.model_dump_json().encode() + b"\n",
+            sandbox_slots=sandbox_slots(instance_type),
+        )
+        bound = log.bind(run_id=run.id, attempt=attempt.number)
+        try:
+            async with self._slots:
+                facts = await self._engine.launch(request)
+            now = self._clock.now()
+
+            def launched(session: Session) -> None:
+                row = run_queries.lock_attempt(session, run.id, attempt.number)
+                if row is not None:
+                    row.container_id, row.launched_at = facts.container_id, now
+                    session.add(row)
+
+            await self._db.write(launched)
+        except EngineUnreachable as error:
+            bound.warning("launch unanswered", action="launch_unanswered", error=str(error))
+        except EngineError as error:
+            bound.warning("launch refused", action="launch_refused", error=str(error))
+            await self._refused(run.id, attempt, error)
+        except (DatabaseUnavailable, LeadershipLost) as error:
+            bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
+        finally:
+            self.launching.discard(attempt.container_name)
+
+    async def _refused(self, run_id: str, attempt: Attempt, error: EngineError) -> None:
+        """The engine said no and left no container: the attempt is over, unless something is there after all."""
+        try:
+            if not isinstance(error, NameTaken) and await self._engine.inspect(attempt.container_name) is not None:
+                return
+        except EngineError:
+            return
+        reason = Reason.ENGINE_ERROR
+        if isinstance(error, ImageMissing):
+            reason = Reason.IMAGE_MISSING
+        elif isinstance(error, NameTaken):
+            reason = Reason.NAME_TAKEN
+        now = self._clock.now()
+        jitter = self._rng.random()
+
+        def end(session: Session) -> None:
+            run = run_queries.lock(session, run_id)
+            row = run_queries.lock_attempt(session, run_id, attempt.number)
+            if run is None or row is None or run.attempt != attempt.number or run.status != Status.STARTING:
+                return
+            wait = backoff(run.fruitless + 1, jitter)
+            advance(session, run, AttemptEnded(now, reason, f"{error}", run.items_done, wait), now)
+            row.ended_at = row.removed_at = now
+            row.reason, row.detail, row.token_hash = reason.value, str(error), None
+            session.add(row)
+
+        await self._leadership.write(end)

@@ -1,0 +1,241 @@
+"""What runners report, carried into the database: claims and event batches, each in one transaction.
+
+Only the order of the sequence numbers and the server's receipt time count. An event that was stored before is ignored,
+one that follows a gap is not taken; what is acknowledged is committed. Nothing here talks to an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import event_queries, item_queries, run_queries
+from orchestrator.db.session import Database
+from orchestrator.db.tables import Attempt, ContainerRun, ItemRow
+from orchestrator.errors import Conflict, Invalid
+from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.reasons import FINAL, Reason
+from orchestrator.runs.scores import score_of
+from orchestrator.runs.transitions import advance
+from runner.contract import (
+    CompleteEvent,
+    Desired,
+    EventAck,
+    EventBatch,
+    FailedEvent,
+    HeartbeatEvent,
+    ItemResult,
+    LogEvent,
+    Outcome,
+    ProgressEvent,
+    RunnerEvent,
+    StageEvent,
+)
+
+MAX_LOG_CHARS = 4000
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A successful claim: the run with its attempt, and what earlier attempts finished."""
+
+    run: ContainerRun
+    attempt: Attempt
+    finished: list[tuple[str, str, int]]
+
+
+class Superseded(Conflict):
+    """Another attempt has taken the run over, or it has ended: this runner must stop."""
+
+
+class Intake:
+    def __init__(self, db: Database, clock: Clock, *, lease_s: float) -> None:
+        self._db = db
+        self._clock = clock
+        self._lease = timedelta(seconds=lease_s)
+
+    async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
+        """The runner of `attempt` reports for the first time, or again because the answer was lost."""
+        now = self._clock.now()
+
+        def work(session: Session) -> Claim:
+            run, row = _current(session, attempt.run_id, attempt.number)
+            if run.status == Status.STARTING:
+                advance(session, run, Claimed(now, now + self._lease), now)
+                row.claimed_at = row.last_event_at = now
+                row.runner_id = runner_id
+                session.add(row)
+            elif run.status != Status.RUNNING or row.runner_id != runner_id:
+                raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
+            return Claim(run, row, item_queries.keys(session, run.id))
+
+        return await self._db.write(work)
+
+    async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
+        if batch.attempt != attempt.number:
+            raise Superseded(f"the token belongs to attempt {attempt.number}, the events to attempt {batch.attempt}")
+        now = self._clock.now()
+        return await self._db.write(lambda session: self._store(session, attempt, batch, now))
+
+    def _store(self, session: Session, attempt: Attempt, batch: EventBatch, now: datetime) -> EventAck:
+        run, row = _current(session, attempt.run_id, attempt.number)
+        if run.status == Status.COMPLETED or (run.status in TERMINAL and _all_known(row, batch)):
+            return EventAck(ack_seq=row.last_seq, desired=Desired.RUN)
+        if run.status != Status.RUNNING:
+            raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
+        context = _Context(session, run, row, now)
+        for event in sorted(batch.events, key=lambda e: e.seq):
+            if event.seq <= row.last_seq:
+                continue
+            if event.seq != row.last_seq + 1:
+                break
+            row.last_seq = event.seq
+            context.take(event)
+            if run.status in TERMINAL:
+                break
+        if run.status == Status.RUNNING:
+            run.lease_until = now + self._lease
+        row.last_event_at = now
+        session.add(run)
+        session.add(row)
+        return EventAck(ack_seq=row.last_seq, desired=Desired(run.desired))
+
+
+class _Context:
+    """One batch being stored."""
+
+    def __init__(self, session: Session, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
+        self._session = session
+        self._run = run
+        self._attempt = attempt
+        self._now = now
+        self._positions: dict[tuple[str, str, int], int] | None = None
+        self._takers: dict[type[Any], Callable[[Any], None]] = {
+            StageEvent: self._stage,
+            HeartbeatEvent: self._heartbeat,
+            ProgressEvent: self._progress,
+            LogEvent: self._log,
+            CompleteEvent: self._complete,
+            FailedEvent: self._failed,
+        }
+
+    def take(self, event: RunnerEvent) -> None:
+        self._takers[type(event)](event)
+
+    def _append(self, event: RunnerEvent, data: dict[str, Any]) -> None:
+        event_queries.append(
+            self._session,
+            event.type,
+            self._now,
+            run_id=self._run.id,
+            attempt=self._attempt.number,
+            seq=event.seq,
+            data=data,
+        )
+
+    def _stage(self, event: StageEvent) -> None:
+        self._run.stage = event.stage.value
+        stages = {**self._attempt.facts.get("stages", {}), event.stage.value: self._now.isoformat()}
+        self._attempt.facts = {**self._attempt.facts, **event.facts, "stages": stages}
+        self._append(event, {"stage": event.stage.value})
+
+    def _heartbeat(self, event: HeartbeatEvent) -> None:
+        if event.waiting_for != self._run.waiting_for:
+            self._run.waiting_for = event.waiting_for
+            self._append(event, {"waiting_for": event.waiting_for})
+
+    def _log(self, event: LogEvent) -> None:
+        self._append(event, {"level": event.level, "message": event.message[:MAX_LOG_CHARS]})
+
+    def _progress(self, event: ProgressEvent) -> None:
+        item = event.item
+        if self._positions is None:
+            self._positions = Plan.of(self._run).positions()
+        key = (item.benchmark, item.problem_id, item.sample_index)
+        if key not in self._positions:
+            raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
+        row = _item_row(self._run.id, self._attempt.number, self._positions[key], item, self._now)
+        if not item_queries.insert_new(self._session, row):
+            return
+        self._run.items_done += 1
+        self._run.items_passed += item.outcome is Outcome.PASSED
+        self._run.input_tokens += row.input_tokens
+        self._run.output_tokens += row.output_tokens
+        self._run.waiting_for = None
+        data = {
+            "benchmark": item.benchmark,
+            "problem_id": item.problem_id,
+            "sample_index": item.sample_index,
+            "outcome": item.outcome.value,
+            "done": self._run.items_done,
+            "passed": self._run.items_passed,
+            "total": self._run.items_total,
+        }
+        self._append(event, data)
+
+    def _complete(self, event: CompleteEvent) -> None:
+        if self._run.items_done != self._run.items_total:
+            raise Conflict(
+                f"the runner says complete, but {self._run.items_done} of {self._run.items_total} items are stored"
+            )
+        self._finish(None, event)
+
+    def _failed(self, event: FailedEvent) -> None:
+        reason = Reason(event.reason.value)
+        self._append(event, {"reason": reason.value, "message": event.message[:MAX_LOG_CHARS]})
+        self._attempt.reason = reason.value
+        self._attempt.detail = event.message[:MAX_LOG_CHARS]
+        if reason is Reason.BUDGET_EXHAUSTED:
+            self._finish(reason, None)
+        elif reason in FINAL:
+            advance(self._session, self._run, GaveUp(self._now, reason, event.message[:MAX_LOG_CHARS]), self._now)
+            self._run.score = score_of(item_queries.verdicts(self._session, self._run.id))
+
+    def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
+        self._run.score = score_of(item_queries.verdicts(self._session, self._run.id), cut_short=reason is not None)
+        advance(self._session, self._run, Completed(self._now, reason), self._now)
+        if event is not None:
+            self._append(event, {"score": self._run.score})
+
+
+def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:
+    """The run and its attempt, locked; refused when the attempt is not the current one."""
+    run = run_queries.lock(session, run_id)
+    row = run_queries.lock_attempt(session, run_id, number)
+    if run is None or row is None or row.token_hash is None or run.attempt != number:
+        raise Superseded(f"attempt {number} of run {run_id} is over; this runner must stop")
+    return run, row
+
+
+def _all_known(row: Attempt, batch: EventBatch) -> bool:
+    return all(event.seq <= row.last_seq for event in batch.events)
+
+
+def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: datetime) -> ItemRow:
+    return ItemRow(
+        run_id=run_id,
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        position=position,
+        attempt=attempt,
+        outcome=item.outcome.value,
+        parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
+        detail=item.detail,
+        cpu_s=item.usage.cpu_s,
+        wall_s=item.usage.wall_s,
+        peak_bytes=item.usage.peak_bytes,
+        input_tokens=sum(call.input_tokens for call in item.calls),
+        output_tokens=sum(call.output_tokens for call in item.calls),
+        tests_total=item.tests_total,
+        tests_passed=item.tests_passed,
+        fragile=item.fragile,
+        data=item.model_dump(mode="json"),
+        created_at=now,
+    )

@@ -1,0 +1,250 @@
+"""What people may do with runs: create, cancel, retry, look. It commits before it answers and launches nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.selection import Selection
+from orchestrator.db import event_queries, idempotency_queries, item_queries, model_queries, run_queries
+from orchestrator.db.session import Database
+from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.identifiers import uuid7
+from orchestrator.runs.capacity import Capacity, never_fits
+from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.transitions import advance
+from orchestrator.settings import Settings
+from runner.contract import NOT_THE_MODELS_FAULT, BenchmarkSpec
+
+MAX_ITEMS = 100_000
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """A request for a run, already checked for form."""
+
+    model: int | str
+    sample_size: int | None = None
+    subset_pct: float | None = None
+    benchmarks: tuple[str, ...] = ()
+    samples_per_problem: int = 1
+    seed: int = 0
+    instance_type: str | None = None
+    concurrency: int = 8
+    priority: int = 0
+    budget_usd: float | None = None
+    deadline_s: int | None = None
+    trigger_type: str = "manual"
+
+
+@dataclass(frozen=True)
+class Idempotency:
+    scope: str
+    key: str
+
+
+class RunService:
+    def __init__(
+        self,
+        db: Database,
+        catalogue: Catalogue,
+        settings: Settings,
+        clock: Clock,
+        *,
+        capacity: Callable[[], Capacity | None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._catalogue = catalogue
+        self._settings = settings
+        self._clock = clock
+        self._capacity = capacity
+        self._wake = wake
+
+    async def create(self, request: NewRun, idempotency: Idempotency | None = None) -> str:
+        """Store a pending run and return its id. With an idempotency key, the same request gives the same id."""
+        digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
+        if idempotency is not None and (known := await self._replay(idempotency, digest)) is not None:
+            return known
+        type_name = self._check_instance_type(request.instance_type)
+        model = await self.find_model(request.model)
+        plan = await asyncio.to_thread(self._plan, request)
+        if plan.size > MAX_ITEMS:
+            raise Invalid(f"the run would have {plan.size} items, at most {MAX_ITEMS} are allowed; ask for fewer samples")
+        now = self._clock.now()
+        run = ContainerRun(
+            id=uuid7(now),
+            model_id=model.id or 0,
+            trigger_type=request.trigger_type,
+            benchmarks=[benchmark.name for benchmark in plan.benchmarks],
+            sample_size=sum(len(benchmark.problem_ids) for benchmark in plan.benchmarks),
+            subset_pct=request.subset_pct,
+            samples_per_problem=request.samples_per_problem,
+            seed=request.seed,
+            instance_type=type_name,
+            concurrency=request.concurrency,
+            priority=request.priority,
+            budget_usd=request.budget_usd,
+            deadline_s=request.deadline_s or self._settings.default_deadline_s,
+            plan=plan.rows(),
+            items_total=plan.size,
+            created_at=now,
+        )
+
+        def insert(session: Session) -> str:
+            if idempotency is not None:
+                known = idempotency_queries.find(session, idempotency.scope, idempotency.key)
+                if known is not None:
+                    return _same_request(known.request_hash, digest, known.answer)
+                answer = {"run_id": run.id}
+                idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
+            session.add(run)
+            session.flush()
+            event_queries.append(session, "created", now, run_id=run.id, data={"model": model.slug, "status": "pending"})
+            return run.id
+
+        run_id = await self._db.write(insert)
+        self._wake()
+        return run_id
+
+    async def cancel(self, run_id: str) -> ContainerRun:
+        """Ask for the end of a run. One that is over already stays as it is."""
+        now = self._clock.now()
+
+        def work(session: Session) -> ContainerRun:
+            run = run_queries.lock(session, run_id)
+            if run is None:
+                raise _no_run(run_id)
+            if run.status in TERMINAL:
+                if run.status == Status.CANCELLED:
+                    return run
+                raise Conflict(f"run {run_id} is already {run.status}; there is nothing to cancel")
+            if run.desired != "cancel":
+                advance(session, run, CancelRequested(now), now)
+            return run
+
+        run = await self._db.write(work)
+        self._wake()
+        return run
+
+    async def retry(self, run_id: str) -> str:
+        """A new run with the same plan. It keeps the results and paid answers of the old one, and redoes the rest."""
+        now = self._clock.now()
+        again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
+
+        def work(session: Session) -> str:
+            old = run_queries.lock(session, run_id)
+            if old is None:
+                raise _no_run(run_id)
+            if old.status not in TERMINAL:
+                raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
+            counts = item_queries.outcome_counts(session, run_id)
+            missing = old.items_total - old.items_done + sum(counts.get(outcome, 0) for outcome in again)
+            if missing == 0:
+                raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
+            values = {name: getattr(old, name) for name in _COPIED}
+            new = ContainerRun(id=uuid7(now), retry_of=old.id, trigger_type="retry", created_at=now, **values)
+            session.add(new)
+            session.flush()
+            item_queries.copy(session, old.id, new.id, without=again)
+            item_queries.copy_answers(session, old.id, new.id)
+            kept = item_queries.outcome_counts(session, new.id)
+            new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
+            session.add(new)
+            event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
+            return new.id
+
+        new_id = await self._db.write(work)
+        self._wake()
+        return new_id
+
+    async def get(self, run_id: str) -> ContainerRun:
+        run = await self._db.read(lambda s: run_queries.get(s, run_id))
+        if run is None:
+            raise _no_run(run_id)
+        return run
+
+    async def find_model(self, given: int | str) -> LlmModel:
+        """By id, or by slug."""
+
+        def look(session: Session) -> LlmModel | None:
+            if isinstance(given, int):
+                return model_queries.get(session, given)
+            found = model_queries.by_slug(session, given)
+            return found or (model_queries.get(session, int(given)) if given.isdecimal() and len(given) < 10 else None)
+
+        model = await self._db.read(look)
+        if model is None or model.archived_at is not None:
+            raise NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
+        return model
+
+    async def tidy(self) -> None:
+        """Forget what is only kept for a while."""
+        now = self._clock.now()
+        day, keep = timedelta(days=1), timedelta(days=self._settings.event_retention_days)
+        await self._db.write(lambda s: idempotency_queries.forget_before(s, now - day))
+        await self._db.write(lambda s: event_queries.forget_before(s, now - keep))
+        await self._db.checkpoint()
+
+    async def _replay(self, idempotency: Idempotency, digest: str) -> str | None:
+        known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
+        return None if known is None else _same_request(known.request_hash, digest, known.answer)
+
+    def _check_instance_type(self, name: str | None) -> str:
+        name = name or self._settings.default_instance_type
+        if name not in self._settings.instance_types:
+            names = ", ".join(self._settings.instance_types)
+            raise Invalid(f"there is no instance type {name!r}; choose one of {names}")
+        capacity = self._capacity()
+        if capacity is not None and (why := never_fits(capacity, self._settings.instance_type(name))) is not None:
+            raise Invalid(why)
+        return name
+
+    def _plan(self, request: NewRun) -> Plan:
+        names = request.benchmarks or (self._catalogue.default_benchmark(),)
+        return Plan(tuple(self._benchmark(name, request) for name in names), request.samples_per_problem)
+
+    def _benchmark(self, name: str, request: NewRun) -> BenchmarkSpec:
+        info = self._catalogue.get(name)
+        wanted = Selection(sample_size=request.sample_size, subset_pct=request.subset_pct, seed=request.seed)
+        ids = self._catalogue.choose(name, wanted)
+        return BenchmarkSpec(name=info.name, adapter=info.adapter, pack_digest=info.pack_digest, problem_ids=ids)
+
+
+_COPIED = (
+    "kind",
+    "model_id",
+    "benchmarks",
+    "sample_size",
+    "subset_pct",
+    "samples_per_problem",
+    "seed",
+    "instance_type",
+    "concurrency",
+    "priority",
+    "budget_usd",
+    "deadline_s",
+    "plan",
+    "items_total",
+)
+
+
+def _no_run(run_id: str) -> NotFound:
+    return NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+
+
+def _same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:
+    if stored_hash != digest:
+        raise Conflict("this Idempotency-Key was used for another request; use a new key for a new run")
+    return str(answer["run_id"])
