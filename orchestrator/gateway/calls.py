@@ -1,0 +1,67 @@
+"""A model call and its answer, as they pass between the parts of the gateway."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from orchestrator.gateway.context import RunContext
+from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.gateway.wires.wire import Asked, Message, Wire
+from runner import contract
+
+FORM_FIELDS = frozenset({"stream", "stream_options"})
+"""Say how the answer is delivered, not what is asked: the same question, streamed or not, is the same call."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question of one run. `headers` are the few that belong to the question and go to the provider with it."""
+
+    context: RunContext
+    key: str
+    wire: Wire
+    asked: Asked
+    body: Message
+    request_hash: str
+    worst_nusd: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def flight(self) -> tuple[str, str]:
+        return self.context.run_id, self.key
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """A finished call: the answer, what it used, what it cost, and where the time went."""
+
+    protocol: contract.Protocol
+    message: Message
+    usage: TokenUsage
+    finish: Finish
+    cost_nusd: int
+    tries: int
+    queue_s: float
+    provider_s: float
+
+
+@dataclass(frozen=True)
+class Answered:
+    settlement: Settlement
+    replayed: bool
+
+
+def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, str]) -> str:
+    """What makes two requests the same question: all of the body but the form of delivery."""
+    question = {name: value for name, value in body.items() if name not in FORM_FIELDS}
+    text = json.dumps([provider, path, question, sorted(headers.items())], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sample_index(call_key: str) -> int:
+    """The sample of `benchmark/problem/sample/turn`; a problem's id may contain slashes. Other keys are sample 0."""
+    parts = call_key.rsplit("/", 2)
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and parts[1].isascii() else 0

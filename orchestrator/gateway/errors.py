@@ -1,0 +1,67 @@
+"""What the gateway refuses or gives up on, as one error with a status, a code from a closed list and a sentence.
+
+    GatewayError
+    └── UpstreamError     one try at the provider failed; says whether another try may help and whether it may cost
+
+How an error looks on the wire is the business of `wires`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class Code(StrEnum):
+    """Why a call got no answer."""
+
+    UNAUTHORIZED = "UNAUTHORIZED"  #: no token, or not one of a living run
+    FORBIDDEN = "FORBIDDEN"  #: the run may not call this provider or model
+    NOT_FOUND = "NOT_FOUND"  #: no such provider here
+    VALIDATION_ERROR = "VALIDATION_ERROR"  #: the request cannot be understood or carried out as it is
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  #: the request is larger than the gateway takes
+    CONFLICT = "CONFLICT"  #: the call key was used for another request
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"  #: the worst case of this call does not fit the run's budget any more
+    PRICE_UNKNOWN = "PRICE_UNKNOWN"  #: the run has a budget but the model has no price
+    RATE_LIMITED = "RATE_LIMITED"  #: the provider kept on saying "too many", to the end of our patience
+    EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"  #: the provider failed or refused; its own words are in the message
+    PROVIDER_KEY_REFUSED = "PROVIDER_KEY_REFUSED"  #: the provider does not accept the key that is configured here
+    UNAVAILABLE = "UNAVAILABLE"  #: the orchestrator cannot serve now (shutting down, database away)
+
+
+class GatewayError(Exception):
+    """A call that ends without an answer."""
+
+    def __init__(self, status: int, code: Code, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class UpstreamError(GatewayError):
+    """One try at the provider failed.
+
+    `retry` says that another try may help; `crowded` that the provider wants less of us; `maybe_billed` that the
+    provider may have done the work all the same; `body` is the provider's own error object, for SDKs to read.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry: bool,
+        code: Code = Code.EXTERNAL_API_ERROR,
+        crowded: bool = False,
+        maybe_billed: bool = False,
+        retry_after_s: float | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(status, code, message, retry_after_s=retry_after_s)
+        self.retry = retry
+        self.crowded = crowded
+        self.maybe_billed = maybe_billed
+        self.body = body

@@ -1,0 +1,127 @@
+"""The book of all calls, as a port: what is reserved, what was sent, what came back. The database implements it for the
+service, `MemoryLedger` for tests and for a gateway without a database.
+
+A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
+
+* `open` is atomic: of two that open the same key, one gets `Reserved`; the budget is checked in the same transaction.
+* A settled row never changes, but for its count of replays. Its answer is given for the same hash only.
+* A `failed` row holds no money but what was lost, and may be opened again.
+* What a try may have cost although it brought no answer is **lost**: it counts as spent, so that a cap holds whatever
+  happens, and it is counted and shown.
+* `recover` runs once before the first call. It frees rows that a dead process left `reserved`, and marks those that it
+  left `sent` as lost: nobody can know whether they were paid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from orchestrator.gateway.calls import Settlement
+
+
+class LedgerUnavailable(Exception):
+    """The book cannot be read or written now. Nothing was changed; it is worth trying again."""
+
+
+class CallState(StrEnum):
+    """Where a call is."""
+
+    RESERVED = "reserved"  #: money is set aside; nothing was sent
+    SENT = "sent"  #: at the provider
+    SETTLED = "settled"  #: answered, stored, paid
+    FAILED = "failed"  #: given up; may be asked again
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A call that asks to be made. No budget means no cap."""
+
+    run_id: str
+    call_key: str
+    request_hash: str
+    provider: str
+    model: str
+    worst_nusd: int
+    budget_nusd: int | None
+
+
+@dataclass(frozen=True)
+class Reserved:
+    """The call is the opener's to make."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The call was made before."""
+
+    settlement: Settlement
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """Another process is making the call."""
+
+
+@dataclass(frozen=True)
+class KeyTaken:
+    """The key belongs to another request, which was answered or is under way."""
+
+
+@dataclass(frozen=True)
+class NoRoom:
+    """The worst case does not fit now. It may later, if `reserved_nusd` of other calls turns out cheaper."""
+
+    spent_nusd: int
+    reserved_nusd: int
+
+
+Opened = Reserved | Stored | InFlight | KeyTaken | NoRoom
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a call ended without an answer; `lost`: its last try may have been billed."""
+
+    error: str
+    lost: bool
+    queue_s: float
+    provider_s: float
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The money of one run."""
+
+    settled_nusd: int
+    lost_nusd: int
+    reserved_nusd: int
+    lost_sends: int
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a dead process left behind."""
+
+    unsent: int
+    lost: int
+
+
+class Ledger(Protocol):
+    async def recover(self) -> Recovered: ...
+
+    async def open(self, opening: Opening) -> Opened: ...
+
+    async def sent(self, run_id: str, call_key: str) -> None:
+        """A try goes out now."""
+
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+        """The last try may have been billed: count it as lost and reserve anew. False: the budget has no room for that,
+        and nothing was changed."""
+
+    async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None: ...
+
+    async def fail(self, run_id: str, call_key: str, failure: Failure) -> None: ...
+
+    async def spending(self, run_id: str) -> Spending: ...

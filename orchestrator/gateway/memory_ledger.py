@@ -1,0 +1,113 @@
+"""The ledger in memory: the database's twin, with the same rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.ledger import (
+    CallState,
+    Failure,
+    InFlight,
+    KeyTaken,
+    NoRoom,
+    Opened,
+    Opening,
+    Recovered,
+    Reserved,
+    Spending,
+    Stored,
+)
+
+
+@dataclass
+class Row:
+    request_hash: str
+    state: CallState
+    reserved_nusd: int
+    lost_nusd: int = 0
+    lost_sends: int = 0
+    sends: int = 0
+    replays: int = 0
+    settlement: Settlement | None = None
+    error: str | None = None
+
+    def lose(self) -> None:
+        self.lost_nusd += self.reserved_nusd
+        self.lost_sends += 1
+
+    def give_up(self, error: str) -> None:
+        self.state, self.reserved_nusd, self.error = CallState.FAILED, 0, error
+
+
+class MemoryLedger:
+    """`rows` may be handed on to a successor, as a database would be."""
+
+    def __init__(self, rows: dict[tuple[str, str], Row] | None = None) -> None:
+        self.rows: dict[tuple[str, str], Row] = {} if rows is None else rows
+
+    async def recover(self) -> Recovered:
+        unsent = [row for row in self.rows.values() if row.state is CallState.RESERVED]
+        lost = [row for row in self.rows.values() if row.state is CallState.SENT]
+        for row in lost:
+            row.lose()
+        for row in (*unsent, *lost):
+            row.give_up("the orchestrator stopped")
+        return Recovered(len(unsent), len(lost))
+
+    async def open(self, opening: Opening) -> Opened:
+        key = (opening.run_id, opening.call_key)
+        row = self.rows.get(key)
+        if row is not None and row.state is not CallState.FAILED:
+            if row.request_hash != opening.request_hash:
+                return KeyTaken()
+            if row.settlement is None:
+                return InFlight()
+            row.replays += 1
+            return Stored(row.settlement)
+        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd)
+        if no_room is not None:
+            return no_room
+        if row is None:
+            row = self.rows[key] = Row(opening.request_hash, CallState.RESERVED, 0)
+        row.request_hash, row.state, row.error = opening.request_hash, CallState.RESERVED, None
+        row.reserved_nusd = opening.worst_nusd
+        return Reserved()
+
+    async def sent(self, run_id: str, call_key: str) -> None:
+        row = self.rows[run_id, call_key]
+        row.state, row.sends = CallState.SENT, row.sends + 1
+
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+        row = self.rows[run_id, call_key]
+        if self._no_room(run_id, row.reserved_nusd, budget_nusd) is not None:
+            return False
+        row.lose()
+        return True
+
+    async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
+        row = self.rows[run_id, call_key]
+        row.state, row.reserved_nusd, row.settlement = CallState.SETTLED, 0, settlement
+
+    async def fail(self, run_id: str, call_key: str, failure: Failure) -> None:
+        row = self.rows[run_id, call_key]
+        if failure.lost:
+            row.lose()
+        row.give_up(failure.error)
+
+    async def spending(self, run_id: str) -> Spending:
+        rows = [row for (run, _), row in self.rows.items() if run == run_id]
+        return Spending(
+            settled_nusd=sum(row.settlement.cost_nusd for row in rows if row.settlement),
+            lost_nusd=sum(row.lost_nusd for row in rows),
+            reserved_nusd=sum(row.reserved_nusd for row in rows),
+            lost_sends=sum(row.lost_sends for row in rows),
+        )
+
+    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None) -> NoRoom | None:
+        if budget_nusd is None:
+            return None
+        rows = [row for (run, _), row in self.rows.items() if run == run_id]
+        spent = sum(row.lost_nusd + (row.settlement.cost_nusd if row.settlement else 0) for row in rows)
+        reserved = sum(row.reserved_nusd for row in rows)
+        return NoRoom(spent, reserved) if spent + reserved + more_nusd > budget_nusd else None

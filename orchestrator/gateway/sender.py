@@ -1,0 +1,215 @@
+"""Brings one call to an answer: waits for its turn, tries, and tries again while that makes sense.
+
+Time waiting (turn and backoff) and time at the provider are kept apart, so that a busy orchestrator is not taken for a
+slow provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+
+from orchestrator.clock import Clock
+from orchestrator.gateway.calls import Call, Settlement
+from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.ledger import Failure, Ledger, LedgerUnavailable
+from orchestrator.gateway.limiter import Limiter, Slot
+from orchestrator.gateway.prices import FREE, cost_nusd
+from orchestrator.gateway.retry import RetryPolicy
+from orchestrator.gateway.upstream import Reply, Upstream
+from orchestrator.gateway.usage import TokenUsage
+from orchestrator.gateway.waits import WaitBoard, next_try
+from orchestrator.gateway.wires.wire import Message
+
+Sleep = Callable[[float], Awaitable[None]]
+
+STORE_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 10.0, 10.0, 10.0, 15.0)
+"""A paid answer is held and offered to the ledger again after these pauses before it is given up."""
+
+
+class Sender:
+    def __init__(
+        self,
+        *,
+        upstreams: Mapping[str, Upstream],
+        ledger: Ledger,
+        board: WaitBoard,
+        clock: Clock,
+        sleep: Sleep,
+        rng: random.Random,
+        policy: RetryPolicy,
+    ) -> None:
+        self._upstreams = upstreams
+        self._ledger = ledger
+        self._board = board
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng
+        self._policy = policy
+        self.at_provider: set[tuple[str, str]] = set()
+        self._limiters: dict[tuple[str, str], Limiter] = {}
+
+    def limiter(self, provider: str, model: str) -> Limiter:
+        key = (provider, model)
+        if key not in self._limiters:
+            self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep)
+        return self._limiters[key]
+
+    async def send(self, call: Call) -> Settlement:
+        """Settle a call that was reserved, or have it fail; either is in the ledger when this returns or raises."""
+        trip = _Trip(self._clock)
+        try:
+            message = await self._until_answered(call, trip)
+            settlement = _settlement(call, message, trip)
+        except GatewayError as error:
+            lost = isinstance(error, UpstreamError) and error.maybe_billed
+            failure = Failure(error.message, lost, trip.queue_s, trip.provider_s)
+            await self._ledger.fail(*call.flight, failure)
+            raise
+        except asyncio.CancelledError:
+            if not trip.asking:  # nothing is under way, so nothing is lost
+                await self._ledger.fail(*call.flight, Failure("given up", False, trip.queue_s, trip.provider_s))
+            raise
+        await self._store(call, settlement)
+        return settlement
+
+    async def _store(self, call: Call, settlement: Settlement) -> None:
+        for pause_s in (*STORE_PAUSES_S, None):
+            try:
+                return await self._ledger.settle(*call.flight, settlement)
+            except LedgerUnavailable:
+                if pause_s is None:
+                    raise
+                await self._sleep(pause_s)
+
+    async def close(self) -> None:
+        for limiter in self._limiters.values():
+            await limiter.close()
+
+    async def _until_answered(self, call: Call, trip: _Trip) -> Message:
+        failures = 0
+        while True:
+            try:
+                return (await self._try(call, trip)).message
+            except UpstreamError as error:
+                failures += 1
+                delay = self._policy.delay_s(error, failures, trip.elapsed_s(), self._rng)
+                if delay is None:
+                    raise
+                if error.maybe_billed and not await self._ledger.again(*call.flight, call.context.budget_nusd):
+                    message = f"no room in the run's budget for another try after: {error.message}"
+                    raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
+                await self._back_off(call, trip, delay, str(error.status))
+
+    async def _try(self, call: Call, trip: _Trip) -> Reply:
+        context = call.context
+        limiter = self.limiter(context.provider, context.model)
+        slot = await self._turn(call, limiter, trip)
+        self.at_provider.add(call.flight)
+        try:
+            await self._ledger.sent(*call.flight)
+            trip.tries += 1
+            with trip.at_provider():
+                reply = await self._upstreams[context.provider].ask(call)
+        except UpstreamError as error:
+            trip.asking = False
+            if error.crowded:
+                limiter.release_crowded(slot, error.retry_after_s, str(error.status))
+            else:
+                limiter.release(slot)
+            raise
+        except BaseException:
+            limiter.release(slot)
+            raise
+        finally:
+            self.at_provider.discard(call.flight)
+        limiter.release_well(slot, reply.pause_s, "its rate limit is used up")
+        return reply
+
+    async def _turn(self, call: Call, limiter: Limiter, trip: _Trip) -> Slot:
+        provider = call.context.provider
+
+        def sentence() -> str:
+            left = limiter.pause_left_s()
+            if left > 0:
+                return next_try(provider, limiter.pause_reason, left)
+            return f"waiting for {provider}: it takes {int(limiter.limit)} calls at once now, {limiter.queued} wait"
+
+        with trip.queueing(), self._board.waiting(call.flight, sentence):
+            return await limiter.acquire(call.context.run_id)
+
+    async def _back_off(self, call: Call, trip: _Trip, delay: float, reason: str) -> None:
+        until = self._clock.monotonic() + delay
+
+        def sentence() -> str:
+            return next_try(call.context.provider, reason, max(until - self._clock.monotonic(), 0))
+
+        with trip.queueing(), self._board.waiting(call.flight, sentence):
+            await self._sleep(delay)
+
+
+class _Trip:
+    """Where the time of one call went."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.monotonic()
+        self.asking = False
+        self.tries = 0
+        self.queue_s = 0.0
+        self.provider_s = 0.0
+
+    def elapsed_s(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    def queueing(self) -> _Stopwatch:
+        return _Stopwatch(self._clock, self._queued)
+
+    def at_provider(self) -> _Stopwatch:
+        self.asking = True
+        return _Stopwatch(self._clock, self._asked)
+
+    def _queued(self, seconds: float) -> None:
+        self.queue_s += seconds
+
+    def _asked(self, seconds: float) -> None:
+        self.provider_s += seconds
+
+
+class _Stopwatch:
+    def __init__(self, clock: Clock, add: Callable[[float], None]) -> None:
+        self._clock = clock
+        self._add = add
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = self._clock.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._add(self._clock.monotonic() - self._began)
+
+
+def _settlement(call: Call, message: Message, trip: _Trip) -> Settlement:
+    usage = call.wire.usage(message) or _estimate(call, message)
+    return Settlement(
+        protocol=call.wire.protocol,
+        message=message,
+        usage=usage,
+        finish=call.wire.finish(message),
+        cost_nusd=cost_nusd(usage, call.context.prices or FREE),
+        tries=trip.tries,
+        queue_s=trip.queue_s,
+        provider_s=trip.provider_s,
+    )
+
+
+def _estimate(call: Call, message: Message) -> TokenUsage:
+    """For servers that do not count: four bytes to a token, and marked as estimated."""
+    output = len(str(message).encode()) // 4
+    limit = call.asked.max_output_tokens
+    return TokenUsage(
+        input_tokens=len(call.asked.prompt_text.encode()) // 4,
+        output_tokens=output if limit is None else min(output, limit * call.asked.answers),
+        estimated=True,
+    )

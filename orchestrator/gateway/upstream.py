@@ -1,0 +1,24 @@
+"""One try at a provider, as an interface: `DemoUpstream` and `HttpUpstream` implement it, `sender` calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.gateway.calls import Call
+from orchestrator.gateway.wires.wire import Message
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A whole answer. `pause_s`: the provider says that its limit is now used up for so long."""
+
+    message: Message
+    pause_s: float | None = None
+
+
+class Upstream(Protocol):
+    async def ask(self, call: Call) -> Reply:
+        """Ask once. Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,85 @@
+"""Server-sent events, as bytes: writing one, and reading them from pieces of any size under a cap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+COMMENT = b": waiting\n\n"
+
+
+@dataclass(frozen=True)
+class Event:
+    name: str | None
+    data: str
+
+
+class EventTooLarge(Exception):
+    """One event is larger than allowed."""
+
+
+def encode(data: Any, name: str | None = None) -> bytes:
+    """One event; `data` is written as JSON unless it is text already."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {text}\n\n".encode()
+
+
+class EventReader:
+    """Turns received bytes into events. Holds at most one unfinished event, never more than `max_bytes` of it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._rest: list[bytes] = []
+        self._size = 0
+        self._name: str | None = None
+        self._data: list[str] = []
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """The events that `piece` completes. Lines end with LF or CR LF; a lone CR, which no provider sends, does not."""
+        *lines, rest = piece.split(b"\n")
+        if not lines:
+            self._keep(rest)
+            return
+        lines[0] = b"".join([*self._rest, lines[0]])
+        self._rest.clear()
+        self._size = sum(len(part) for part in self._data)
+        for line in lines:
+            event = self._line(line.removesuffix(b"\r"))
+            if event is not None:
+                yield event
+        self._keep(rest)
+
+    def end(self) -> Iterator[Event]:
+        """What is left when the stream ended properly but without the last blank line."""
+        for line in (b"".join(self._rest), b""):
+            event = self._line(line.removesuffix(b"\r"))
+            if event is not None:
+                yield event
+        self._rest.clear()
+
+    def _keep(self, rest: bytes) -> None:
+        if rest:
+            self._rest.append(rest)
+            self._count(len(rest))
+
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > self._max_bytes:
+            raise EventTooLarge
+
+    def _line(self, line: bytes) -> Event | None:
+        if not line:
+            name, data = self._name, self._data
+            self._name, self._data, self._size = None, [], 0
+            return Event(name, "\n".join(data)) if data else None
+        field, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._count(len(value))
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        return None

@@ -1,0 +1,140 @@
+"""What every protocol offers: the interface that `router`, `sender` and the demo provider are written against.
+
+A message is the provider's own final answer as plain JSON: what a request without streaming gets. Streams are made from
+it and put together into it, so that an answer is stored once and given in either form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from orchestrator.gateway.errors import GatewayError
+from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.gateway.wires.sse import Event
+from runner import contract
+
+Message = dict[str, Any]
+
+PIECE_CHARS = 512
+"""Streamed text goes out in pieces of this size."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the gateway must know of a request."""
+
+    model: str
+    stream: bool
+    prompt_text: str
+    max_output_tokens: int | None
+    answers: int = 1
+
+
+@dataclass(frozen=True)
+class PlainReply:
+    """An answer that does not come from a provider, for `Wire.compose`."""
+
+    id: str
+    model: str
+    created: int
+    text: str
+    thinking: str
+    finish: Finish
+    usage: TokenUsage
+
+
+class BadStream(Exception):
+    """The provider's stream or answer is not what its protocol says."""
+
+
+class StreamedError(Exception):
+    """The provider reported an error inside its stream."""
+
+    def __init__(self, kind: str, body: Mapping[str, Any]) -> None:
+        super().__init__(str(body.get("message") or kind))
+        self.kind = kind
+        self.body = body
+
+
+class Assembler(Protocol):
+    """Puts a stream together. Feed it every event; `complete` tells a whole answer from a cut one."""
+
+    size: int
+
+    def feed(self, event: Event) -> None:
+        """Take one event; raises `BadStream` or `StreamedError`."""
+
+    @property
+    def complete(self) -> bool: ...
+
+    def message(self) -> Message: ...
+
+
+class Wire(Protocol):
+    """One protocol of one kind of provider."""
+
+    protocol: contract.Protocol
+    path: str
+
+    def read(self, body: Message) -> Asked:
+        """Raises `ValueError` with a sentence when the body is not a request of this protocol."""
+
+    def outgoing(self, body: Message) -> Message:
+        """The body for the provider: always streamed, so that a slow answer can be told from a dead one."""
+
+    def assembler(self) -> Assembler: ...
+
+    def check(self, message: Message) -> None:
+        """Raises `BadStream` or `StreamedError` when a whole answer is not one of this protocol."""
+
+    def stream(self, message: Message, body: Message) -> Iterator[bytes]: ...
+
+    def usage(self, message: Message) -> TokenUsage | None: ...
+
+    def finish(self, message: Message) -> Finish: ...
+
+    def compose(self, reply: PlainReply) -> Message: ...
+
+    def error_body(self, error: GatewayError) -> Message: ...
+
+    def error_event(self, error: GatewayError) -> bytes:
+        """An error after the stream began."""
+
+    def ping(self) -> bytes:
+        """Keeps a stream alive while there is nothing to say."""
+
+
+def pieces(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE_CHARS):
+        yield text[start : start + PIECE_CHARS]
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """All texts of a prompt in reading order: plain strings, and parts that have a `text`."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts_of(part)
+    elif isinstance(value, dict):
+        yield from texts_of(value.get("text"))
+        yield from texts_of(value.get("content"))
+
+
+def count(value: Any) -> int:
+    """A token count as providers send it; anything but a number is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def positive(body: Message, *names: str) -> int | None:
+    """The first of the named limits that is there; raises `ValueError` when it is not a positive whole number."""
+    for name in names:
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a positive whole number")
+        return value
+    return None
