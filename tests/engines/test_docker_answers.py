@@ -95,14 +95,7 @@ def test_counters(pages: dict[str, int]) -> None:
     stats = read_stats(
         {"cpu_stats": CPU, "memory_stats": {"usage": 100, "limit": 256, "stats": pages}, "pids_stats": {"current": 3}}
     )
-    assert stats is not None
-    assert (stats.cpu_s, stats.memory_bytes, stats.memory_limit_bytes, stats.pids, stats.throttled_s) == (
-        1.5,
-        76,
-        256,
-        3,
-        0.25,
-    )
+    assert stats == ContainerStats(cpu_s=1.5, memory_bytes=76, memory_limit_bytes=256, pids=3, throttled_s=0.25)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+# The orchestrator: API, pages, dispatcher. Its entry point drops root at once and keeps only the group of the engine's socket.
+# BASE: see runner.Dockerfile.
+ARG BASE=python:3.13-slim-trixie
+
+FROM ${BASE} AS build
+COPY requirements/build.txt /src/
+RUN pip install --no-cache-dir --no-compile --disable-pip-version-check --root-user-action=ignore --require-hashes -r /src/build.txt
+COPY requirements/orchestrator.txt /src/
+RUN uv venv --quiet --no-project --python python3 /opt/venv \
+ && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt
+# The project without its packages: its metadata and the command. The sources come last, as a small layer of their own.
+COPY pyproject.toml /src/project/
+RUN touch /src/project/README.md /src/project/LICENSE \
+ && pip wheel --quiet --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir /src/wheels /src/project \
+ && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --no-deps /src/wheels/*.whl
+
+FROM ${BASE}
+ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    BENCHYARD_DATA=/data BENCHYARD_HOST=0.0.0.0 BENCHYARD_PORT=8000 BENCHYARD_IN_CONTAINER=1
+RUN echo 'benchyard:x:10001:' >>/etc/group && echo 'benchyard:x:10001:10001::/data:/usr/sbin/nologin' >>/etc/passwd \
+ && install -d -m 0700 -o 10001 -g 10001 /data
+COPY --from=build /opt/venv /opt/venv
+WORKDIR /app
+COPY scripts/orchestrator-entrypoint /usr/local/bin/orchestrator-entrypoint
+COPY runner/__init__.py runner/contract.py /app/runner/
+COPY orchestrator /app/orchestrator
+RUN python -m compileall -q --invalidation-mode unchecked-hash /app
+ARG SOURCE=unknown
+LABEL benchyard.source=${SOURCE}
+VOLUME /data
+# 8000: people; 8001: runners, over their own network only.
+EXPOSE 8000 8001
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["python", "-I", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+ENTRYPOINT ["/usr/local/bin/orchestrator-entrypoint"]
+CMD ["benchyard", "serve"]
