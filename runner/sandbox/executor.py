@@ -1,59 +1,223 @@
-"""The one door to the sandbox: programs in, executions out. First, plain version: one fresh interpreter per test."""
+"""The one door to the sandbox: programs in, executions out. It compares nothing and knows no expected output."""
 
 import asyncio
-import contextlib
 import json
-import os
-import resource
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Generator, Sequence
-from pathlib import Path
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from runner.sandbox.inside.prelude import PRELUDE
+from runner.sandbox.child import Child
+from runner.sandbox.crew import Crew, SandboxUnavailableError, Slot, choices
+from runner.sandbox.lane import GoneError
 from runner.sandbox.level import Level
-from runner.sandbox.limits import Limits
-from runner.sandbox.outcome import Ending, Execution, Usage
-from runner.sandbox.values import BadValueError, Json, parse
+from runner.sandbox.libraries import flavour_for
+from runner.sandbox.limits import MIB, Limits
+from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.values import Json
+from runner.sandbox.wire import Mode
 
 Accept = Callable[[int, Execution], bool]
+Test = Callable[[Child, int], Awaitable[Execution]]
 
-_DRIVER = f"""
-import sys, json, types
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from runner.sandbox.inside.encoding import encode
-job = json.loads(sys.argv[1]); out = sys.stdout; sys.stdout = sys.stderr
-scope = types.ModuleType('__main__').__dict__
-sys.modules['__main__'].__dict__.update(scope)
-if job['entry'] is None:
-    exec(compile(job['program'] + '\\n' + job['test'], 'check.py', 'exec'), scope)
-    if callable(scope.get('check')): scope['check'](scope[job['name']])
-    value = True
-else:
-    exec(compile(job['program'], 'solution.py', 'exec'), scope)
-    f = getattr(scope['Solution'](), job['entry']) if 'Solution' in scope else scope[job['entry']]
-    value = encode(f(*job['args']))
-json.dump(value, out)
-"""
+_PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
+_LAST_WORDS_S = 0.25
 
 
 class Executor:
-    """Runs programs; open it with `async with Executor.open(...)` or `await Executor.open(...)`."""
+    """Runs programs; open it with `async with Executor.open(...)` or `await Executor.open(...)`.
 
-    def __init__(self, slots: int, uid_base: int | None) -> None:
+    Any number of `run_*` coroutines may be awaited at once; they share the slots in the order in which they came.
+    """
+
+    def __init__(self, slots: int, uid_base: int | None, *, use_uids: bool, use_landlock: bool) -> None:
+        self._choices = choices(uid_base, use_uids=use_uids, use_landlock=use_landlock)
+        self._idle = [Slot(index) for index in reversed(range(slots))]
+        self._turn = asyncio.Semaphore(slots)
         self._slots = slots
-        self._free = asyncio.Semaphore(slots)
+        self._crew: Crew | None = None
 
     @classmethod
-    def open(cls, slots: int, uid_base: int | None = None) -> Self:
-        """An executor with that many executions at once; slot k uses user id `uid_base + k` where that is possible."""
-        return cls(slots, uid_base)
+    def open(cls, slots: int, uid_base: int | None = None, *, use_uids: bool = True, use_landlock: bool = True) -> Self:
+        """An executor for that many programs at once.
+
+        Where the process is root, slot k runs programs as user `uid_base + k` and their judges as
+        `uid_base + slots + k`. The strongest set of layers that works here is used, see `level`; the two switches
+        leave a layer out (for tests and for comparison).
+        """
+        return cls(slots, uid_base, use_uids=use_uids, use_landlock=use_landlock)
+
+    @property
+    def level(self) -> Level:
+        """Which layers are on."""
+        if self._crew is None or self._crew.level is None:
+            raise RuntimeError("the executor is not open")
+        return self._crew.level
+
+    async def run_stdin(
+        self,
+        program: str,
+        inputs: Sequence[bytes],
+        limits: Limits,
+        accept: Accept,
+        *,
+        stop_at_first: bool = True,
+        prelude: bool = False,
+    ) -> list[Execution]:
+        """Run a program on each input in turn, up to and including the first that `accept` refuses.
+
+        `accept(i, execution)` is the caller's comparison. A refused test is repeated alone in a fresh process before
+        it counts, so `accept` may be asked twice about a test. With `prelude` the program finds LiveCodeBench's
+        imports in its globals.
+        """
+
+        async def test(child: Child, index: int) -> Execution:
+            return await child.stdin_test(inputs[index])
+
+        payload = {"program": program, "prelude": prelude}
+        return await self._sequence(Mode.STDIN_TESTS, payload, test, len(inputs), limits, accept, stop_at_first)
+
+    async def run_calls(
+        self,
+        program: str,
+        entry: str,
+        calls: Sequence[Sequence[Json]],
+        limits: Limits,
+        accept: Accept,
+        *,
+        stop_at_first: bool = True,
+        prelude: bool = True,
+    ) -> list[Execution]:
+        """Call `entry` (a method of `class Solution`, or a function) with each list of arguments in turn.
+
+        Arguments arrive as fresh copies. What is returned is in `Execution.value`, for `values.same`.
+        """
+
+        async def test(child: Child, index: int) -> Execution:
+            return await child.call(json.dumps(["solve", entry, calls[index]]).encode())
+
+        payload = {"program": program, "prelude": prelude}
+        return await self._sequence(Mode.CALLS, payload, test, len(calls), limits, accept, stop_at_first)
+
+    async def run_check(self, program: str, test_code: str, entry: str, limits: Limits, *, context: str = "") -> Execution:
+        """Run assertions against `entry`; `check(candidate)` is called where the test code defines it.
+
+        Program and test code are in two processes. `context` is trusted code that the test may lean on (HumanEval:
+        the prompt with a body of `pass`, since some tests call helpers of the prompt); it runs beside the test.
+        Ends as `finished` with value True (passed) or False (an assertion failed), `crashed` if something was raised.
+        """
+        tests = {"test": test_code, "context": context, "entry": entry}
+        async with self._slot() as slot:
+            execution = _failed("not tried")
+            for _ in range(2):
+                try:
+                    execution, disturbed = await self._check(slot, program, tests, limits)
+                except GoneError as error:
+                    slot.discard()
+                    execution, disturbed = _failed(str(error)), True
+                if not disturbed:
+                    break
+            return execution
+
+    async def _check(self, slot: Slot, program: str, tests: dict[str, Any], limits: Limits) -> tuple[Execution, bool]:
+        crew = self._open_crew()
+        first = await crew.lane(slot, flavour_for(program), "candidate")
+        second = await crew.lane(slot, flavour_for(tests["test"]), "judge")
+        near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with near, far:
+            payload = {"program": program, "prelude": False}
+            async with await Child.start(first, Mode.CALLS, payload, limits, control=far) as candidate:
+                watch = candidate.overlooked()
+                try:
+                    async with await Child.start(second, Mode.JUDGE, tests, limits, peer=near) as judge:
+                        said = await judge.judgement()
+                    gone = said.ending is Ending.finished and _tag(said) == "gone"
+                    ended = await candidate.conclude(watch, _LAST_WORDS_S if gone else 0)
+                finally:
+                    watch.stop()
+                disturbed = judge.disturbed or candidate.disturbed
+        execution = _combine(said, ended)
+        return execution, disturbed or execution.ending is Ending.sandbox_failed
+
+    async def _sequence(
+        self,
+        mode: Mode,
+        payload: dict[str, Any],
+        test: Test,
+        count: int,
+        limits: Limits,
+        accept: Accept,
+        stop_at_first: bool,
+    ) -> list[Execution]:
+        done: list[Execution] = []
+        trouble = 0
+        flavour = flavour_for(payload["program"])
+        async with self._slot() as slot:
+            while len(done) < count:
+                try:
+                    lane = await self._open_crew().lane(slot, flavour, "candidate")
+                    async with await Child.start(lane, mode, payload, limits, tests=count - len(done)) as child:
+                        while len(done) < count and child.alive:
+                            execution = await test(child, len(done))
+                            if (execution.ending is Ending.sandbox_failed or child.disturbed) and not trouble:
+                                trouble += 1
+                                break
+                            accepted = accept(len(done), execution)
+                            if not accepted and child.tests > 1:
+                                break  # once more, alone
+                            done.append(execution)
+                            trouble = 0
+                            if not accepted and stop_at_first:
+                                return done
+                except GoneError as error:
+                    slot.discard()
+                    trouble += 1
+                    if trouble > 1:
+                        done.append(_failed(str(error)))
+                        trouble = 0
+                        if not accept(len(done) - 1, done[-1]) and stop_at_first:
+                            return done
+        return done
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[Slot]:
+        self._open_crew()
+        async with self._turn:
+            slot = self._idle.pop()
+            try:
+                yield slot
+            finally:
+                self._idle.append(slot)
+
+    def _open_crew(self) -> Crew:
+        if self._crew is None:
+            raise RuntimeError("the executor is not open")
+        return self._crew
 
     async def _start(self) -> Self:
-        return self
+        tried = []
+        for choice in self._choices:
+            self._crew = Crew(choice, self._slots)
+            try:
+                (execution,) = await self.run_stdin(_probe(choice.use_landlock), [b"1"], _PROBE_LIMITS, lambda *_: False)
+            except BaseException:
+                await self.aclose()
+                raise
+            if execution.stdout == b"ready":
+                return self
+            tried.append(f"{choice}: {execution.detail} {execution.stderr_tail[-200:]}".strip())
+            await self.aclose()
+        raise SandboxUnavailableError("no set of layers works here: " + "; ".join(tried))
+
+    async def aclose(self) -> None:
+        """End every process of the sandbox."""
+        for slot in self._idle:
+            slot.discard()
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            await crew.aclose()
 
     def __await__(self) -> Generator[object, None, Self]:
         return self._start().__await__()
@@ -66,103 +230,45 @@ class Executor:
     ) -> None:
         await self.aclose()
 
-    async def aclose(self) -> None:
-        """End every process of the sandbox."""
 
-    @property
-    def level(self) -> Level:
-        """Which layers are on."""
-        return Level(uid=False, landlock=0, seccomp="off", rlimits=True, cgroup=False)
-
-    async def run_stdin(
-        self,
-        program: str,
-        inputs: Sequence[bytes],
-        limits: Limits,
-        accept: Accept,
-        *,
-        stop_at_first: bool = True,
-    ) -> list[Execution]:
-        """Run a program on each input in turn, up to and including the first that `accept` refuses."""
-        executions: list[Execution] = []
-        for index, given in enumerate(inputs):
-            execution = await self._one([program], given, limits)
-            executions.append(execution)
-            if not accept(index, execution) and stop_at_first:
-                break
-        return executions
-
-    async def run_calls(
-        self,
-        program: str,
-        entry: str,
-        calls: Sequence[Sequence[Json]],
-        limits: Limits,
-        accept: Accept,
-        *,
-        stop_at_first: bool = True,
-    ) -> list[Execution]:
-        """Call `entry` (a method of `class Solution`, or a function) with each list of arguments in turn."""
-        executions: list[Execution] = []
-        for index, arguments in enumerate(calls):
-            job = {"program": PRELUDE + program, "entry": entry, "args": arguments}
-            execution = _with_value(await self._one([_DRIVER, json.dumps(job)], b"", limits))
-            executions.append(execution)
-            if not accept(index, execution) and stop_at_first:
-                break
-        return executions
-
-    async def run_check(self, program: str, test_code: str, entry: str, limits: Limits, *, context: str = "") -> Execution:
-        """Run assertions against `entry`; `check(candidate)` is called where the test code defines it.
-
-        `context` is trusted code that the test may lean on (HumanEval: the prompt with a body of `pass`, since some
-        tests call helpers of the prompt); it runs beside the test, never beside the program.
-        """
-        job = {"program": program, "entry": None, "test": test_code, "name": entry}
-        execution = await self._one([_DRIVER, json.dumps(job)], b"", limits)
-        if execution.ending is Ending.crashed and "AssertionError" in execution.stderr_tail[-400:]:
-            return Execution(Ending.finished, usage=execution.usage, value=False, detail="an assertion failed")
-        return _with_value(execution)
-
-    async def _one(self, argv: list[str], given: bytes, limits: Limits) -> Execution:
-        def limit() -> None:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(limits.cpu_s) + 1, int(limits.cpu_s) + 2))
-            resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes + (1 << 30),) * 2)
-
-        async with self._free:
-            with tempfile.TemporaryDirectory() as folder:
-                started = time.monotonic()
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-I", "-c", *argv, cwd=folder, env={"PATH": os.defpath}, preexec_fn=limit,
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-                )  # fmt: skip
-                try:
-                    async with asyncio.timeout(limits.wall_s):
-                        out, err = await process.communicate(given)
-                except TimeoutError:
-                    with contextlib.suppress(ProcessLookupError):
-                        process.kill()
-                    await process.wait()
-                    return Execution(Ending.time_limit, usage=Usage(wall_s=limits.wall_s), detail="the clock ran out")
-        usage = Usage(wall_s=time.monotonic() - started)
-        tail = err[-4096:].decode(errors="replace")
-        code = process.returncode or 0
-        if len(out) > limits.output_bytes:
-            return Execution(Ending.output_limit, out[: limits.output_bytes], tail, usage=usage, detail="too much output")
-        if code == 0:
-            return Execution(Ending.finished, out, tail, 0, usage=usage, detail="came to its end")
-        if code == -24:
-            return Execution(Ending.time_limit, out, tail, None, 24, usage, detail="used up its CPU seconds")
-        ending = Ending.memory_limit if "MemoryError" in tail else Ending.crashed
-        signal = -code if code < 0 else None
-        return Execution(ending, out, tail, None if signal else code, signal, usage, detail=f"ended with status {code}")
+def _probe(late_import: bool) -> str:
+    """A program that shows that the layers hold and that libraries can still be imported."""
+    return (
+        "import os\n"
+        "try:\n    os.listdir('/etc')\n    raise SystemExit('files are open')\n"
+        "except PermissionError:\n    pass\n"
+        f"{'import colorsys' if late_import else ''}\n"
+        "print('ready', end='')\n"
+    )
 
 
-def _with_value(execution: Execution) -> Execution:
-    if execution.ending is not Ending.finished:
-        return execution
-    try:
-        value = parse(execution.stdout)
-    except BadValueError as error:
-        return Execution(Ending.crashed, usage=execution.usage, detail=str(error))
-    return Execution(Ending.finished, b"", execution.stderr_tail, 0, None, execution.usage, value, "returned a value")
+def _failed(why: str) -> Execution:
+    return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")
+
+
+def _tag(said: Execution) -> str:
+    value = said.value
+    return str(value[0]) if isinstance(value, list) and value else ""
+
+
+def _combine(said: Execution, candidate: Execution) -> Execution:
+    """One execution out of what the judge said and how the program under test ended."""
+    result = replace(candidate, value=None)
+    if candidate.ending not in (Ending.finished, Ending.crashed):
+        return result
+    if said.ending is not Ending.finished or not isinstance(said.value, list):
+        return replace(said, value=None, stdout=candidate.stdout, usage=candidate.usage)
+    tag, message = str(said.value[0]), str(said.value[1])
+    tail = candidate.stderr_tail or said.stderr_tail
+    if tag == "passed":
+        return replace(result, ending=Ending.finished, value=True, stderr_tail=tail, detail="All assertions held.")
+    if tag == "failed":
+        detail = f"An assertion failed{': ' + message if message else ''}."
+        return replace(result, ending=Ending.finished, value=False, stderr_tail=tail, detail=detail)
+    if tag == "memory":
+        detail = "It asked for more memory than it may have."
+        return replace(result, ending=Ending.memory_limit, stderr_tail=tail, detail=detail)
+    if tag == "gone":
+        detail = "It ended before the test was over." if candidate.ending is Ending.finished else candidate.detail
+        return replace(result, ending=Ending.crashed, detail=detail)
+    return replace(result, ending=Ending.crashed, exit_code=1, stderr_tail=tail, detail=f"The test raised {message}.")

@@ -56,7 +56,10 @@ class Rules:
     """Tolerances for floats; 0 means exact."""
 
 
-def same(expected: Json, tree: Tree, rules: Rules = Rules()) -> bool:
+EXACT = Rules()
+
+
+def same(expected: Json, tree: Tree, rules: Rules = EXACT) -> bool:
     """Is the returned value equal to the expected JSON value, as Python's `==` would say (1 == 1.0 == True)?"""
     if isinstance(tree, list) and tree and tree[0] == TUPLE:
         tree = [LIST, *tree[1:]]

@@ -1,5 +1,9 @@
 """The imports that LiveCodeBench puts in front of every solution, as one piece of source."""
 
+import sys
+from functools import cache
+from typing import Any
+
 PRELUDE = """\
 from string import *
 from re import *
@@ -37,3 +41,17 @@ import sys
 import json
 sys.setrecursionlimit(50000)
 """
+
+RECURSION_LIMIT = 50_000
+
+
+@cache
+def namespace() -> dict[str, Any]:
+    """What the prelude defines; executed once, then copied into each program's globals."""
+    before = sys.getrecursionlimit()
+    scope: dict[str, Any] = {}
+    exec(PRELUDE, scope)  # noqa: S102
+    sys.setrecursionlimit(before)
+    for name in ("__builtins__", "stdin", "stdout", "stderr"):
+        scope.pop(name, None)
+    return scope

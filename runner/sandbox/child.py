@@ -1,0 +1,250 @@
+"""The life of one child from the runner's side: started on a lane, given tests one by one, ended, its traces read."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from runner.sandbox.handoff import Streams, sealed
+from runner.sandbox.lane import GoneError, Lane
+from runner.sandbox.limits import Limits
+from runner.sandbox.outcome import Ending, Execution, Usage
+from runner.sandbox.values import BadValueError, Tree, parse
+from runner.sandbox.verdict import Evidence, Verdict, decide, killed_from_outside
+from runner.sandbox.watch import LONGEST_STRETCH, Watch, peak_bytes
+from runner.sandbox.wire import Job, Mode, Report
+
+TAIL_BYTES = 4096
+LARGE = 1 << 20
+FRAME_SLACK = 64 * 1024
+
+
+@dataclass
+class Reply:
+    """What came back over the control socket for one test."""
+
+    said: bytes | None = None
+    status: int = 0
+    value: Tree = None
+    too_large: bool = False
+    last: bool = False
+    """The process can't serve another test."""
+
+
+class Child:
+    """One program in one process; several tests of that same program may follow each other."""
+
+    def __init__(self, lane: Lane, limits: Limits, streams: Streams, control: socket.socket | None) -> None:
+        self._lane, self._limits, self._streams, self._talk = lane, limits, streams, control
+        self._pid = 0
+        self._report: Report | None = None
+        self._loop = asyncio.get_running_loop()
+        self.tests = 0
+        self.disturbed = False
+        """Somebody else killed it: the execution deserves a second try."""
+
+    @classmethod
+    async def start(
+        cls,
+        lane: Lane,
+        mode: Mode,
+        payload: dict[str, Any],
+        limits: Limits,
+        *,
+        tests: int = 1,
+        control: socket.socket | None = None,
+        peer: socket.socket | None = None,
+    ) -> Self:
+        """Start a child that will serve that many tests.
+
+        `control` is the child's end when somebody else than the runner talks to it; `peer` is its end of a second
+        connection. Both are closed here.
+        """
+        ours: socket.socket | None = None
+        if control is None:
+            ours, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            ours.setblocking(False)
+        streams = Streams()
+        child = cls(lane, limits, streams, ours)
+        fds = [sealed(json.dumps(payload).encode()), *streams.for_child()]
+        try:
+            job = Job(
+                mode=mode,
+                uid=lane.uid,
+                wall_s=limits.wall_s * LONGEST_STRETCH * tests + 5,
+                cpu_s=limits.cpu_s * tests,
+                memory_bytes=limits.memory_bytes,
+                file_bytes=max(limits.output_bytes, limits.file_bytes) + 1,
+                processes=limits.processes,
+                open_files=limits.open_files,
+            )
+            child._pid = await lane.start(job, [*fds, control.fileno(), *([peer.fileno()] if peer else [])])
+        except BaseException:
+            child._release()
+            raise
+        finally:
+            control.close()
+            if peer is not None:
+                peer.close()
+            for fd in fds:
+                os.close(fd)
+        return child
+
+    async def stdin_test(self, given: bytes) -> Execution:
+        """Run the program on one input."""
+        if len(given) > LARGE:
+            await asyncio.to_thread(self._streams.prepare, given)
+        else:
+            self._streams.prepare(given)
+        return await self._test(self._stdin_turn)
+
+    async def call(self, request: bytes) -> Execution:
+        """Have a function of the program called; the value is in the execution."""
+        self._streams.prepare(b"")
+        return await self._test(lambda: self._call_turn(request))
+
+    @property
+    def _control(self) -> socket.socket:
+        assert self._talk is not None, "somebody else talks to this child"
+        return self._talk
+
+    async def _stdin_turn(self) -> Reply:
+        await self._loop.sock_sendall(self._control, b"g")
+        said = await self._receive(2)
+        return Reply(said[:1].lower(), said[1], last=said[:1].isupper())
+
+    async def _call_turn(self, request: bytes) -> Reply:
+        await self._loop.sock_sendall(self._control, len(request).to_bytes(4, "little") + request)
+        size = int.from_bytes(await self._receive(4), "little")
+        if size > self._limits.output_bytes + FRAME_SLACK:
+            return Reply(too_large=True)
+        answer = parse(await self._receive(size))
+        if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
+            raise BadValueError("no answer")
+        if answer[0] == "v":
+            return Reply(b"f", 0, answer[1])
+        return Reply(b"x" if answer[0] == "x" else b"m", 1)
+
+    async def _receive(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            part = await self._loop.sock_recv(self._control, min(size - len(parts), LARGE))
+            if not part:
+                raise EOFError
+            parts += part
+        return bytes(parts)
+
+    async def judgement(self) -> Execution:
+        """Let test code run to its end; its verdict is the value of the execution."""
+        self._streams.prepare(b"")
+        return await self._test(self._judgement_turn)
+
+    async def _judgement_turn(self) -> Reply:
+        answer = json.loads(await self._receive(int.from_bytes(await self._receive(4), "little")))
+        return Reply(b"f", 0, answer)
+
+    def overlooked(self) -> "Watch":
+        """A watch over a child that somebody else talks to; hand it to `conclude`."""
+        return Watch(self._pid, self._limits.cpu_s, self._limits.wall_s, self._lane.kill)
+
+    async def conclude(self, watch: "Watch", patience_s: float) -> Execution:
+        """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
+        with contextlib.suppress(TimeoutError):
+            if patience_s and self._report is None:
+                async with asyncio.timeout(patience_s):
+                    await self._ended()
+        wall, _ = watch.stop()
+        report = await self.end()
+        return self._conclude(Reply(), watch.cut, report.cpu_s, wall, None)
+
+    async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
+        self.tests += 1
+        watch = Watch(self._pid, self._limits.cpu_s, self._limits.wall_s, self._lane.kill)
+        broken: str | None = None
+        reply = Reply()
+        try:
+            reply = await turn()
+        except (EOFError, OSError):
+            await self._ended()  # it died, or hung up and goes on: the watch is still running
+        except (BadValueError, IndexError) as error:
+            broken = f"It sent back what is no value ({error})."
+        finally:
+            wall, cpu = watch.stop()
+        if reply.last or broken or reply.too_large or watch.cut:
+            await self.end()
+        if self._report is not None and (cpu is None or reply.said is None):
+            cpu = self._report.cpu_s - watch.cpu_before
+        return self._conclude(reply, watch.cut, max(cpu or 0.0, 0.0), wall, broken)
+
+    def _conclude(self, reply: Reply, cut: str | None, cpu: float, wall: float, broken: str | None) -> Execution:
+        peak = self._report.peak_bytes if self._report else peak_bytes(self._pid)
+        out, err = self._streams.sizes()
+        seen = Evidence(
+            limits=self._limits,
+            said=reply.said,
+            status=reply.status,
+            report=self._report,
+            cut=cut,
+            cpu_s=cpu,
+            wall_s=wall,
+            own_bytes=max(0, peak - self._lane.base_bytes),
+            out_bytes=out,
+            err_bytes=err,
+        )
+        if reply.too_large:
+            verdict = Verdict(Ending.output_limit, f"It returned more than {self._limits.output_bytes} bytes.")
+        else:
+            verdict = decide(seen)
+            if broken and verdict.ending in (Ending.finished, Ending.crashed):
+                verdict = Verdict(Ending.crashed, broken)
+        self.disturbed = killed_from_outside(seen) and verdict.signal == signal.SIGKILL
+        return Execution(
+            ending=verdict.ending,
+            stdout=self._streams.output(self._limits.output_bytes),
+            stderr_tail=self._streams.error_tail(TAIL_BYTES),
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            usage=Usage(cpu, wall, peak),
+            value=reply.value if verdict.ending is Ending.finished else None,
+            detail=verdict.detail,
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Can it serve another test?"""
+        return self._report is None
+
+    async def _ended(self) -> Report:
+        if self._report is None:
+            self._report = await self._lane.report()
+        return self._report
+
+    async def end(self) -> Report:
+        """Kill it if it lives, wait until it is gone; the lane is free afterwards."""
+        if self._report is None:
+            self._lane.kill()
+        return await self._ended()
+
+    def _release(self) -> None:
+        if self._talk is not None:
+            self._talk.close()
+        self._streams.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                await self.end()
+        finally:
+            self._release()
+            if kind is not None and self._report is None:
+                with contextlib.suppress(GoneError):
+                    self._lane.kill()
+                self._lane.close()

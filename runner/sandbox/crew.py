@@ -1,0 +1,143 @@
+"""All processes of the sandbox as the runner knows them: a keeper, zygotes by flavour, and lanes; replaces what died."""
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from runner.sandbox import kernel, landlock
+from runner.sandbox.lane import Forker, GoneError, Keeper, Lane
+from runner.sandbox.level import Level
+
+DEFAULT_UID_BASE = 58_000
+
+
+class SandboxUnavailableError(Exception):
+    """No set of layers that is safe enough works on this machine; the message says what was tried."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which optional layers to use."""
+
+    uid_base: int
+    """First user id of the slots, -1 for none."""
+    use_landlock: bool
+
+    def settings(self) -> dict[str, Any]:
+        """For the keeper."""
+        return {"uid_base": self.uid_base, "landlock": self.use_landlock, "no_open": not self.use_landlock}
+
+
+def choices(uid_base: int | None, *, use_uids: bool = True, use_landlock: bool = True) -> list[Choice]:
+    """What may work here, strongest first."""
+    if not kernel.supported():
+        raise SandboxUnavailableError(f"system call numbers of {kernel.ARCH} are not known")
+    base = DEFAULT_UID_BASE if uid_base is None else uid_base
+    uids = [base, -1] if os.geteuid() == 0 and use_uids else [-1]
+    locks = [True, False] if use_landlock and landlock.abi() else [False]
+    return [Choice(uid, lock) for lock in locks for uid in uids]
+
+
+@dataclass
+class Slot:
+    """One place where a program can run; its lanes are opened when first needed."""
+
+    index: int
+    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+
+    def discard(self) -> None:
+        """Let go of all its wardens."""
+        for lane in self.lanes.values():
+            lane.close()
+        self.lanes.clear()
+
+
+class Crew:
+    """Owns the processes."""
+
+    def __init__(self, choice: Choice, slots: int) -> None:
+        self._choice, self._slots = choice, slots
+        self._keeper: Keeper | None = None
+        self._zygotes: dict[str, Forker] = {}
+        self._missing: set[str] = set()
+        self._turn = asyncio.Lock()
+        self.level: Level | None = None
+
+    async def lane(self, slot: Slot, flavour: str, role: str) -> Lane:
+        """The lane of a slot for programs of that flavour; `role` keeps candidates and judges apart."""
+        if flavour in self._missing:
+            flavour = "plain"
+        lane = slot.lanes.get((flavour, role))
+        if lane is not None and not lane.closed:
+            return lane
+        zygote = await self._zygote(flavour)
+        if zygote is None:
+            return await self.lane(slot, "plain", role)
+        try:
+            lane = await Lane.open(zygote, self._uid(slot, role))
+        except GoneError:
+            await self._forget(flavour, zygote)
+            raise
+        slot.lanes[flavour, role] = lane
+        return lane
+
+    def _uid(self, slot: Slot, role: str) -> int:
+        if self._choice.uid_base < 0:
+            return -1
+        return self._choice.uid_base + slot.index + (self._slots if role == "judge" else 0)
+
+    async def _zygote(self, flavour: str) -> Forker | None:
+        async with self._turn:
+            if flavour not in self._zygotes and flavour not in self._missing:
+                zygote, hello = await self._start_zygote(flavour)
+                if "missing" in hello:
+                    zygote.close()
+                    self._missing.add(flavour)
+                    return None
+                self._zygotes[flavour] = zygote
+                self.level = Level(
+                    uid=hello["uid"], landlock=hello["landlock"], seccomp=hello["open_mode"], rlimits=True, cgroup=False
+                )
+            return self._zygotes.get(flavour)
+
+    async def _start_zygote(self, flavour: str) -> tuple[Forker, dict[str, Any]]:
+        try:
+            return await self._ask_keeper(flavour)
+        except GoneError:
+            await self._close_keeper()
+            return await self._ask_keeper(flavour)
+
+    async def _ask_keeper(self, flavour: str) -> tuple[Forker, dict[str, Any]]:
+        if self._keeper is None:
+            if self._choice.uid_base >= 0 and os.geteuid() != 0:
+                raise GoneError("the keeper has died and only root could replace it")
+            self._keeper = Keeper.spawn(self._choice.settings())
+            await self._keeper.hello()
+        _, ours = await self._keeper.fork(flavour)
+        zygote = Forker(ours)
+        try:
+            hello: dict[str, Any] = json.loads(await zygote.hello())
+        except BaseException:
+            zygote.close()
+            raise
+        return zygote, hello
+
+    async def _forget(self, flavour: str, zygote: Forker) -> None:
+        async with self._turn:
+            if self._zygotes.get(flavour) is zygote:
+                del self._zygotes[flavour]
+            zygote.close()
+
+    async def _close_keeper(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.aclose()
+
+    async def aclose(self) -> None:
+        """End everything."""
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+        await self._close_keeper()

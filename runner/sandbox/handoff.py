@@ -1,0 +1,83 @@
+"""Memory files through which programs, inputs and outputs reach a child without passing anybody else's memory."""
+
+import fcntl
+import os
+from typing import Self
+
+_SEAL_ALL = 0x1 | 0x2 | 0x4 | 0x8
+_ADD_SEALS = 1033
+
+
+def sealed(content: bytes) -> int:
+    """A read-only descriptor of content that nobody can change any more."""
+    fd = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        _write(fd, content)
+        os.fchmod(fd, 0o444)
+        fcntl.fcntl(fd, _ADD_SEALS, _SEAL_ALL)
+        return _reopen(fd, os.O_RDONLY)
+    finally:
+        os.close(fd)
+
+
+class Streams:
+    """Standard input, output and error of a child, emptied and refilled for each test."""
+
+    def __init__(self) -> None:
+        self._fds = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "stdout", "stderr")]
+        self._clean = True
+        for fd, mode in zip(self._fds, (0o444, 0o222, 0o222), strict=True):
+            os.fchmod(fd, mode)
+
+    def for_child(self) -> list[int]:
+        """Descriptors to hand out: input can't be written, output can't be read, and is always appended to."""
+        given, out, err = self._fds
+        append = os.O_WRONLY | os.O_APPEND
+        return [_reopen(given, os.O_RDONLY), _reopen(out, append), _reopen(err, append)]
+
+    def prepare(self, given: bytes) -> None:
+        """Fill the input; empty the others."""
+        for fd in self._fds:
+            if not self._clean:
+                os.ftruncate(fd, 0)
+        self._clean = False
+        if given:
+            _write(self._fds[0], given)
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes on output and error."""
+        return os.fstat(self._fds[1]).st_size, os.fstat(self._fds[2]).st_size
+
+    def output(self, most: int) -> bytes:
+        """What is on the output, up to `most` bytes."""
+        return os.pread(self._fds[1], min(most, os.fstat(self._fds[1]).st_size), 0)
+
+    def error_tail(self, most: int) -> str:
+        """The end of what is on standard error, as text."""
+        size = os.fstat(self._fds[2]).st_size
+        if not size:
+            return ""
+        return os.pread(self._fds[2], most, max(0, size - most)).decode(errors="replace")
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _reopen(fd: int, flags: int) -> int:
+    return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
+
+
+def _write(fd: int, content: bytes) -> None:
+    rest, at = memoryview(content), 0
+    while rest:
+        done = os.pwrite(fd, rest, at)
+        rest, at = rest[done:], at + done

@@ -1,0 +1,96 @@
+"""Calls functions of a program on behalf of the runner or of a judge, and sends back what they return as plain data."""
+
+import contextlib
+import sys
+import types
+from typing import Any
+
+from runner.sandbox.inside.encoding import decode, encode
+from runner.sandbox.inside.frames import read_frame, write_frame
+from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.values import OBJECT, Tree
+from runner.sandbox.wire import CONTROL_FD
+
+ITEMS = 1_000_000
+
+
+def serve() -> None:
+    """Load the program, then answer requests until the other side hangs up."""
+    payload = read_payload()
+    source: str = payload["program"]
+    main = Interpreter().fresh_main(payload["prelude"])
+    server = _Server(source, main)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
+        while True:
+            write_frame(CONTROL_FD, server.answer(read_frame(CONTROL_FD)))
+
+
+class _Server:
+    def __init__(self, source: str, main: types.ModuleType) -> None:
+        self.source, self.main = source, main
+        self.loaded = False
+        self.objects: list[Any] = []
+
+    def answer(self, request: list[Any]) -> list[Any]:
+        kind, subject, *rest = request
+        try:
+            if not self.loaded:
+                exec(compile(self.source, NAME, "exec", dont_inherit=True), self.main.__dict__)  # noqa: S102
+                self.loaded = True
+            return self._do(kind, subject, rest)
+        except MemoryError:
+            show_exception(self.source)
+            return ["m"]
+        except BaseException as error:
+            show_exception(self.source)
+            return ["x", [kind.__name__ for kind in type(error).__mro__], _text(error)]
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(BaseException):
+                    stream.flush()
+
+    def _do(self, kind: str, subject: Any, rest: list[Any]) -> list[Any]:
+        if kind == "solve":
+            return ["v", encode(self._entry(subject)(*rest[0]))]
+        if kind == "call":
+            return self._call(self._entry(subject), rest[0], rest[1])
+        if kind == "call object":
+            return self._call(self.objects[subject], rest[0], rest[1])
+        if kind == "has":
+            return ["v", subject in self.main.__dict__]
+        if kind == "attribute":
+            return ["v", encode(getattr(self.objects[subject], rest[0]), self._keep)]
+        if kind == "items":
+            return ["v", encode([item for _, item in zip(range(ITEMS), self.objects[subject], strict=False)], self._keep)]
+        raise ValueError(f"unknown request {kind!r}")
+
+    def _call(self, function: Any, given: list[Any], named: list[Any]) -> list[Any]:
+        arguments = [decode(tree, self._recall) for tree in given]
+        keywords = {name: decode(tree, self._recall) for name, tree in named}
+        value = encode(function(*arguments, **keywords), self._keep)
+        # Changes in place are visible to the test, as they would be in one process.
+        after = [encode(argument, self._keep) if isinstance(argument, (list, dict, set)) else None for argument in arguments]
+        return ["v", value, [now if now != before else None for now, before in zip(after, given, strict=True)]]
+
+    def _entry(self, name: str) -> Any:
+        if name not in self.main.__dict__ and "Solution" in self.main.__dict__:
+            return getattr(self.main.__dict__["Solution"](), name)
+        if "Solution" in self.main.__dict__ and hasattr(self.main.__dict__["Solution"], name):
+            return getattr(self.main.__dict__["Solution"](), name)
+        if name not in self.main.__dict__:
+            raise NameError(f"the program defines no {name!r}")
+        return self.main.__dict__[name]
+
+    def _keep(self, value: Any) -> Tree:
+        self.objects.append(value)
+        return [OBJECT, type(value).__name__, len(self.objects) - 1]
+
+    def _recall(self, items: list[Any]) -> Any:
+        return self.objects[items[1]]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:300]
+    except BaseException:
+        return ""

@@ -1,0 +1,180 @@
+"""The test code of a benchmark, in a process of its own. The program that it tests is at the other end of a socket:
+what comes back is decoded into plain data here, so that the test's own `==` decides and never the program's."""
+
+import builtins
+import contextlib
+import sys
+import types
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from runner.sandbox.inside.encoding import decode, encode
+from runner.sandbox.inside.frames import read_frame, write_frame
+from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.values import OBJECT, Tree
+from runner.sandbox.wire import CONTROL_FD, PEER_FD
+
+PASSED, FAILED, RAISED, MEMORY, GONE = "passed", "failed", "raised", "memory", "gone"
+
+
+class CandidateMemoryError(BaseException):
+    """The program ran out of memory."""
+
+
+class CandidateGoneError(BaseException):
+    """The program under test has ended or broken the protocol. Not an Exception: tests must not swallow it."""
+
+
+def serve() -> None:
+    """Run the test code once and tell the runner how it went."""
+    payload = read_payload()
+    main = Interpreter().fresh_main(prelude=False)
+    write_frame(CONTROL_FD, _verdict(payload, main))
+    with contextlib.suppress(BaseException):
+        sys.stderr.flush()
+
+
+def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
+    scope = main.__dict__
+    candidate = _Candidate()
+    test: str = payload["test"]
+    try:
+        exec(compile(payload["context"], "context.py", "exec", dont_inherit=True), scope)  # noqa: S102
+        code = compile(test, NAME, "exec", dont_inherit=True)
+        entry = candidate.function(payload["entry"])
+        scope[payload["entry"]] = scope["candidate"] = entry
+        candidate.lend(code, scope)
+        exec(code, scope)  # noqa: S102
+        scope[payload["entry"]] = entry
+        check = scope.get("check")
+        if isinstance(check, types.FunctionType) and check.__code__.co_argcount == 1:
+            check(entry)
+    except CandidateGoneError as error:
+        return [GONE, str(error)[:300]]
+    except CandidateMemoryError:
+        return [MEMORY, ""]
+    except AssertionError as error:
+        show_exception(test)
+        return [FAILED, str(error)[:300]]
+    except BaseException as error:
+        show_exception(test)
+        return [RAISED, f"{type(error).__name__}: {error}"[:300]]
+    return [PASSED, ""]
+
+
+class _Candidate:
+    """The far end."""
+
+    def function(self, name: str) -> Any:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            return self._call("call", name, arguments, keywords)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    def lend(self, code: types.CodeType, scope: dict[str, Any]) -> None:
+        """Names that the test uses and only the program defines (a class for its arguments) are called over there."""
+        for name in _names(code) - set(scope) - set(vars(builtins)):
+            if name in sys.stdlib_module_names:
+                scope[name] = import_module(name)
+            elif self.ask(["has", name])[1] is True:
+                scope[name] = self.function(name)
+
+    def ask(self, request: list[Any]) -> list[Any]:
+        try:
+            write_frame(PEER_FD, request)
+            reply = read_frame(PEER_FD)
+            if not isinstance(reply, list) or not reply or reply[0] not in ("v", "x", "m"):
+                raise CandidateGoneError("the program broke the protocol")
+        except (EOFError, OSError, ValueError, RecursionError) as error:
+            raise CandidateGoneError(f"the program has gone ({type(error).__name__})") from None
+        if reply[0] == "m":
+            raise CandidateMemoryError
+        if reply[0] == "x":
+            raise _exception(reply)
+        return reply
+
+    def _call(self, kind: str, subject: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        given = [encode(argument, _by_handle) for argument in arguments]
+        reply = self.ask([kind, subject, given, [[name, encode(v, _by_handle)] for name, v in keywords.items()]])
+        value = self.value(reply[1])
+        for argument, change in zip(arguments, reply[2], strict=False):
+            if change is not None:
+                _update(argument, self.value(change))
+        return value
+
+    def value(self, tree: Tree) -> Any:
+        try:
+            return decode(tree, lambda items: Opaque(self, items))
+        except (ValueError, TypeError, IndexError, RecursionError, OverflowError) as error:
+            raise CandidateGoneError(f"the program sent what is no value ({type(error).__name__})") from None
+
+    def call_object(self, handle: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return self._call("call object", handle, arguments, keywords)
+
+
+class Opaque:
+    """An object that stayed with the program: it equals nothing and is neither true nor false; its parts can be read."""
+
+    __slots__ = ("_candidate", "_items")
+
+    def __init__(self, candidate: _Candidate, items: list[Any]) -> None:
+        self._candidate, self._items = candidate, items
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        raise TypeError(f"{self!r} can't be compared")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} is no plain value")
+
+    def __repr__(self) -> str:
+        return f"<{str(self._items[0])[:60]} object of the program>"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._candidate.value(self._candidate.ask(["attribute", self._items[1], name])[1])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._candidate.value(self._candidate.ask(["items", self._items[1]])[1]))
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._candidate.call_object(self._items[1], arguments, keywords)
+
+
+def _by_handle(value: Any) -> Tree:
+    if isinstance(value, Opaque):
+        return [OBJECT, *value._items]
+    raise TypeError(f"a {type(value).__name__} can't be passed to the program")
+
+
+def _exception(reply: list[Any]) -> Exception:
+    """The nearest built-in class of what the program raised."""
+    for name in reply[1] if isinstance(reply[1], list) else []:
+        kind = vars(builtins).get(name) if isinstance(name, str) else None
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            with contextlib.suppress(TypeError):
+                return kind(str(reply[2])[:300])
+    return RuntimeError("the program ended itself")
+
+
+def _update(argument: Any, now: Any) -> None:
+    if isinstance(argument, list) and isinstance(now, list):
+        argument[:] = now
+    elif isinstance(argument, (dict, set)) and isinstance(now, type(argument)):
+        argument.clear()
+        argument.update(now)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _names(constant)
+    return found

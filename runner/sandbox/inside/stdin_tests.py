@@ -1,0 +1,47 @@
+"""All tests of one program, one after another in one process: the runner fills standard input, gives the turn, and
+reads standard output. What is written back is only "your turn", it decides nothing."""
+
+import os
+from types import CodeType
+
+from runner.sandbox.inside.program import (
+    FINISHED,
+    NAME,
+    OUT_OF_MEMORY,
+    RAISED,
+    Interpreter,
+    exit_status,
+    has_company,
+    read_payload,
+    show_exception,
+    wind_up,
+)
+from runner.sandbox.wire import CONTROL_FD
+
+
+def serve() -> None:
+    """Run tests until the runner hangs up or this process is no longer as new."""
+    payload = read_payload()
+    source, prelude = payload["program"], payload["prelude"]
+    interpreter = Interpreter()
+    code: CodeType | None = None
+    while os.read(CONTROL_FD, 1):
+        main = interpreter.fresh_main(prelude)
+        said, status = FINISHED, 0
+        try:
+            code = code or compile(source, NAME, "exec", dont_inherit=True)
+            exec(code, main.__dict__)  # noqa: S102
+        except SystemExit as error:
+            status = exit_status(error)
+        except MemoryError:
+            show_exception(source)
+            said, status = OUT_OF_MEMORY, 1
+        except BaseException:
+            show_exception(source)
+            said, status = RAISED, 1
+        if not wind_up(main):
+            status = status or 120
+        last = has_company()
+        os.write(CONTROL_FD, (said.upper() if last else said) + bytes([status]))
+        if last:
+            return

@@ -1,0 +1,83 @@
+"""Thin, typed calls into libc and the kernel that the standard library lacks. No policy lives here."""
+
+import ctypes
+import os
+import platform
+
+from runner.sandbox.syscall_numbers import NUMBERS
+
+# PyDLL keeps the interpreter lock: these calls are short, and fork must not release it.
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+ARCH = platform.machine()
+
+
+def supported() -> bool:
+    """Is this an architecture whose system call numbers are known?"""
+    return ARCH in NUMBERS
+
+
+def prctl(option: int, value: int) -> None:
+    """Set one attribute of the calling process."""
+    if _libc.prctl(option, value, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def try_prctl(option: int, value: int) -> bool:
+    """The same where the kernel may lack the attribute."""
+    try:
+        prctl(option, value)
+    except OSError:
+        return False
+    return True
+
+
+def syscall(name: str, *arguments: object) -> int:
+    """Call the kernel by name; integers, None and ctypes buffers are passed on."""
+    number = NUMBERS[ARCH][name]
+    passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    result = int(_libc.syscall(ctypes.c_long(number), *passed))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def raw_fork() -> int:
+    """Fork without the interpreter's hooks (0.4 ms cheaper); only for a process with one thread."""
+    pid = int(_libc.fork())
+    if pid < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"fork: {os.strerror(code)}")
+    return pid
+
+
+def close_from(first: int, last: int = 0x7FFFFFFF) -> None:
+    """Close every descriptor from `first` to `last`, gaps or not."""
+    if first > last:
+        return
+    try:
+        syscall("close_range", first, last, 0)
+    except OSError:
+        os.closerange(first, min(last, 65536) + 1)
+
+
+def small_thread_stacks(size: int) -> bool:
+    """Set the stack size of new threads, which otherwise follows the (raised) stack limit of the process."""
+    attributes = ctypes.create_string_buffer(128)
+    try:
+        failed = (
+            _libc.pthread_attr_init(attributes)
+            or _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(size))
+            or _libc.pthread_setattr_default_np(attributes)
+        )
+    except AttributeError:
+        return False
+    return not failed

@@ -1,0 +1,178 @@
+"""The runner's end of the fork server: starts the keeper, asks for zygotes and wardens, gives jobs to a warden."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from runner.sandbox.wire import KILL, LONGEST, Job, Report, unpack_started
+
+START_S = 30.0
+ANSWER_S = 10.0
+_ROOT = str(Path(__file__).resolve().parents[2])
+_ENTRY = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from runner.sandbox.zygote import keeper_main; "
+    "import runner.sandbox.inside; sys.path.remove(sys.argv[1]); keeper_main(int(sys.argv[2]), sys.argv[3])"
+)
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "MALLOC_ARENA_MAX": "1",
+}
+"""All that a program can see of an environment."""
+
+
+class GoneError(Exception):
+    """A process of the sandbox has died or does not answer; it must be replaced."""
+
+
+async def _receive(ours: socket.socket, seconds: float | None) -> bytes:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(seconds):
+            message = await loop.sock_recv(ours, LONGEST)
+    except TimeoutError:
+        raise GoneError(f"no answer within {seconds} s") from None
+    except OSError as error:
+        raise GoneError(f"connection lost ({error})") from None
+    if not message:
+        raise GoneError("connection closed")
+    return message
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    return ours, theirs
+
+
+class Forker:
+    """A process that forks on request: the keeper forks zygotes, a zygote forks wardens."""
+
+    def __init__(self, ours: socket.socket) -> None:
+        self._ours = ours
+        self._turn = asyncio.Lock()
+
+    async def hello(self) -> bytes:
+        """The first message, sent when it is ready."""
+        return await _receive(self._ours, START_S)
+
+    async def fork(self, name: str) -> tuple[int, socket.socket]:
+        """Ask for a new process; its pid, and our end of the connection to it."""
+        ours, theirs = _pair()
+        try:
+            async with self._turn:
+                socket.send_fds(self._ours, [name.encode()], [theirs.fileno()])
+                pid = int(await _receive(self._ours, ANSWER_S))
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, OSError):
+                raise GoneError(f"can't be asked to fork ({error})") from None
+            raise
+        finally:
+            theirs.close()
+        if pid < 0:
+            ours.close()
+            raise GoneError("it could not fork: too many processes")
+        return pid, ours
+
+    def close(self) -> None:
+        """Hang up; the process ends."""
+        self._ours.close()
+
+
+class Keeper(Forker):
+    """The executed root of all sandbox processes."""
+
+    def __init__(self, ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+        super().__init__(ours)
+        self._process = process
+
+    @classmethod
+    def spawn(cls, settings: dict[str, Any]) -> Self:
+        """Execute it with an environment of its own; it inherits nothing else."""
+        ours, theirs = _pair()
+        with theirs:
+            # Not -I: it would ignore the fixed hash seed. No user site, no script folder on the path.
+            command = [sys.executable, "-s", "-P", "-B", "-c", _ENTRY, _ROOT, str(theirs.fileno()), json.dumps(settings)]
+            process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+            )
+        return cls(ours, process)
+
+    async def aclose(self) -> None:
+        """Hang up and wait until it has gone."""
+        self.close()
+        try:
+            await asyncio.to_thread(self._process.wait, 10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # as another user this fails; then nothing but an orphan that holds nothing is left
+            await asyncio.to_thread(self._process.wait)
+
+
+@dataclass
+class Lane:
+    """One warden, from the runner's side; one job at a time."""
+
+    uid: int
+    pid: int
+    _ours: socket.socket
+    base_bytes: int
+
+    @classmethod
+    async def open(cls, zygote: Forker, uid: int) -> Self:
+        """Have a zygote fork a warden whose children run as `uid` (-1: as they are)."""
+        pid, ours = await zygote.fork("warden")
+        return cls(uid, pid, ours, resident_bytes(pid))
+
+    async def start(self, job: Job, fds: list[int]) -> int:
+        """Start a child; its pid."""
+        try:
+            socket.send_fds(self._ours, [job.pack()], fds)
+        except OSError as error:
+            raise GoneError(f"the warden can't be reached ({error})") from None
+        return unpack_started(await _receive(self._ours, ANSWER_S))
+
+    def kill(self) -> None:
+        """End the child now; harmless when it has ended."""
+        try:
+            self._ours.send(KILL)
+        except OSError as error:
+            raise GoneError(f"the warden can't be reached ({error})") from None
+
+    async def report(self) -> Report:
+        """Wait for the end of the child."""
+        return Report.unpack(await _receive(self._ours, None))
+
+    @property
+    def closed(self) -> bool:
+        """Has somebody hung up?"""
+        return self._ours.fileno() < 0
+
+    def close(self) -> None:
+        """Hang up; the warden kills its child and ends."""
+        self._ours.close()
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory that a process occupies now."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,86 @@
+"""Watches one test of a running child by the kernel's own clocks and calls for its end when a limit is reached."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from runner.sandbox.lane import GoneError
+
+LONGEST_STRETCH = 10.0
+"""A program that waits for a busy machine gets more time on the clock, up to this many times its limit."""
+GRACE_S = 0.005
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time of a process and all its threads; readable whatever its user id. None when it is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return None
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process has occupied so far; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            text = file.read()
+        at = text.index(b"VmHWM:")
+        return int(text[at + 6 : text.index(b"kB", at)]) * 1024
+    except (OSError, ValueError):
+        return 0
+
+
+def seconds_in_line(pid: int) -> float:
+    """How long the threads of a process were ready to run and had to wait for a processor."""
+    waited = 0
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+                waited += int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return waited / 1e9
+
+
+class Watch:
+    """One test: started, then either stopped in time, or it calls `expire` and says why in `cut`."""
+
+    def __init__(self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None]) -> None:
+        self.cut: str | None = None
+        self._pid, self._cpu_s, self._wall_s, self._expire = pid, cpu_s, wall_s, expire
+        self._cpu_before = cpu_seconds(pid) or 0.0
+        self._line_before: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._started = time.monotonic()
+        self._timer = self._loop.call_later(min(cpu_s, wall_s) + GRACE_S, self._look)
+
+    def stop(self) -> tuple[float, float | None]:
+        """No more looking; wall and CPU seconds so far (None: the process is gone)."""
+        self._timer.cancel()
+        cpu = cpu_seconds(self._pid)
+        return time.monotonic() - self._started, None if cpu is None else cpu - self._cpu_before
+
+    @property
+    def cpu_before(self) -> float:
+        """CPU seconds of the process before this test."""
+        return self._cpu_before
+
+    def _look(self) -> None:
+        cpu = cpu_seconds(self._pid)
+        if cpu is None:
+            return  # it has just ended; whoever waits for it will notice
+        used, passed = cpu - self._cpu_before, time.monotonic() - self._started
+        if used >= self._cpu_s:
+            self._end("cpu")
+        elif passed >= self._wall_s * LONGEST_STRETCH or passed - seconds_in_line(self._pid) >= self._wall_s:
+            self._end("wall")
+        else:
+            left = min(self._cpu_s - used, max(self._wall_s - passed, 0.05))
+            self._timer = self._loop.call_later(left + GRACE_S, self._look)
+
+    def _end(self, why: str) -> None:
+        self.cut = why
+        with contextlib.suppress(GoneError):  # whoever waits for the child will notice
+            self._expire()

@@ -1,0 +1,170 @@
+"""The fork server. A small keeper process is executed with a clean environment; it forks zygotes, each of which
+imports the modules that programs use and then forks one warden per slot. None of them ever sees a program, an input,
+a secret or the network. The keeper exists because the runner gives up root after the start: it alone can then
+replace a zygote that died.
+"""
+
+import atexit
+import gc
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NoReturn
+
+from runner.sandbox import kernel, landlock, libraries, warden
+from runner.sandbox.jail import Walls
+from runner.sandbox.seccomp import Filter, OpenMode
+from runner.sandbox.wire import LONGEST
+
+MIB = 1024 * 1024
+STACK_BYTES = 512 * MIB
+THREAD_STACK_BYTES = 8 * MIB
+SEED = 0
+
+
+def keeper_main(control_fd: int, settings_text: str) -> NoReturn:
+    """Entry point of the executed process."""
+    _raise_stack_limit()
+    settings: dict[str, Any] = json.loads(settings_text)
+    control = socket.socket(fileno=control_fd)
+    _write_oom_score()
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.try_prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends when the runner hangs up, whatever the terminal sends
+    folder = _empty_folder()
+    control.send(b"keeper")
+    _serve_forks(control, lambda flavour, fds: _zygote(socket.socket(fileno=fds[0]), flavour, settings, folder))
+    if folder != "/":
+        os.rmdir(folder)
+    os._exit(0)
+
+
+def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoReturn]) -> None:
+    """Fork on request until the other side hangs up; the answer is the pid."""
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, LONGEST, 2)
+        if not message:
+            return
+        _reap()
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
+        if pid == 0:
+            try:
+                control.close()
+                kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+                start(message.decode(), fds)
+            finally:
+                os._exit(1)
+        for fd in fds:
+            os.close(fd)
+        control.send(b"%d" % pid)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], folder: str) -> NoReturn:
+    from runner.sandbox.inside import serve, warm_up
+
+    try:
+        for name in libraries.preloaded(flavour):
+            _try_import(name, needed=name == flavour)
+    except ImportError as error:
+        control.send(json.dumps({"missing": str(error)[:150]}).encode())
+        os._exit(0)
+    if settings["no_open"] or not settings["landlock"]:
+        for name in libraries.FOR_NO_OPEN:
+            _try_import(name)
+    warm_up()
+    random.seed(SEED)  # every execution starts from the same state: verdicts can be reproduced
+    abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
+    mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
+    uid = int(settings["uid_base"])
+    ruleset = landlock.make_ruleset(abi, libraries.grants(folder)) if abi else -1
+    folders = libraries.open_hidden_folders() if uid >= 0 and abi else []
+    if len(os.listdir("/proc/self/task")) != 1:
+        raise RuntimeError("a zygote must have one thread")
+    walls = Walls(
+        landlock_abi=abi,
+        filter=Filter(mode),
+        address_bytes=_address_bytes(),
+        threads_of_uid=0 if uid >= 0 else _threads_of_this_uid(),
+        library_fds=len(folders),
+        folder=folder,
+    )
+    atexit._clear()
+    gc.collect()
+    gc.freeze()
+    control.send(json.dumps({"landlock": abi, "open_mode": mode, "uid": uid >= 0}).encode())
+    _serve_forks(control, lambda _, fds: warden.run(socket.socket(fileno=fds[0]), ruleset, folders, walls, serve))
+    os._exit(0)
+
+
+def _try_import(name: str, *, needed: bool = False) -> None:
+    try:
+        import_module(name)
+    except ImportError:
+        if needed:
+            raise
+
+
+def _raise_stack_limit() -> None:
+    """Deep recursion through C code needs a large main stack, whose size is fixed when a process is executed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    if soft == resource.RLIM_INFINITY or soft < wanted:
+        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606
+    kernel.small_thread_stacks(THREAD_STACK_BYTES)
+
+
+def _write_oom_score() -> None:
+    """If memory runs out the kernel shall take a child, never the runner. Before the process becomes undumpable."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass  # the container's own limits decide
+
+
+def _empty_folder() -> str:
+    try:
+        folder = tempfile.mkdtemp(prefix="benchyard-empty-")
+        os.chmod(folder, 0o555)  # noqa: S103
+    except OSError:
+        return "/"
+    return folder
+
+
+def _address_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _threads_of_this_uid() -> int:
+    """RLIMIT_NPROC counts everything that a user id runs, so the limit is set relative to what is there."""
+    own, count = os.getuid(), 0
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.stat(f"/proc/{entry}").st_uid == own or entry == str(os.getpid()):
+                    count += len(os.listdir(f"/proc/{entry}/task"))
+            except OSError:
+                continue
+    return count
