@@ -1,0 +1,71 @@
+"""`python -m runner`: the program in the container. Reads its boot configuration, claims a run, carries it out.
+
+The claim and the first event go out before anything large is imported; the imports load in a thread while the
+orchestrator answers. The process always ends by `os._exit`, so that no thread can hold it up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from runner.boot import Link, announce, hide_memory, read_boot
+from runner.claim import claim
+from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
+from runner.log import Log
+
+
+def main() -> int:
+    log = Log()
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))
+    try:
+        boot = read_boot()
+        threading.Thread(target=_warm_up, daemon=True).start()
+        link = Link(boot.orchestrator_url)
+        raw = claim(link, boot, f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}", log)
+    except (BootRefused, ClaimRefused) as refused:
+        log("runner.refused", why=str(refused))
+        return EXIT_REFUSED
+    if raw is None:
+        return EXIT_DONE
+    log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
+    facts = {"python": ".".join(map(str, sys.version_info[:3])), "engine": boot.engine, "instance_type": boot.instance_type}
+    acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
+    link.close()
+    log("runner.claimed", acked=acked)
+    return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
+
+
+def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> int:
+    import asyncio
+
+    from pydantic import ValidationError
+
+    from runner.contract import RunSpec
+    from runner.run import carry_out
+
+    try:
+        spec = RunSpec.model_validate(raw)
+    except ValidationError as error:
+        log("runner.refused", why=f"the run cannot be understood: {error}")
+        return EXIT_REFUSED
+    sys.set_int_max_str_digits(50_000)  # tests of the benchmarks hold numbers of many digits
+    try:
+        return asyncio.run(carry_out(spec, url, log, facts, acked))
+    except Exception as error:
+        log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
+        return EXIT_CRASHED
+
+
+def _warm_up() -> None:
+    hide_memory()
+    import runner.run  # noqa: F401
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,36 @@
+"""What a benchmark must offer, and the register of those there are.
+
+An adapter reads a record into a task. A task asks (prompt), reads the answer (extract) and judges it; it never talks to a
+model or to the orchestrator, and the expected answers never leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from runner.benchmarks.extraction import Extraction
+from runner.benchmarks.livecodebench import LiveCodeBenchTask
+from runner.contract import ExecutionLimits
+from runner.grading import Verdict
+from runner.llm.client import Prompt
+from runner.sandbox.executor import Executor
+
+
+class Task(Protocol):
+    """One problem, ready to be asked and judged."""
+
+    def prompt(self) -> Prompt: ...
+
+    def extract(self, text: str) -> Extraction:
+        """Find the answer in the model's text."""
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict: ...
+
+
+Adapter = Callable[[Mapping[str, Any]], Task]
+"""Reads a record; raises `ProblemError` when it cannot be understood."""
+
+ADAPTERS: Mapping[str, Adapter] = {
+    "livecodebench": LiveCodeBenchTask.read,
+}

@@ -1,0 +1,168 @@
+"""LiveCodeBench's format, which the bundled sample benchmark and users' own problems have too.
+
+A record holds the eleven fields of the public files, with tests and metadata decoded or still as JSON texts. A problem whose
+metadata names a function is judged by calling it, any other by feeding standard input. Public tests come first, then
+private ones; all count. The wording of the prompt is ours, and has a version.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.benchmarks.extraction import Extraction, extract_code
+from runner.contract import ExecutionLimits
+from runner.errors import ProblemError
+from runner.grading import Shown, Verdict, same_output, verdict
+from runner.llm.client import Prompt
+from runner.sandbox import values
+from runner.sandbox.executor import Executor
+from runner.sandbox.limits import Limits
+from runner.sandbox.outcome import Ending, Execution
+
+PROMPT_VERSION = "livecodebench-1"
+SYSTEM = (
+    "You solve programming problems in Python 3. Your solution is run against hidden tests, so it has to be correct in "
+    "every case that the statement allows, and fast enough for the largest inputs."
+)
+STDIN_TASK = """\
+Write a complete Python 3 program that reads the input from standard input and prints the answer to standard output, in
+exactly the format that the problem describes. Print nothing else, and do not run it on the examples yourself.
+
+End your reply with the whole program in one block like this:
+
+```python
+# your program
+```
+"""
+FUNCTION_TASK = """\
+Complete this class. Keep its name and the name and parameters of its method: the hidden tests call the method and look at
+what it returns. Do not read input, and do not call the method yourself.
+
+```python
+{starter}
+```
+
+End your reply with the whole class in one block that begins with ```python.
+"""
+METHOD = re.compile(r"^\s+def\s+(\w+)\s*\(\s*self", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Test:
+    input: str
+    output: str
+
+
+@dataclass(frozen=True)
+class LiveCodeBenchTask:
+    """A problem of this format; `entry` is the method that the tests call, or None for standard input."""
+
+    statement: str
+    starter: str
+    entry: str | None
+    tests: list[Test]
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> LiveCodeBenchTask:
+        statement = record.get("question_content")
+        if not isinstance(statement, str) or not statement.strip():
+            raise ProblemError("the record has no question_content")
+        starter = str(record.get("starter_code") or "")
+        tests = [*_tests(record, "public_test_cases"), *_tests(record, "private_test_cases")]
+        if not tests:
+            raise ProblemError("the record has no tests")
+        metadata = _decoded(record.get("metadata") or {}, "metadata")
+        entry = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+        if not entry and tests[0][1] == "functional" and (method := METHOD.search(starter)):
+            entry = method[1]
+        if entry is not None and not (isinstance(entry, str) and entry.isidentifier()):
+            raise ProblemError(f"the metadata names no function that could be called: {entry!r:.100}")
+        return cls(statement, starter, entry, [test for test, _ in tests])
+
+    def prompt(self) -> Prompt:
+        task = FUNCTION_TASK.format(starter=self.starter.rstrip()) if self.entry else STDIN_TASK
+        return Prompt(SYSTEM, f"# Problem\n\n{self.statement}\n\n# What to hand in\n\n{task}", PROMPT_VERSION)
+
+    def extract(self, text: str) -> Extraction:
+        return extract_code(text, self.entry)
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        bounds = _bounds(limits, max(len(test.output) for test in self.tests))
+        if self.entry is None:
+            return await self._judge_stdin(code, executor, bounds)
+        return await self._judge_calls(self.entry, code, executor, bounds)
+
+    async def _judge_stdin(self, code: str, executor: Executor, limits: Limits) -> Verdict:
+        def right(index: int, execution: Execution) -> bool:
+            return execution.ending is Ending.finished and same_output(self.tests[index].output, _text(execution.stdout))
+
+        inputs = [test.input.encode("utf-8", "replace") for test in self.tests]
+        executions = await executor.run_stdin(code, inputs, limits, right)
+        rights = [right(index, execution) for index, execution in enumerate(executions)]
+        shown = [
+            Shown(test.input, test.output, _text(execution.stdout[: 1 << 16]))
+            for test, execution in zip(self.tests, executions, strict=False)
+        ]
+        return verdict(executions, rights, len(self.tests), shown)
+
+    async def _judge_calls(self, entry: str, code: str, executor: Executor, limits: Limits) -> Verdict:
+        try:
+            calls = [[json.loads(line) for line in test.input.split("\n") if line.strip()] for test in self.tests]
+            expected = [json.loads(test.output) for test in self.tests]
+        except (ValueError, RecursionError) as error:
+            raise ProblemError(f"a test of the record is not JSON: {error}") from None
+
+        def right(index: int, execution: Execution) -> bool:
+            return execution.ending is Ending.finished and values.same(expected[index], execution.value)
+
+        executions = await executor.run_calls(code, entry, calls, limits, right)
+        rights = [right(index, execution) for index, execution in enumerate(executions)]
+        shown = [
+            Shown(test.input, test.output, _value(execution))
+            for test, execution in zip(self.tests, executions, strict=False)
+        ]
+        return verdict(executions, rights, len(self.tests), shown)
+
+
+def _bounds(limits: ExecutionLimits, longest_output: int) -> Limits:
+    """The CPU limit decides; the clock is the outer fence. Output has room for twice what is expected."""
+    room = Limits.output_for(longest_output)
+    return Limits(
+        cpu_s=limits.cpu_s,
+        wall_s=2 * limits.cpu_s + 2,
+        memory_bytes=limits.memory_bytes,
+        output_bytes=room if longest_output > limits.output_bytes else min(room, limits.output_bytes),
+    )
+
+
+def _value(execution: Execution) -> str:
+    return values.plain(execution.value, 2000) if execution.ending is Ending.finished else ""
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
+
+
+def _decoded(value: Any, name: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise ProblemError(f"{name} of the record is not JSON") from None
+
+
+def _tests(record: Mapping[str, Any], name: str) -> list[tuple[Test, str]]:
+    given = _decoded(record.get(name) or [], name)
+    try:
+        return [(Test(_plain(t["input"]), _plain(t["output"])), str(t.get("testtype") or "stdin")) for t in given]
+    except (TypeError, KeyError, AttributeError):
+        raise ProblemError(f"{name} of the record is not a list of tests with input and output") from None
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,74 @@
+"""What can go wrong in a runner, as one tree, and the exit codes that tell it to whoever started the container.
+
+    RunnerError
+    ├── BootRefused            the line on standard input is not a boot configuration
+    ├── ClaimRefused           the orchestrator does not give this runner a run
+    ├── RunFailed              the whole run ends early, with a reason from the contract
+    ├── ProblemError           a problem was not delivered, or its record cannot be understood
+    └── CallError              a model call that got no answer
+        ├── GatewayAway        nobody answered, or the stream was cut; asking again costs nothing
+        ├── BudgetExhausted    the run's budget does not allow this call
+        └── ProviderFailed     the provider refused or failed, after the gateway's retries
+
+Standard library only: it is loaded before the first request goes out.
+"""
+
+EXIT_DONE = 0  # the last event is acknowledged, or there was nothing to do
+EXIT_REFUSED = 2  # no usable boot configuration, or no run given
+EXIT_SUPERSEDED = 3  # another attempt has taken over, or the token is dead
+EXIT_FAILED = 4  # the run failed, and the orchestrator knows
+EXIT_CRASHED = 5  # the runner itself failed
+EXIT_TERMINATED = 143  # SIGTERM
+
+
+class RunnerError(Exception):
+    """Base of all errors of the runner."""
+
+
+class BootRefused(RunnerError):
+    """The line on standard input is not a boot configuration."""
+
+
+class ClaimRefused(RunnerError):
+    """The orchestrator does not give this runner a run."""
+
+
+class RunFailed(RunnerError):
+    """The whole run ends early; `reason` is a `contract.FailureReason`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class ProblemError(RunnerError):
+    """A problem was not delivered, or its record cannot be understood."""
+
+
+class CallError(RunnerError):
+    """A model call got no answer."""
+
+
+class GatewayAway(CallError):
+    """Nobody answered, or the answer was cut off; the gateway keeps the answer, so asking again costs nothing."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class BudgetExhausted(CallError):
+    """The run's budget does not allow another call."""
+
+
+class ProviderFailed(CallError):
+    """The provider refused or failed, after all retries of the gateway."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def hopeless(self) -> bool:
+        """A status that every other call will meet as well: a wrong key, no access, no such model."""
+        return self.status in (401, 403, 404)

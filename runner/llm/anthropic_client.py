@@ -1,0 +1,93 @@
+"""Anthropic messages through the `anthropic` SDK, always streamed; the only module that imports it.
+
+The SDK sits on httpx2 and takes no sampling parameters as arguments: they travel in `extra_body`, and only where the model
+has them set.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import anthropic
+import httpx2
+
+from runner.contract import CALL_KEY_HEADER, ModelSpec
+from runner.errors import GatewayAway
+from runner.llm.client import REPLAYED_HEADER, Completion, Finish, Prompt, error_for
+
+FINISHES = {
+    "end_turn": Finish.STOP,
+    "stop_sequence": Finish.STOP,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "refusal": Finish.REFUSAL,
+}
+
+
+class AnthropicClient:
+    def __init__(self, model: ModelSpec, gateway_url: str, token: str) -> None:
+        self._model = model
+        self._client = anthropic.AsyncAnthropic(
+            api_key=token,
+            base_url=f"{gateway_url.rstrip('/')}/{model.provider}",
+            timeout=model.request_timeout_s,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
+        )
+        self._options = _options(model)
+
+    async def complete(self, prompt: Prompt, call_key: str) -> Completion:
+        began = time.monotonic()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about models that are old or want another kind of thinking
+                call = self._client.messages.stream(
+                    model=self._model.name,
+                    max_tokens=self._model.max_tokens,
+                    system=prompt.system,
+                    messages=[{"role": "user", "content": prompt.user}],
+                    extra_headers={CALL_KEY_HEADER: call_key},
+                    **self._options,
+                )
+            async with call as stream:
+                headers = stream.response.headers
+                message = await stream.get_final_message()
+        except anthropic.APIStatusError as error:
+            raise error_for(error.status_code, error.body, error.response.headers, error.message) from error
+        except (anthropic.APIError, httpx2.HTTPError) as error:
+            raise GatewayAway(f"{type(error).__name__}: {error}") from error
+        except AssertionError as error:
+            raise GatewayAway("the stream ended before the answer began") from error
+        if message.stop_reason is None:
+            raise GatewayAway("the stream ended before the answer did")
+        usage = message.usage
+        details = getattr(usage, "output_tokens_details", None)
+        cached, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+        return Completion(
+            text="".join(block.text for block in message.content if block.type == "text"),
+            thinking="".join(block.thinking for block in message.content if block.type == "thinking"),
+            finish=FINISHES.get(message.stop_reason, Finish.OTHER),
+            input_tokens=usage.input_tokens + cached + written,
+            output_tokens=usage.output_tokens,
+            cached_tokens=cached,
+            reasoning_tokens=getattr(details, "thinking_tokens", 0) or 0,
+            latency_s=time.monotonic() - began,
+            replayed=headers.get(REPLAYED_HEADER) in ("1", "true"),
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _options(model: ModelSpec) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    sampling = {"temperature": model.temperature, "top_p": model.top_p}
+    if extra := {name: value for name, value in sampling.items() if value is not None}:
+        options["extra_body"] = extra
+    if model.thinking_budget is not None:
+        options["thinking"] = {"type": "enabled", "budget_tokens": model.thinking_budget}
+    if model.effort is not None:
+        options["output_config"] = {"effort": model.effort}
+    return options

@@ -1,0 +1,80 @@
+"""Asking until there is an answer: what the runner does while the gateway is away, under the same call key each time.
+
+The gateway does the provider's retries and keeps every answer it paid for. What is left for the runner is the way to the
+gateway: the orchestrator may restart, a stream may be cut. So it asks again, for many minutes, and says that it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+from runner.errors import GatewayAway
+from runner.llm.client import Completion, LlmClient, Prompt
+from runner.log import Log
+
+PATIENCE_S = 20 * 60.0
+MAX_PAUSE_S = 10.0
+SLOW_S = 20.0
+
+
+class Calls:
+    """Makes model calls, at most `concurrency` at once."""
+
+    def __init__(
+        self,
+        client: LlmClient,
+        concurrency: int,
+        log: Log,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        patience_s: float = PATIENCE_S,
+        max_pause_s: float = MAX_PAUSE_S,
+    ) -> None:
+        self._client, self._log, self._changed = client, log, changed
+        self._room = asyncio.Semaphore(concurrency)
+        self._patience_s, self._max_pause_s = patience_s, max_pause_s
+        self._trouble: dict[str, str] = {}
+        self._since: dict[str, float] = {}
+
+    async def ask(self, prompt: Prompt, call_key: str) -> Completion:
+        """Raises `GatewayAway` when patience ends, and any other `CallError` at once."""
+        async with self._room:
+            self._since[call_key] = time.monotonic()
+            try:
+                return await self._patiently(prompt, call_key)
+            finally:
+                self._since.pop(call_key, None)
+                if self._trouble.pop(call_key, None) and not self._trouble:
+                    self._changed()
+
+    async def _patiently(self, prompt: Prompt, call_key: str) -> Completion:
+        failures, give_up = 0, 0.0
+        while True:
+            try:
+                return await self._client.complete(prompt, call_key)
+            except GatewayAway as error:
+                now = time.monotonic()
+                give_up = give_up or now + self._patience_s
+                pause = min(0.2 * 2 ** min(failures, 10), self._max_pause_s) * random.uniform(0.7, 1.3)
+                pause = max(pause, min(error.retry_after_s or 0.0, 60.0))
+                if now + pause > give_up:
+                    raise
+                failures += 1
+                self._log("call.again", call=call_key, trouble=str(error), tries=failures)
+                if not self._trouble:
+                    self._changed()
+                self._trouble[call_key] = str(error)
+            await asyncio.sleep(pause)
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What the calls wait for, in words, if for anything out of the ordinary."""
+        if self._trouble:
+            return f"the gateway, {len(self._trouble)} calls are tried again: {next(iter(self._trouble.values()))}"[:300]
+        if not self._since:
+            return None
+        longest = time.monotonic() - min(self._since.values())
+        return f"the model, {len(self._since)} calls, the longest for {longest:.0f} s" if longest > SLOW_S else None

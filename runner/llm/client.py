@@ -1,0 +1,115 @@
+"""What the runner wants of a model: a prompt in, a completion out, in one shape for all providers.
+
+A client makes one try. Its errors are `runner.errors.CallError`s; who asks again, and when, is decided in `calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from runner import contract
+from runner.boot import seconds
+from runner.contract import ModelSpec
+from runner.errors import BudgetExhausted, CallError, GatewayAway, ProviderFailed
+
+REPLAYED_HEADER = "x-benchyard-replayed"
+
+FINAL_CODES = frozenset(
+    {"EXTERNAL_API_ERROR", "RATE_LIMITED", "PROVIDER_KEY_REFUSED", "CONFLICT", "VALIDATION_ERROR", "PRICE_UNKNOWN"}
+)
+"""Codes with which the gateway says that it has tried everything."""
+
+
+class Finish(StrEnum):
+    """Why the model stopped."""
+
+    STOP = "stop"  #: it was done
+    LENGTH = "length"  #: the token limit, or the end of its context
+    REFUSAL = "refusal"  #: the model or the provider's filter declined
+    OTHER = "other"  #: anything else that a provider may say
+
+
+@dataclass(frozen=True)
+class Prompt:
+    system: str
+    user: str
+    version: str
+
+    @property
+    def text(self) -> str:
+        """For the record: both parts."""
+        return f"{self.system}\n\n{self.user}" if self.system else self.user
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model's whole answer. `input_tokens` includes cached ones, `output_tokens` includes reasoning."""
+
+    text: str
+    thinking: str = ""
+    finish: Finish = Finish.STOP
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    latency_s: float = 0.0
+    replayed: bool = False
+
+
+class LlmClient(Protocol):
+    async def complete(self, prompt: Prompt, call_key: str) -> Completion:
+        """One try. Raises a `CallError`."""
+
+    async def close(self) -> None: ...
+
+
+def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
+    """Import the one SDK that the model needs, which takes seconds: call it in a thread."""
+    if model.protocol is contract.Protocol.ANTHROPIC:
+        from runner.llm.anthropic_client import AnthropicClient
+
+        return AnthropicClient(model, gateway_url, token)
+    from runner.llm.openai_client import OpenAIClient
+
+    return OpenAIClient(model, gateway_url, token)
+
+
+def error_for(status: int, body: object, headers: Mapping[str, str], message: str) -> CallError:
+    """What an error answer means, whichever SDK brought it. A status below 400 is that of a stream that broke later."""
+    code, detail = _code_of(body), _message_of(body) or message
+    text = f"{detail} (status {status}{f', {code}' if code else ''})" if status >= 400 else detail
+    if status == 402 or code == "BUDGET_EXHAUSTED":
+        return BudgetExhausted(detail)
+    if code in FINAL_CODES:
+        return ProviderFailed(text, status)
+    if status in (408, 425, 429, 502, 503, 504, 529) or status < 400 or code == "UNAVAILABLE":
+        return GatewayAway(text, seconds(headers.get("retry-after")))
+    return ProviderFailed(text, status)
+
+
+def _parts(body: object) -> list[Mapping[str, Any]]:
+    """An error body in the shape of any provider, of problem+json, or an SDK's unwrapped `error`, from the outside in."""
+    if not isinstance(body, Mapping):
+        return []
+    inner = body.get("error")
+    return [body, inner] if isinstance(inner, Mapping) else [body]
+
+
+def _code_of(body: object) -> str | None:
+    found: list[str] = []
+    for part in _parts(body):
+        details = part.get("details")
+        nested = details.get("error_code") if isinstance(details, Mapping) else None
+        found += [value for value in (part.get("code"), nested, part.get("type")) if isinstance(value, str)]
+    return next((value for value in found if value.isupper()), None)
+
+
+def _message_of(body: object) -> str | None:
+    for part in reversed(_parts(body)):
+        for name in ("message", "detail"):
+            if isinstance(part.get(name), str) and part[name]:
+                return str(part[name])
+    return None

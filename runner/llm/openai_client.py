@@ -1,0 +1,148 @@
+"""OpenAI chat completions and responses through the `openai` SDK, always streamed; the only module that imports it.
+
+It also serves every provider that speaks the chat protocol. The SDK sits on httpx2.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx2
+import openai
+
+from runner.contract import CALL_KEY_HEADER, ModelSpec, Protocol
+from runner.errors import GatewayAway
+from runner.llm.client import REPLAYED_HEADER, Completion, Finish, Prompt, error_for
+
+FINISHES = {
+    "stop": Finish.STOP,
+    "length": Finish.LENGTH,
+    "max_output_tokens": Finish.LENGTH,
+    "max_tokens": Finish.LENGTH,
+    "content_filter": Finish.REFUSAL,
+}
+
+
+class OpenAIClient:
+    def __init__(self, model: ModelSpec, gateway_url: str, token: str) -> None:
+        self._model = model
+        self._client = openai.AsyncOpenAI(
+            api_key=token,
+            base_url=f"{gateway_url.rstrip('/')}/{model.provider}/v1",
+            timeout=model.request_timeout_s,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpx2Client(trust_env=False),
+        )
+        sampling = {"temperature": model.temperature, "top_p": model.top_p}
+        self._options: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
+
+    async def complete(self, prompt: Prompt, call_key: str) -> Completion:
+        ask = self._responses if self._model.protocol is Protocol.OPENAI_RESPONSES else self._chat
+        try:
+            return await ask(prompt, {CALL_KEY_HEADER: call_key}, time.monotonic())
+        except openai.APIStatusError as error:
+            raise error_for(error.status_code, error.body, error.response.headers, error.message) from error
+        except openai.APIConnectionError as error:
+            raise GatewayAway(f"{type(error).__name__}: {error}") from error
+        except openai.APIError as error:
+            raise error_for(200, error.body, {}, error.message) from error
+        except httpx2.HTTPError as error:
+            raise GatewayAway(f"{type(error).__name__}: {error}") from error
+
+    async def _chat(self, prompt: Prompt, headers: dict[str, str], began: float) -> Completion:
+        text: list[str] = []
+        thinking: list[str] = []
+        finish: str | None = None
+        refused = False
+        usage: Any = None
+        options: dict[str, Any] = {"reasoning_effort": self._model.effort} if self._model.effort else {}
+        stream: openai.AsyncStream[Any] = await self._client.chat.completions.create(
+            model=self._model.name,
+            messages=_messages(prompt),
+            max_completion_tokens=self._model.max_tokens,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_headers=headers,
+            **options,
+            **self._options,
+        )
+        async with stream:
+            async for chunk in stream:
+                usage = chunk.usage or usage
+                for choice in chunk.choices:
+                    text.append(choice.delta.content or "")
+                    extra = choice.delta.model_extra or {}
+                    thinking.append(str(extra.get("reasoning_content") or extra.get("reasoning") or ""))
+                    refused = refused or bool(choice.delta.refusal)
+                    finish = choice.finish_reason or finish
+            replayed = stream.response.headers.get(REPLAYED_HEADER)
+        if finish is None:
+            raise GatewayAway("the stream ended before the answer did")
+        cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", 0)
+        reasoning = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", 0)
+        return Completion(
+            text="".join(text),
+            thinking="".join(thinking),
+            finish=Finish.REFUSAL if refused else FINISHES.get(finish, Finish.OTHER),
+            input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
+            output_tokens=getattr(usage, "completion_tokens", 0) or 0,
+            cached_tokens=cached or 0,
+            reasoning_tokens=reasoning or 0,
+            latency_s=time.monotonic() - began,
+            replayed=replayed in ("1", "true"),
+        )
+
+    async def _responses(self, prompt: Prompt, headers: dict[str, str], began: float) -> Completion:
+        final: Any = None
+        options: dict[str, Any] = {"reasoning": {"effort": self._model.effort}} if self._model.effort else {}
+        stream: openai.AsyncStream[Any] = await self._client.responses.create(
+            model=self._model.name,
+            instructions=prompt.system or None,
+            input=prompt.user,
+            max_output_tokens=self._model.max_tokens,
+            stream=True,
+            store=False,
+            extra_headers=headers,
+            **options,
+            **self._options,
+        )
+        async with stream:
+            async for event in stream:
+                if event.type in ("response.completed", "response.incomplete", "response.failed"):
+                    final = event.response
+            replayed = stream.response.headers.get(REPLAYED_HEADER)
+        if final is None:
+            raise GatewayAway("the stream ended before the answer did")
+        if final.status == "failed":
+            raise error_for(200, final.error and final.error.model_dump(), {}, "the provider says that the response failed")
+        parts = [part for item in final.output if item.type == "message" for part in item.content]
+        usage = final.usage
+        return Completion(
+            text="".join(part.text for part in parts if part.type == "output_text"),
+            thinking="\n".join(s.text for item in final.output if item.type == "reasoning" for s in item.summary),
+            finish=_finish(final, any(part.type == "refusal" for part in parts)),
+            input_tokens=getattr(usage, "input_tokens", 0) or 0,
+            output_tokens=getattr(usage, "output_tokens", 0) or 0,
+            cached_tokens=getattr(getattr(usage, "input_tokens_details", None), "cached_tokens", 0) or 0,
+            reasoning_tokens=getattr(getattr(usage, "output_tokens_details", None), "reasoning_tokens", 0) or 0,
+            latency_s=time.monotonic() - began,
+            replayed=replayed in ("1", "true"),
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _messages(prompt: Prompt) -> list[Any]:
+    system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    return [*system, {"role": "user", "content": prompt.user}]
+
+
+def _finish(response: Any, refused: bool) -> Finish:
+    if refused:
+        return Finish.REFUSAL
+    if response.status == "completed":
+        return Finish.STOP
+    reason = getattr(response.incomplete_details, "reason", None)
+    return FINISHES.get(str(reason), Finish.OTHER)

@@ -1,0 +1,141 @@
+"""The problems of a run: streamed in the background, kept compressed until they are needed, dropped afterwards.
+
+Records hold megabytes of tests, so only a window of them is in memory: reading pauses while enough is there. A broken
+stream is taken up again, with `start` telling how many problems of the run's list need not be sent any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+from pydantic import ValidationError
+
+from runner.contract import Problem
+from runner.errors import ProblemError
+from runner.log import Log
+
+MAX_HELD_BYTES = 64 << 20
+MAX_PAUSE_S = 5.0
+NEEDED_READS = 2
+TRY_AGAIN = frozenset({408, 425, 429})
+
+Key = tuple[str, str]
+
+
+class Problems:
+    """`get` waits for a problem; `release` says that it is needed no more. `fetch` is run as a task."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, url: str, wanted: Iterable[Key], log: Log, max_held_bytes: int = MAX_HELD_BYTES
+    ) -> None:
+        self._client, self._url, self._log, self._max_held_bytes = client, url, log, max_held_bytes
+        self._order = list(dict.fromkeys(wanted))
+        self._missing = set(self._order)
+        self._held: dict[Key, bytes] = {}
+        self._held_bytes = 0
+        self._awaited: dict[Key, int] = {}
+        self._error: ProblemError | None = None
+        self._moved = asyncio.Event()
+
+    async def get(self, benchmark: str, problem_id: str) -> dict[str, Any]:
+        """The record of a problem. Raises `ProblemError` when it will not come."""
+        key = (benchmark, problem_id)
+        self._awaited[key] = self._awaited.get(key, 0) + 1
+        self._signal()
+        try:
+            while key not in self._held:
+                if self._error is not None:
+                    raise self._error
+                await self._moved.wait()
+        finally:
+            self._awaited[key] -= 1
+            if not self._awaited[key]:
+                del self._awaited[key]
+        record: dict[str, Any] = json.loads(zlib.decompress(self._held[key]))
+        return record
+
+    def release(self, benchmark: str, problem_id: str) -> None:
+        self._held_bytes -= len(self._held.pop((benchmark, problem_id), b""))
+        self._signal()
+
+    async def fetch(self) -> None:
+        """Read until every wanted problem has been here; afterwards those that never came are known to be missing."""
+        whole_reads, failures = 0, 0
+        while self._missing and whole_reads < NEEDED_READS:
+            before = len(self._missing)
+            try:
+                await self._read()
+                whole_reads += 1
+            except httpx.HTTPStatusError as error:
+                status = error.response.status_code
+                if status < 500 and status not in TRY_AGAIN:
+                    self._fail(f"the orchestrator refuses the problems with status {status}: {error.response.text[:300]}")
+                    return
+                trouble = f"status {status}"
+            except (httpx.HTTPError, zlib.error) as error:
+                trouble = f"{type(error).__name__}: {error}"
+            else:
+                continue
+            failures = 0 if len(self._missing) < before else failures + 1
+            self._log("problems.again", trouble=trouble, missing=len(self._missing))
+            await asyncio.sleep(min(0.1 * 2 ** min(failures, 10), MAX_PAUSE_S) * random.uniform(0.7, 1.3))
+        if self._missing:
+            self._fail(f"{len(self._missing)} problems were not delivered, among them {min(self._missing)[1]}")
+
+    async def _read(self) -> None:
+        start = next(index for index, key in enumerate(self._order) if key in self._missing)
+        params, headers = ({"start": start} if start else {}), {"Accept-Encoding": "gzip"}
+        async with self._client.stream("GET", self._url, params=params, headers=headers) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                answer.raise_for_status()
+            pieces: list[bytes] = []
+            async for chunk in answer.aiter_bytes():
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    await self._take(b"".join([*pieces, line]))
+                    pieces.clear()
+                pieces.append(rest)
+            await self._take(b"".join(pieces))
+
+    async def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            problem = Problem.model_validate_json(line)
+        except ValidationError as error:
+            self._log("problems.unreadable", trouble=str(error), bytes=len(line))
+            return
+        key = (problem.benchmark, problem.problem_id)
+        if key not in self._missing:
+            return
+        while self._held_bytes > self._max_held_bytes and not self._starving():
+            await self._moved.wait()
+        packed = zlib.compress(json.dumps(problem.record).encode(), 1)
+        self._missing.discard(key)
+        self._held[key] = packed
+        self._held_bytes += len(packed)
+        self._signal()
+
+    def _starving(self) -> bool:
+        """Somebody waits for a problem that has not come yet: then reading goes on, whatever is held."""
+        return any(key in self._missing for key in self._awaited)
+
+    def _fail(self, message: str) -> None:
+        self._log("problems.failed", trouble=message)
+        self._error = ProblemError(message)
+        self._signal()
+
+    @property
+    def failed(self) -> ProblemError | None:
+        return self._error
+
+    def _signal(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()

@@ -1,0 +1,156 @@
+"""One attempt from claim to exit code: opens everything in order, gives up privileges, works, and sees to a proper end.
+
+The sandbox must be opened while there are privileges, and before anything that must stay secret is in memory: its
+processes are exec'ed, not forked. The provider's SDK loads in a thread while the sandbox and the problems come up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from runner.boot import hide_memory
+from runner.contract import FailureReason, RunSpec, Stage
+from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
+from runner.llm.calls import Calls
+from runner.llm.client import LlmClient, open_client
+from runner.log import Log
+from runner.problems import Problems
+from runner.reporter import Reporter, Stop
+from runner.sandbox.executor import Executor
+from runner.sandbox.jail import drop_privileges
+from runner.work import Item, Work, items_of
+
+RUNNER_UID = 65532
+FLUSH_S = 3.0
+EXITS = {Stop.SUPERSEDED: EXIT_SUPERSEDED, Stop.CANCELLED: EXIT_DONE, Stop.LOST: EXIT_CRASHED}
+
+
+async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: dict[str, Any], boot_acked: bool) -> int:
+    """Work on a claimed run until it is over; answers with the exit code."""
+    terminated = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
+    base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
+    async with (
+        httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {spec.run_token}"},
+            timeout=httpx.Timeout(30.0, connect=5.0),
+            trust_env=False,
+        ) as client,
+        Reporter(
+            client,
+            f"{base}/events",
+            attempt=spec.attempt,
+            heartbeat_s=spec.heartbeat_s,
+            batch_s=spec.batch_s,
+            log=log,
+            boot_facts=boot_facts,
+            boot_acked=boot_acked,
+        ) as reporter,
+    ):
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, log))
+        term = asyncio.create_task(terminated.wait())
+        ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if work.done() and not work.cancelled():
+                return work.result()
+        finally:
+            term.cancel()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        if reporter.stop.done():
+            return EXITS[reporter.stop.result()]
+        log("run.terminated")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_S):
+                await reporter.flush()
+        return EXIT_TERMINATED
+
+
+async def _attempt(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log) -> int:
+    """The whole work, with its last event acknowledged at the end."""
+    try:
+        items = items_of(spec)
+        log("run.begin", items=len(items), finished_before=len(spec.finished))
+        done = await _work(spec, base, client, reporter, items, log) if items else 0
+    except RunFailed as failure:
+        return await _failed(reporter, FailureReason(failure.reason), str(failure), log)
+    except Exception as error:
+        log("run.crashed", trouble=f"{type(error).__name__}: {error}")
+        return await _failed(reporter, FailureReason.RUNNER_ERROR, f"{type(error).__name__}: {error}", log)
+    reporter.stage(Stage.UPLOADING)
+    await reporter.flush()
+    reporter.stage(Stage.FINISHED)
+    await reporter.complete(done + len(spec.finished))
+    log("run.complete", items=done)
+    return EXIT_DONE
+
+
+async def _failed(reporter: Reporter, reason: FailureReason, message: str, log: Log) -> int:
+    log("run.failed", reason=reason.value, message=message)
+    await reporter.failed(reason, message)
+    return EXIT_FAILED
+
+
+async def _work(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, items: list[Item], log: Log) -> int:
+    problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
+    async with (
+        _background(problems.fetch()),
+        _model(spec) as loading,
+        Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base) as executor,
+    ):
+        uid = _become_ordinary(log)
+        level = executor.level
+        reporter.stage(Stage.PROVISION, sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
+        calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon)
+        reporter.stage(Stage.RUNNING, items=len(items))
+        work = Work(spec, items, reporter, problems, calls, executor, log)
+        reporter.describe = work.describe
+        return await work.run()
+
+
+def _become_ordinary(log: Log) -> int:
+    """Give up root for good. An interpreter behind a closed folder (in root's home) could then import nothing more: where
+    that is so, as on a developer's machine without containers, the runner stays what it is and says so."""
+    if os.geteuid() == 0 and all(map(_open_to_all, (os.__file__, httpx.__file__, __file__))):
+        drop_privileges(RUNNER_UID)
+        hide_memory()  # a change of user resets it
+    elif os.geteuid() == 0:
+        log("run.still_root", why="the interpreter lies in a folder that only root may enter")
+    return os.geteuid()
+
+
+def _open_to_all(file: str) -> bool:
+    path = Path(file).resolve()
+    return path.stat().st_mode & stat.S_IROTH > 0 and all(up.stat().st_mode & stat.S_IXOTH for up in path.parents)
+
+
+@contextlib.asynccontextmanager
+async def _model(spec: RunSpec) -> AsyncIterator[asyncio.Task[LlmClient]]:
+    """The SDK's client, loading in a thread; closed at the end if it ever came up."""
+    loading = asyncio.create_task(asyncio.to_thread(open_client, spec.model, spec.gateway_url, spec.run_token))
+    try:
+        yield loading
+    finally:
+        if loading.done() and not loading.cancelled() and loading.exception() is None:
+            await loading.result().close()
+        loading.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _background(job: Any) -> AsyncIterator[None]:
+    task = asyncio.create_task(job)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,226 @@
+"""The items of a run: each is asked, extracted, judged and reported; several at once, each to exactly one outcome.
+
+Model calls and executions are bounded apart, so that judging never holds up the next call. An error while working on an
+item becomes that item's outcome and never ends the run; what ends a run is raised as `RunFailed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runner.benchmarks.adapter import ADAPTERS, Adapter
+from runner.contract import CallFacts, FailureReason, ItemResult, Outcome, RunSpec
+from runner.errors import BudgetExhausted, CallError, GatewayAway, ProblemError, ProviderFailed, RunFailed
+from runner.grading import Verdict
+from runner.llm.calls import Calls
+from runner.llm.client import Completion, Finish
+from runner.log import Log
+from runner.problems import Problems
+from runner.reporter import Reporter
+from runner.sandbox.executor import Executor
+from runner.trimming import ANSWER_CHARS, cut, excerpt
+
+HOPELESS_ITEMS = 3
+TRIES = 2
+
+
+@dataclass(frozen=True)
+class Item:
+    benchmark: str
+    adapter: Adapter
+    problem_id: str
+    sample_index: int
+
+    @property
+    def call_key(self) -> str:
+        return f"{self.benchmark}/{self.problem_id}/{self.sample_index}/0"
+
+
+def items_of(spec: RunSpec) -> list[Item]:
+    """All items that are still to do, in order; raises `RunFailed` for a benchmark that this runner cannot read."""
+    finished = {(key.benchmark, key.problem_id, key.sample_index) for key in spec.finished}
+    items: list[Item] = []
+    for benchmark in spec.benchmarks:
+        adapter = ADAPTERS.get(benchmark.adapter)
+        if adapter is None:
+            message = f"this runner has no adapter {benchmark.adapter!r} for benchmark {benchmark.name}; is its image older?"
+            raise RunFailed(FailureReason.DATASET_ERROR, message)
+        for problem_id in benchmark.problem_ids:
+            for sample in range(spec.samples_per_problem):
+                if (benchmark.name, problem_id, sample) not in finished:
+                    items.append(Item(benchmark.name, adapter, problem_id, sample))
+    return items
+
+
+class Work:
+    """Carries out items; `run` returns how many it finished."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        items: list[Item],
+        reporter: Reporter,
+        problems: Problems,
+        calls: Calls,
+        executor: Executor,
+        log: Log,
+    ) -> None:
+        self._spec, self._items, self._log = spec, items, log
+        self._reporter, self._problems, self._calls, self._executor = reporter, problems, calls, executor
+        self._judging = asyncio.Semaphore(spec.sandbox_slots)
+        self._left = Counter((item.benchmark, item.problem_id) for item in items)
+        self._end: RunFailed | None = None
+        self._answered = 0
+        self._hopeless = 0
+        self._unreadable = 0
+        self._now: dict[Item, None] = {}
+        self.finished = 0
+
+    async def run(self) -> int:
+        """Raises `RunFailed` when the run ended early; items that were being worked on are finished and reported first."""
+        queue = iter(self._items)
+        workers = min(self._spec.concurrency + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker(queue))
+        if self._end is not None:
+            raise self._end
+        if self._items and self._unreadable == len(self._items):
+            raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or "no problem could be understood"))
+        return self.finished
+
+    def describe(self) -> tuple[str | None, str | None]:
+        """For heartbeats: what is waited for, and what is being worked on."""
+        first = next(iter(self._now), None)
+        done = f"{self.finished} of {len(self._items)} items"
+        return self._calls.waiting_for, f"{done}; {first.benchmark}/{first.problem_id}" if first else done
+
+    async def _worker(self, queue: Iterator[Item]) -> None:
+        for item in queue:
+            if self._end is not None:
+                return
+            self._now[item] = None
+            try:
+                result = await self._item(item)
+            except BudgetExhausted as error:
+                self._end = self._end or RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error))
+                return
+            finally:
+                self._now.pop(item, None)
+                self._done_with(item)
+            await self._reporter.item(result)
+            self.finished += 1
+
+    def _done_with(self, item: Item) -> None:
+        key = (item.benchmark, item.problem_id)
+        self._left[key] -= 1
+        if not self._left[key]:
+            self._problems.release(*key)
+
+    async def _item(self, item: Item) -> ItemResult:
+        """One item to its outcome; an error of ours is tried once more."""
+        trouble = ""
+        for _ in range(TRIES):
+            try:
+                return await self._once(item)
+            except BudgetExhausted:
+                raise
+            except ProblemError as error:
+                self._unreadable += 1
+                return _without_answer(item, Outcome.INFRA_ERROR, str(error))
+            except ProviderFailed as error:
+                self._count_failure(error)
+                return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
+            except GatewayAway as error:
+                return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
+            except Exception as error:
+                trouble = f"{type(error).__name__}: {error}"
+                self._log("item.trouble", item=item.call_key, trouble=trouble)
+        return _without_answer(item, Outcome.INFRA_ERROR, trouble)
+
+    async def _once(self, item: Item) -> ItemResult:
+        record = await self._problems.get(item.benchmark, item.problem_id)
+        task = item.adapter(record)
+        del record
+        prompt = task.prompt()
+        completion = await self._calls.ask(prompt, item.call_key)
+        self._answered += 1
+        found = task.extract(completion.text)
+        outcome = unjudged(completion, found.code, found.complete)
+        if outcome is None and found.code is not None:
+            async with self._judging:
+                verdict = await task.judge(found.code, self._executor, self._spec.limits)
+        else:
+            verdict = Verdict(outcome or Outcome.NO_ANSWER, WHY[outcome or Outcome.NO_ANSWER])
+        return ItemResult(
+            benchmark=item.benchmark,
+            problem_id=item.problem_id,
+            sample_index=item.sample_index,
+            outcome=verdict.outcome,
+            detail=verdict.detail,
+            prompt=cut(prompt.text, ANSWER_CHARS),
+            prompt_version=prompt.version,
+            answer=cut(completion.text, ANSWER_CHARS),
+            code=None if found.code is None else cut(found.code, ANSWER_CHARS),
+            extraction_rule=found.rule.value,
+            tests_total=verdict.tests_total,
+            tests_passed=verdict.tests_passed,
+            tests=verdict.tests,
+            usage=verdict.usage,
+            exit=verdict.exit,
+            calls=[_facts(completion, item.call_key)],
+        )
+
+    def _count_failure(self, error: CallError) -> None:
+        """A provider that refuses the very first calls will refuse them all."""
+        if self._answered or not (isinstance(error, ProviderFailed) and error.hopeless):
+            return
+        self._hopeless += 1
+        if self._hopeless >= min(HOPELESS_ITEMS, len(self._items)) and self._end is None:
+            self._end = RunFailed(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {error}")
+
+
+WHY = {
+    Outcome.REFUSED: "the model declined to answer",
+    Outcome.TRUNCATED: "the model reached its token limit before it had finished its program",
+    Outcome.NO_ANSWER: "there is no program in the model's answer",
+}
+
+
+def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcome | None:
+    """The outcome of an answer that is not judged, or None.
+
+    An answer that hit the token limit is judged all the same if its last block is closed: the program is whole, and what is
+    missing is talk. If the text ends inside a block, it is truncated, even where an earlier draft is whole.
+    """
+    if completion.finish is Finish.REFUSAL:
+        return Outcome.REFUSED
+    if completion.finish is Finish.LENGTH and (code is None or not complete):
+        return Outcome.TRUNCATED
+    return Outcome.NO_ANSWER if code is None else None
+
+
+def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:
+    return ItemResult(
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        outcome=outcome,
+        detail=excerpt(detail),
+    )
+
+
+def _facts(completion: Completion, call_key: str) -> CallFacts:
+    return CallFacts(
+        call_key=call_key,
+        input_tokens=completion.input_tokens,
+        output_tokens=completion.output_tokens,
+        reasoning_tokens=completion.reasoning_tokens,
+        cached_tokens=completion.cached_tokens,
+        latency_s=completion.latency_s,
+        finish_reason=completion.finish.value,
+        replayed=completion.replayed,
+    )

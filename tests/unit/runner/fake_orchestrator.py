@@ -1,0 +1,188 @@
+"""A small real HTTP server that plays the orchestrator and the gateway, with a knob for each failure."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+RUN_ID = "run-1"
+TOKEN = "boot-token"
+RUN_TOKEN = "run-token"
+
+StartRunner = Callable[[str], "subprocess.Popen[str]"]
+
+
+def problem(problem_id: str, statement: str = "Print twice the number.", **more: Any) -> dict[str, Any]:
+    record = {
+        "question_id": problem_id,
+        "question_content": f"{statement} [{problem_id}]",
+        "starter_code": "",
+        "public_test_cases": [{"input": "2\n", "output": "4\n", "testtype": "stdin"}],
+        "private_test_cases": [{"input": "21\n", "output": "42\n", "testtype": "stdin"}],
+        "metadata": {},
+        **more,
+    }
+    return {"benchmark": "sample", "problem_id": problem_id, "record": record}
+
+
+RIGHT = "Twice:\n```python\nprint(2 * int(input()))\n```\n"
+
+
+class FakeOrchestrator:
+    """Stores what runners send. `before_event` and `after_event` may answer instead; `answer` plays the model."""
+
+    def __init__(self) -> None:
+        self.problems = [problem("p1")]
+        self.spec: dict[str, Any] = {
+            "run_id": RUN_ID,
+            "attempt": 1,
+            "run_token": RUN_TOKEN,
+            "model": {"slug": "m", "provider": "demo", "name": "demo-1", "protocol": "openai_chat"},
+            "sandbox_uid_base": 70000,
+            "heartbeat_s": 5.0,
+            "batch_s": 0.02,
+        }
+        self.claims: list[dict[str, Any]] = []
+        self.claim_answers: list[Response] = []
+        self.events: dict[int, dict[str, Any]] = {}
+        self.posts: list[list[int]] = []
+        self.post_times: list[float] = []
+        self.post_bytes: list[int] = []
+        self.calls: list[tuple[str, dict[str, Any], dict[str, str]]] = []
+        self.desired = "run"
+        self.max_body = 1 << 30
+        self.before_event: Callable[[int], Response | None] = lambda n: None
+        self.after_event: Callable[[int], Response | None] = lambda n: None
+        self.before_problems: Callable[[int], Response | None] = lambda n: None
+        self.problem_reads: list[dict[str, str]] = []
+        self.answer: Callable[[str, dict[str, Any]], Response | str] = lambda key, body: RIGHT
+        self.url = ""
+
+    def full_spec(self) -> dict[str, Any]:
+        ids = [one["problem_id"] for one in self.problems]
+        benchmark = {"name": "sample", "adapter": "livecodebench", "pack_digest": "d", "problem_ids": ids}
+        return {"benchmarks": [benchmark], "gateway_url": f"{self.url}/gateway", **self.spec}
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event for _, event in sorted(self.events.items()) if event["type"] == kind]
+
+    @property
+    def items(self) -> dict[str, dict[str, Any]]:
+        return {event["item"]["problem_id"]: event["item"] for event in self.of("progress")}
+
+    @property
+    def boot_line(self) -> str:
+        return json.dumps({"orchestrator_url": self.url, "token": TOKEN, "instance_type": "basic", "engine": "process"})
+
+    def app(self) -> FastAPI:
+        app = FastAPI()
+
+        @app.post("/runner/claim")
+        async def claim(request: Request) -> Response:
+            self.claims.append(await request.json())
+            if self.claim_answers:
+                return self.claim_answers.pop(0)
+            return JSONResponse({"action": "run", "spec": self.full_spec()})
+
+        @app.post("/runner/runs/{run_id}/events")
+        async def events(request: Request) -> Response:
+            raw = await request.body()
+            n = len(self.posts)
+            batch = json.loads(raw)
+            self.posts.append([event["seq"] for event in batch["events"]])
+            self.post_times.append(time.monotonic())
+            self.post_bytes.append(len(raw))
+            if len(raw) > self.max_body:
+                return JSONResponse({"detail": "too large"}, 413)
+            if (early := self.before_event(n)) is not None:
+                return early
+            for event in batch["events"]:
+                if event["seq"] == len(self.events) + 1:
+                    self.events[event["seq"]] = event
+            if (late := self.after_event(n)) is not None:
+                return late
+            return JSONResponse({"ack_seq": len(self.events), "desired": self.desired})
+
+        @app.get("/runner/runs/{run_id}/problems")
+        async def problems(request: Request) -> Response:
+            n = len(self.problem_reads)
+            self.problem_reads.append(dict(request.query_params))
+            if (early := self.before_problems(n)) is not None:
+                return early
+            lines = "".join(json.dumps(one) + "\n" for one in self.problems[int(request.query_params.get("start", 0)) :])
+            return Response(gzip.compress(lines.encode()), headers={"Content-Encoding": "gzip"})
+
+        @app.post("/gateway/demo/v1/{path:path}")
+        async def gateway(path: str, request: Request) -> Response:
+            key, body = request.headers["x-benchyard-call"], await request.json()
+            self.calls.append((key, body, dict(request.headers)))
+            given = await asyncio.to_thread(self.answer, key, body)
+            return chat_stream(given) if isinstance(given, str) else given
+
+        return app
+
+
+def sse(events: list[Any], *, cut: bool = False, headers: dict[str, str] | None = None) -> Response:
+    """A stream of (name, data) or data; `cut` breaks the connection after the last one."""
+
+    async def body() -> Any:
+        for event in events:
+            name, data = event if isinstance(event, tuple) else (None, event)
+            text = data if isinstance(data, str) else json.dumps(data)
+            yield (f"event: {name}\n" if name else "") + f"data: {text}\n\n"
+        if cut:
+            raise ConnectionResetError("cut on purpose")
+
+    return StreamingResponse(body(), media_type="text/event-stream", headers=headers)
+
+
+def chat_stream(text: str, finish: str | None = "stop", **more: Any) -> Response:
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "demo-1"}
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 7,
+        "total_tokens": 17,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+    half = len(text) // 2
+    chunks: list[Any] = [
+        {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}, "finish_reason": None}]}
+        for piece in (text[:half], text[half:])
+    ]
+    if finish:
+        chunks.append({**base, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        chunks += [{**base, "choices": [], "usage": usage}, "[DONE]"]
+    return sse(chunks, **more)
+
+
+@contextlib.contextmanager
+def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """Serve on loopback in a thread."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
+    config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.005)
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        sock.close()
