@@ -3,7 +3,8 @@
 Layout: `MAGIC`, one Zstandard frame per problem, the index (JSON, one frame), a footer that says where the index is and
 what its sha256 is. So a reader takes footer, index and the frames it wants, whatever the size of the rest. The digest
 covers names and uncompressed records, not frames: the same content has the same digest under every compressor version.
-A reader keeps no file open between calls and may be used by several threads.
+A reader holds on to the file it opened, so it stays right when the pack is replaced or removed meanwhile, and may be
+used by several threads.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import struct
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -81,35 +83,35 @@ class ContentDigest:
 class Pack:
     """An open pack. `Pack.open` reads the index only."""
 
-    def __init__(
-        self, path: Path, facts: Facts, digest: str, entries: Sequence[Entry], places: Sequence[tuple[int, int]]
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.facts = facts
-        self.digest = digest
-        self.entries = tuple(entries)
-        self._places = {entry.id: place for entry, place in zip(entries, places, strict=True)}
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._handle)
+        index = self._index()
+        self.digest: str = index["digest"]
+        self.facts = Facts(**{**index["facts"], "left_out": tuple(index["facts"]["left_out"])})
+        self.entries = tuple(Entry(*row[2:]) for row in index["problems"])
+        self._places: dict[str, tuple[int, int]] = {row[2]: (row[0], row[1]) for row in index["problems"]}
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < len(MAGIC) + FOOTER.size or file.read(len(MAGIC)) != MAGIC:
-                raise _damaged(path, "it is not a pack, or was cut short")
-            file.seek(size - FOOTER.size)
-            start, length, checksum, magic = FOOTER.unpack(file.read(FOOTER.size))
-            if magic != MAGIC or start + length + FOOTER.size != size:
-                raise _damaged(path, "it was cut short")
-            file.seek(start)
-            frame = file.read(length)
+        """Read the index; `PackDamaged` if the file is not a whole pack, `FileNotFoundError` if there is none."""
+        return cls(path)
+
+    def _index(self) -> dict[str, Any]:
+        size = os.fstat(self._handle).st_size
+        if size < len(MAGIC) + FOOTER.size or os.pread(self._handle, len(MAGIC), 0) != MAGIC:
+            raise _damaged(self.path, "it is not a pack, or was cut short")
+        start, length, checksum, magic = FOOTER.unpack(os.pread(self._handle, FOOTER.size, size - FOOTER.size))
+        if magic != MAGIC or start + length + FOOTER.size != size:
+            raise _damaged(self.path, "it was cut short")
+        frame = os.pread(self._handle, length, start)
         if hashlib.sha256(frame).digest() != checksum:
-            raise _damaged(path, "its index is not the one that was written")
-        index = json.loads(decompress(frame))
+            raise _damaged(self.path, "its index is not the one that was written")
+        index: dict[str, Any] = json.loads(decompress(frame))
         if index["format"] != FORMAT:
-            raise _damaged(path, f"it has format {index['format']}, this version reads format {FORMAT}")
-        facts = Facts(**{**index["facts"], "left_out": tuple(index["facts"]["left_out"])})
-        entries = [Entry(*row[2:]) for row in index["problems"]]
-        return cls(path, facts, index["digest"], entries, [(row[0], row[1]) for row in index["problems"]])
+            raise _damaged(self.path, f"it has format {index['format']}, this version reads format {FORMAT}")
+        return index
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -131,14 +133,12 @@ class Pack:
         return self._texts(problem_ids)
 
     def _texts(self, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        with self.path.open("rb") as file:
-            for problem_id in problem_ids:
-                start, length = self._places[problem_id]
-                frame = os.pread(file.fileno(), length, start)
-                try:
-                    yield problem_id, decompress(frame)
-                except ZstdError as error:
-                    raise _damaged(self.path, f"problem {problem_id} cannot be read") from error
+        for problem_id in problem_ids:
+            start, length = self._places[problem_id]
+            try:
+                yield problem_id, decompress(os.pread(self._handle, length, start))
+            except ZstdError as error:
+                raise _damaged(self.path, f"problem {problem_id} cannot be read") from error
 
     def records(self, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         return (json.loads(text) for _, text in self.texts(problem_ids))

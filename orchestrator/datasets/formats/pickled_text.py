@@ -44,14 +44,21 @@ def read_pickled_text(data: bytes) -> str:
             at += head.size + length
             if at > len(data):
                 break
-            text = str(memoryview(data)[at - length : at], "utf-8", "surrogatepass")
+            text = _decoded(memoryview(data)[at - length : at], "utf-8", "surrogatepass")
         elif code == _UNICODE:
             end = _end_of_line(data, at)
-            text = data[at:end].decode("raw-unicode-escape")
+            text = _decoded(memoryview(data)[at:end], "raw-unicode-escape", "strict")
             at = end + 1
         else:
             raise ForeignPickle(f"the pickle is not a plain text (instruction {_name(code)}); it was not run")
     raise ForeignPickle("the pickle is cut short")
+
+
+def _decoded(data: memoryview, encoding: str, errors: str) -> str:
+    try:
+        return str(data, encoding, errors)
+    except UnicodeDecodeError:
+        raise ForeignPickle("the pickle's text is not in its encoding") from None
 
 
 def _end_of_line(data: bytes, start: int) -> int:
