@@ -1,4 +1,4 @@
-"""What stands before every handler: a request id, a cap on bodies, a deadline, security headers. Plain ASGI, no buffering."""
+"""What stands before every handler: a request id, a cap on bodies, a deadline, security headers. Plain ASGI."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlmodel import Session, select
 
-from orchestrator.db.tables import Lease
+from orchestrator.db.tables import Lease, ServiceFact
 
 LEADER = "leader"
 
@@ -15,16 +15,19 @@ class LeadershipLost(Exception):
     """Another orchestrator leads now; this write was not carried out."""
 
 
-def acquire(session: Session, holder: str, now: datetime, until: datetime) -> int | None:
-    """Take or renew the lease; the epoch, or None while another holds it."""
+def acquire(session: Session, holder: str, now: datetime, until: datetime, *, renew: bool = True) -> int | None:
+    """Take or renew the lease; the epoch, or None while another holds it.
+
+    Without `renew` (the first time after a start) a lease of our own earlier life is taken over under a new epoch.
+    """
     row = session.exec(select(Lease).where(Lease.name == LEADER).with_for_update()).first()
     if row is None:
         session.add(Lease(name=LEADER, holder=holder, epoch=1, until=until))
         return 1
-    if row.holder == holder and row.until > now:
+    if row.holder == holder and row.until > now and renew:
         row.until = until
         return row.epoch
-    if row.until > now:
+    if row.holder != holder and row.until > now:
         return None
     row.holder, row.epoch, row.until = holder, row.epoch + 1, until
     return row.epoch
@@ -41,3 +44,13 @@ def guard(session: Session, epoch: int) -> None:
     row = session.exec(select(Lease).where(Lease.name == LEADER).with_for_update(read=True)).first()
     if row is None or row.epoch != epoch:
         raise LeadershipLost(f"epoch {epoch} no longer leads")
+
+
+def shared_fact(session: Session, name: str, proposal: str) -> str:
+    """The stored value of `name`; `proposal` becomes it if there is none."""
+    row = session.get(ServiceFact, name)
+    if row is None:
+        row = ServiceFact(name=name, value=proposal)
+        session.add(row)
+        session.flush()
+    return row.value

@@ -236,3 +236,11 @@ class Lease(SQLModel, table=True):
     holder: str = Field(max_length=100)
     epoch: int
     until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class ServiceFact(SQLModel, table=True):
+    """A fact that all orchestrators of one database share, such as the instance name on their containers."""
+
+    __tablename__ = "service_facts"
+    name: str = Field(primary_key=True, max_length=100)
+    value: str = Field(sa_column=Column(Text, nullable=False))

@@ -25,8 +25,8 @@ class Leadership:
 
     async def hold(self) -> bool:
         """Take or renew the lease; whether we lead now."""
-        now = self._clock.now()
-        self.epoch = await self._db.write(lambda s: lease_queries.acquire(s, self._holder, now, now + self._lease))
+        now, until, renew = self._clock.now(), self._clock.now() + self._lease, self.epoch is not None
+        self.epoch = await self._db.write(lambda s: lease_queries.acquire(s, self._holder, now, until, renew=renew))
         return self.epoch is not None
 
     async def write(self, fn: Callable[[Session], T]) -> T:

@@ -74,6 +74,12 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_models_slug"), ["slug"], unique=True)
 
     op.create_table(
+        "service_facts",
+        sa.Column("name", sa.String(length=100), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
         "container_runs",
         sa.Column("id", sa.String(length=36), nullable=False),
         sa.Column("kind", sa.String(length=40), nullable=False),
@@ -284,6 +290,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_runs_created")
 
     op.drop_table("container_runs")
+    op.drop_table("service_facts")
     with op.batch_alter_table("models", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_models_slug"))
 

@@ -1,0 +1,184 @@
+"""REST for runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from sqlmodel import Session
+
+from orchestrator.api.context import Context
+from orchestrator.api.schemas import (
+    ArtefactOut,
+    AttemptOut,
+    BenchmarkUsed,
+    ItemOut,
+    LogLine,
+    LogsOut,
+    Page,
+    RunCreate,
+    RunCreated,
+    RunDetail,
+    RunOut,
+)
+from orchestrator.db import event_queries, item_queries, model_queries, run_queries
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.service import Idempotency, NewRun
+from runner.contract import ItemResult, Outcome
+
+router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+
+RunId = Annotated[str, Path(min_length=1, max_length=60, description="A run's id.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
+
+
+@router.post("", status_code=202)
+async def create_run(
+    body: RunCreate,
+    context: Context,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+) -> RunCreated:
+    """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
+    request = NewRun(
+        model=body.model_id,
+        sample_size=body.sample_size,
+        subset_pct=body.subset_pct,
+        benchmarks=tuple(body.benchmarks or ()),
+        samples_per_problem=body.samples_per_problem,
+        seed=body.seed,
+        instance_type=body.instance_type,
+        concurrency=body.concurrency,
+        priority=body.priority,
+        budget_usd=body.budget_usd,
+        deadline_s=body.deadline_s,
+    )
+    key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
+    run_id = await context.runs.create(request, key)
+    response.headers["location"] = f"/api/container-runs/{run_id}"
+    return RunCreated(run_id=run_id)
+
+
+@router.get("")
+async def list_runs(
+    context: Context,
+    limit: Limit = 50,
+    after: Cursor = None,
+    status: Status | None = None,
+    model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
+) -> Page[RunOut]:
+    """Runs, newest first."""
+
+    def read(session: Session) -> list[RunOut]:
+        rows = run_queries.page(
+            session, limit=limit + 1, after=after or None, status=status and status.value, model_id=model_id
+        )
+        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        return [RunOut.of(row, models[row.model_id].slug) for row in rows]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
+
+
+@router.get("/{run_id}")
+async def get_run(run_id: RunId, context: Context) -> RunDetail:
+    await context.runs.get(run_id)
+
+    def read(session: Session) -> RunDetail:
+        row = run_queries.get(session, run_id)
+        assert row is not None
+        model = model_queries.get(session, row.model_id)
+        assert model is not None
+        return RunDetail(
+            **RunOut.of(row, model.slug).model_dump(),
+            attempts=[AttemptOut.of(attempt) for attempt in run_queries.attempts(session, run_id)],
+            outcomes=item_queries.outcome_counts(session, run_id),
+            plan=[BenchmarkUsed(**{key: part[key] for key in BenchmarkUsed.model_fields}) for part in row.plan],
+            artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
+        )
+
+    return await context.db.read(read)
+
+
+@router.get("/{run_id}/items")
+async def list_items(
+    run_id: RunId,
+    context: Context,
+    limit: Limit = 100,
+    after: Annotated[int | None, Query(ge=-1, le=2**31 - 1)] = None,
+    outcome: Outcome | None = None,
+) -> Page[ItemOut]:
+    """Results of a run in the order of its plan, without the large texts."""
+    await context.runs.get(run_id)
+    rows = await context.db.read(
+        lambda s: item_queries.page(s, run_id, limit=limit + 1, after=after, outcome=outcome and outcome.value)
+    )
+    items = [ItemOut.of(row) for row in rows[:limit]]
+    return Page(items=items, next=str(items[-1].position) if len(rows) > limit else None)
+
+
+@router.get("/{run_id}/items/{position}")
+async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> ItemResult:
+    """One result whole: prompt, answer, code, tests, usage, calls."""
+    await context.runs.get(run_id)
+    rows = await context.db.read(lambda s: item_queries.page(s, run_id, limit=1, after=position - 1))
+    if not rows or rows[0].position != position:
+        raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists those there are")
+    return ItemResult.model_validate(rows[0].data)
+
+
+@router.get("/{run_id}/logs")
+async def get_logs(
+    run_id: RunId,
+    context: Context,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Limit = 500,
+    attempt: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+) -> LogsOut:
+    """What the runner said, and the end of its container's output (of the newest attempt, or of the one asked for)."""
+    await context.runs.get(run_id)
+
+    def read(session: Session) -> LogsOut:
+        rows = event_queries.log_lines(session, run_id, after_number=after, limit=limit + 1)
+        attempts = run_queries.attempts(session, run_id)
+        if attempt is not None:
+            attempts = [row for row in attempts if row.number == attempt]
+            if not attempts:
+                raise Invalid(f"run {run_id} has no attempt {attempt}")
+        lines = [
+            LogLine(at=row.at, attempt=row.attempt, level=row.data.get("level", "info"), message=row.data["message"])
+            for row in rows[:limit]
+        ]
+        tail = attempts[-1].log_tail if attempts else None
+        return LogsOut(lines=lines, container_log=tail or "", next=str(rows[limit - 1].id) if len(rows) > limit else None)
+
+    return await context.db.read(read)
+
+
+@router.post("/{run_id}/cancel", status_code=202)
+async def cancel_run(run_id: RunId, context: Context) -> RunOut:
+    """Stop a run. One that waits ends at once; one that runs ends when its container is confirmed gone."""
+    await context.runs.cancel(run_id)
+    context.loops.look()
+    return await _out(run_id, context)
+
+
+@router.post("/{run_id}/retry", status_code=202)
+async def retry_run(run_id: RunId, context: Context, response: Response) -> RunCreated:
+    """A new run that keeps the finished results and paid answers of an ended one, and does the rest again."""
+    new_id = await context.runs.retry(run_id)
+    response.headers["location"] = f"/api/container-runs/{new_id}"
+    return RunCreated(run_id=new_id)
+
+
+async def _out(run_id: str, context: Context) -> RunOut:
+    def read(session: Session) -> RunOut:
+        row = run_queries.get(session, run_id)
+        assert row is not None
+        model = model_queries.get(session, row.model_id)
+        assert model is not None
+        return RunOut.of(row, model.slug)
+
+    return await context.db.read(read)

@@ -1,0 +1,39 @@
+"""What handlers reach: the services that the lifespan opened, as one typed dependency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from orchestrator.api.auth import Authority
+from orchestrator.clock import Clock
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db.session import Database
+from orchestrator.live import Live
+from orchestrator.runs.fleet import Fleet
+from orchestrator.runs.loops import Loops
+from orchestrator.runs.service import RunService
+from orchestrator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    clock: Clock
+    db: Database
+    catalogue: Catalogue
+    runs: RunService
+    fleet: Fleet
+    live: Live
+    loops: Loops
+    authority: Authority
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Context = Annotated[Services, Depends(services_of)]

@@ -1,0 +1,86 @@
+"""REST for the fleet: engine, capacity, live containers, and why something waits."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from orchestrator.api.context import Context
+from orchestrator.api.schemas import (
+    CapacityOut,
+    ContainerOut,
+    EngineOut,
+    FleetOut,
+    InstanceTypeOut,
+    WaitingOut,
+)
+from orchestrator.runs.capacity import never_fits
+
+router = APIRouter(prefix="/api/fleet", tags=["fleet"])
+
+
+@router.get("")
+async def get_fleet(context: Context) -> FleetOut:
+    fleet, settings = context.fleet, context.settings
+    capacity, load, hold = fleet.capacity(), await fleet.load(), fleet.hold()
+    types = []
+    for name in settings.instance_types:
+        kind = settings.instance_type(name)
+        why = never_fits(capacity, kind) if capacity else None
+        types.append(
+            InstanceTypeOut(
+                name=name,
+                vcpu=kind.vcpu,
+                memory_bytes=kind.memory_bytes,
+                disk_bytes=kind.disk_bytes,
+                fits=why is None,
+                why_not=why,
+                default=name == settings.default_instance_type,
+            )
+        )
+    containers = [
+        ContainerOut(
+            name=fact.name,
+            run_id=fact.run_id,
+            attempt=fact.attempt,
+            instance_type=fact.instance_type,
+            state=fact.state.value,
+            cpu_s=stats.cpu_s if stats else None,
+            memory_bytes=stats.memory_bytes if stats else None,
+            memory_limit_bytes=stats.memory_limit_bytes if stats else None,
+        )
+        for fact, stats in await fleet.containers()
+    ]
+    info = fleet.info
+    return FleetOut(
+        engine=EngineOut(
+            name=fleet.engine_name,
+            reachable=fleet.error is None and info is not None,
+            version=info.version if info else None,
+            isolation=info.isolation if info else None,
+            less_isolated=info.less_isolated if info else False,
+            error=fleet.error,
+        ),
+        capacity=CapacityOut(
+            max_instances=settings.max_instances,
+            vcpu=capacity.vcpu if capacity else None,
+            memory_bytes=capacity.memory_bytes if capacity else None,
+            used_instances=load.instances,
+            used_vcpu=load.vcpu,
+            used_memory_bytes=load.memory_bytes,
+        ),
+        instance_types=types,
+        containers=containers,
+        waiting=[
+            WaitingOut(
+                run_id=row.run.id,
+                instance_type=row.run.instance_type,
+                priority=row.run.priority,
+                since=row.run.created_at,
+                not_before=row.run.not_before,
+                why=row.why,
+            )
+            for row in await fleet.waiting()
+        ],
+        banner=hold.sentence if hold else None,
+        leader=context.loops.leads,
+    )

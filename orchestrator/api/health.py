@@ -1,0 +1,60 @@
+"""Is it alive, is it ready, and the numbers for Prometheus."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from starlette.responses import JSONResponse
+
+from orchestrator.api.context import Context
+from orchestrator.db import run_queries
+from orchestrator.db.session import DatabaseUnavailable
+
+router = APIRouter(tags=["health"])
+
+STALE_TICK_S = 60.0
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(context: Context) -> Response:
+    """Database, engine and the age of the last tick; 503 with the reason when one of them is not well."""
+    problems: list[str] = []
+    try:
+        await context.db.read(run_queries.count_by_status)
+    except DatabaseUnavailable as error:
+        problems.append(f"database: {error}")
+    if context.fleet.info is None or context.fleet.error is not None:
+        problems.append(f"engine: {context.fleet.error or 'has not answered yet'}")
+    age = context.clock.monotonic() - context.loops.last_tick
+    if age > STALE_TICK_S:
+        problems.append(f"loops: the last tick was {age:.0f} s ago")
+    body = {"status": "unready" if problems else "ready", "problems": problems, "leader": context.loops.leads}
+    return JSONResponse(body, 503 if problems else 200, {"retry-after": "5"} if problems else None)
+
+
+@router.get("/metrics")
+async def metrics(context: Context) -> Response:
+    """Prometheus metrics."""
+    registry = CollectorRegistry()
+    counts = await context.db.read(run_queries.count_by_status)
+    runs = Gauge("benchyard_runs", "Runs by status", ["status"], registry=registry)
+    for status, count in counts.items():
+        runs.labels(status).set(count)
+    load = await context.fleet.load()
+    Gauge("benchyard_instances_used", "Live containers", registry=registry).set(load.instances)
+    Gauge("benchyard_instances_max", "Most containers at once", registry=registry).set(context.settings.max_instances)
+    Gauge("benchyard_vcpu_used", "vCPU of live containers", registry=registry).set(load.vcpu)
+    Gauge("benchyard_memory_used_bytes", "Memory of live containers", registry=registry).set(load.memory_bytes)
+    up = context.fleet.error is None and context.fleet.info is not None
+    Gauge("benchyard_engine_up", "Whether the engine answers", registry=registry).set(up)
+    Gauge("benchyard_leader", "Whether this orchestrator leads", registry=registry).set(context.loops.leads)
+    Gauge("benchyard_stream_clients", "Open live streams", registry=registry).set(context.live.clients)
+    age = context.clock.monotonic() - context.loops.last_tick
+    Gauge("benchyard_tick_age_seconds", "Seconds since the last round of the loops", registry=registry).set(age)
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)

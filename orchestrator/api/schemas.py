@@ -1,0 +1,357 @@
+"""Bodies of requests and answers of the REST API. Requests refuse unknown fields; answers are built from rows here."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, Generic, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+
+from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow, LlmModel
+from orchestrator.runs.reasons import sentence
+from runner.contract import Outcome, Protocol
+
+INT32 = 2**31 - 1
+T = TypeVar("T")
+
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("the text has a character that cannot be stored")
+    return text
+
+
+Text = Annotated[StrictStr, AfterValidator(_no_nul)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(protected_namespaces=())
+
+
+class RunCreate(Body):
+    """A run: one model, a sample of one or more benchmarks, one container."""
+
+    model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
+    sample_size: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    subset_pct: Annotated[Number, Field(gt=0, le=100)] | None = None
+    benchmarks: Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)] | None = None
+    samples_per_problem: Annotated[StrictInt, Field(ge=1, le=200)] = 1
+    seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
+    instance_type: Annotated[Text, Field(max_length=100)] | None = None
+    concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
+    priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
+    budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    deadline_s: Annotated[StrictInt, Field(ge=1, le=30 * 24 * 3600)] | None = None
+
+    @model_validator(mode="after")
+    def _how_many(self) -> Self:
+        if (self.sample_size is None) == (self.subset_pct is None):
+            raise ValueError("give either sample_size (a number of problems) or subset_pct (a percentage)")
+        if self.benchmarks is not None and len(set(self.benchmarks)) != len(self.benchmarks):
+            raise ValueError("benchmarks: each benchmark may be named once")
+        return self
+
+
+class RunCreated(Answer):
+    run_id: str
+    status: str = "pending"
+
+
+class Progress(Answer):
+    done: int
+    total: int
+
+
+class Score(Answer):
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    passed: int = 0
+    n_all: int = 0
+    estimate_all: float | None = None
+    comparable: bool = True
+
+
+class AttemptOut(Answer):
+    number: int
+    engine: str
+    container_name: str
+    container_id: str | None
+    dispatched_at: datetime
+    launched_at: datetime | None
+    claimed_at: datetime | None
+    last_event_at: datetime | None
+    ended_at: datetime | None
+    removed_at: datetime | None
+    exit_code: int | None
+    oom_killed: bool
+    reason: str | None
+    detail: str | None
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: Attempt) -> Self:
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class RunOut(Answer):
+    id: str
+    kind: str
+    model_id: int
+    model: str
+    benchmarks: list[str]
+    sample_size: int
+    subset_pct: float | None
+    samples_per_problem: int
+    seed: int
+    instance_type: str
+    concurrency: int
+    priority: int
+    budget_usd: float | None
+    deadline_s: int
+    trigger_type: str
+    retry_of: str | None
+    status: str
+    stage: str | None
+    desired: str
+    attempt: int
+    progress: Progress
+    passed: int
+    score: Score | None
+    reason: str | None
+    reason_sentence: str | None
+    error_message: str | None
+    waiting_for: str | None
+    not_before: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    cost_usd: float
+    input_tokens: int
+    output_tokens: int
+
+    @classmethod
+    def of(cls, row: ContainerRun, model_slug: str) -> Self:
+        own = {"model", "progress", "passed", "score", "reason_sentence"}
+        return cls(
+            **{name: getattr(row, name) for name in cls.model_fields if name not in own},
+            model=model_slug,
+            progress=Progress(done=row.items_done, total=row.items_total),
+            passed=row.items_passed,
+            score=Score(**row.score) if row.score else None,
+            reason_sentence=sentence(row.reason),
+        )
+
+
+class BenchmarkUsed(Answer):
+    name: str
+    pack_digest: str
+    problem_ids: list[str]
+
+
+class RunDetail(RunOut):
+    """A run with its attempts, outcomes and the exact problems it used."""
+
+    attempts: list[AttemptOut]
+    outcomes: dict[str, int]
+    plan: list[BenchmarkUsed]
+    artefacts: list[ArtefactOut]
+
+
+class ArtefactOut(Answer):
+    name: str
+    size_bytes: int
+    sha256: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: Artefact) -> Self:
+        return cls(name=row.name, size_bytes=row.size_bytes, sha256=row.sha256, created_at=row.created_at)
+
+
+class ItemOut(Answer):
+    position: int
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    attempt: int
+    outcome: Outcome
+    parity_outcome: Outcome | None
+    detail: str
+    cpu_s: float
+    wall_s: float
+    peak_bytes: int
+    input_tokens: int
+    output_tokens: int
+    tests_total: int
+    tests_passed: int
+    fragile: bool
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: ItemRow) -> Self:
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class Page(Answer, Generic[T]):
+    items: list[T]
+    next: str | None = Field(default=None, description="Give it as `after` to get the next page; null at the end.")
+
+
+class LogLine(Answer):
+    at: datetime
+    attempt: int | None
+    level: str
+    message: str
+
+
+class LogsOut(Answer):
+    lines: list[LogLine]
+    container_log: str
+    next: str | None = None
+
+
+SLUG = r"^[a-z0-9][a-z0-9._:/-]{0,198}$"
+
+
+class ModelParams(Body):
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
+    thinking_budget: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    effort: Annotated[Text, Field(max_length=20)] | None = None
+    request_timeout_s: Annotated[Number, Field(gt=0, le=7200)] | None = None
+
+
+Price = Annotated[Number, Field(ge=0, le=1e6, description="US dollars per million tokens.")]
+
+
+class ModelCreate(Body):
+    slug: Annotated[Text, Field(pattern=SLUG)]
+    provider: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,98}$")]
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    display_name: Annotated[Text, Field(max_length=200)] = ""
+    protocol: Protocol | None = None
+    params: ModelParams = ModelParams()
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelPatch(Body):
+    """Fields that are left out stay as they are."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    display_name: Annotated[Text, Field(max_length=200)] | None = None
+    protocol: Protocol | None = None
+    params: ModelParams | None = None
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelOut(Answer):
+    id: int
+    slug: str
+    provider: str
+    name: str
+    display_name: str
+    protocol: str
+    params: dict[str, Any]
+    input_price: float | None
+    output_price: float | None
+    cached_input_price: float | None
+    prices_entered_at: datetime | None
+    training_cutoff: date | None
+    missing_since: datetime | None
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: LlmModel) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "archived"}
+        return cls(**values, archived=row.archived_at is not None)
+
+
+class BenchmarkOut(Answer):
+    name: str
+    adapter: str
+    pack_digest: str
+    problems: int
+    difficulties: dict[str, int]
+    first_date: date | None
+    last_date: date | None
+    description: str
+    licence: str
+    source: str
+    default: bool
+
+
+class InstanceTypeOut(Answer):
+    name: str
+    vcpu: float
+    memory_bytes: int
+    disk_bytes: int
+    fits: bool
+    why_not: str | None
+    default: bool
+
+
+class ContainerOut(Answer):
+    name: str
+    run_id: str | None
+    attempt: int | None
+    instance_type: str | None
+    state: str
+    cpu_s: float | None
+    memory_bytes: int | None
+    memory_limit_bytes: int | None
+
+
+class EngineOut(Answer):
+    name: str
+    reachable: bool
+    version: str | None
+    isolation: str | None
+    less_isolated: bool
+    error: str | None
+
+
+class CapacityOut(Answer):
+    max_instances: int
+    vcpu: float | None
+    memory_bytes: int | None
+    used_instances: int
+    used_vcpu: float
+    used_memory_bytes: int
+
+
+class WaitingOut(Answer):
+    run_id: str
+    instance_type: str
+    priority: int
+    since: datetime
+    not_before: datetime | None
+    why: str
+
+
+class FleetOut(Answer):
+    engine: EngineOut
+    capacity: CapacityOut
+    instance_types: list[InstanceTypeOut]
+    containers: list[ContainerOut]
+    waiting: list[WaitingOut]
+    banner: str | None
+    leader: bool
+
+
+RunDetail.model_rebuild()

@@ -1,0 +1,106 @@
+"""Server-sent events: the live streams. Ids are database event numbers; `Last-Event-ID` (or `?after=`) replays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from orchestrator.api.context import Context, Services
+from orchestrator.db.tables import Event
+from orchestrator.runs.lifecycle import TERMINAL
+
+router = APIRouter(tags=["live"])
+
+PING_S = 15.0
+SEND_LIMIT_S = 30.0
+
+LastEventId = Annotated[str | None, Header(max_length=30, alias="Last-Event-ID")]
+After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everything after this event number.")]
+
+
+class EventStream(StreamingResponse):
+    """A stream whose client must keep reading: one that takes nothing for half a minute is cut off."""
+
+    media_type = "text/event-stream"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def impatient(message: Any) -> None:
+            async with asyncio.timeout(SEND_LIMIT_S):
+                await send(message)
+
+        await super().__call__(scope, receive, impatient)
+
+
+@router.get("/api/events", response_class=EventStream)
+async def all_events(context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
+    """Everything that happens, as it happens."""
+    start = _start(last_event_id, after)
+    return _stream(_lines(context, start, None))
+
+
+@router.get("/api/container-runs/{run_id}/stream", response_class=EventStream)
+async def run_events(
+    run_id: Annotated[str, Path(min_length=1, max_length=60)],
+    context: Context,
+    last_event_id: LastEventId = None,
+    after: After = None,
+) -> EventStream:
+    """One run from its beginning (or after the given number) to its end; the stream closes when the run is over."""
+    await context.runs.get(run_id)
+    start = _start(last_event_id, after)
+    return _stream(_lines(context, 0 if start is None else start, run_id))
+
+
+def _stream(lines: AsyncIterator[str]) -> EventStream:
+    return EventStream(lines, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+
+def _start(last_event_id: str | None, after: int | None) -> int | None:
+    if last_event_id and last_event_id.isdecimal():
+        return min(int(last_event_id), 2**53)
+    return after
+
+
+async def _lines(context: Services, after: int | None, run_id: str | None) -> AsyncIterator[str]:
+    yield "retry: 1000\n\n"
+    events = context.live.events(after=after, run_id=run_id)
+    pending: asyncio.Task[Event] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait({pending}, timeout=PING_S)
+            if not done:
+                yield ": ping\n\n"
+                continue
+            try:
+                event = pending.result()
+            except StopAsyncIteration:
+                return
+            pending = None
+            yield _line(event)
+            if run_id is not None and event.type == "transition" and event.data.get("status") in TERMINAL:
+                yield "event: end\ndata: {}\n\n"
+                return
+    finally:
+        if pending is not None:
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+        await events.aclose()  # type: ignore[attr-defined]
+
+
+def _line(event: Event) -> str:
+    data = {
+        **event.data,
+        "id": event.id,
+        "type": event.type,
+        "run_id": event.run_id,
+        "attempt": event.attempt,
+        "at": event.at.isoformat(),
+    }
+    return f"id: {event.id}\nevent: {event.type}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"

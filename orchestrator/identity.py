@@ -1,0 +1,46 @@
+"""Who this orchestrator is: one process per data directory, a stable name of its own, and a name shared by all
+orchestrators of one database, which is the label on every container of theirs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from io import TextIOWrapper
+from pathlib import Path
+
+
+class DataDirectoryBusy(Exception):
+    """Another orchestrator uses this data directory."""
+
+
+class DataLock:
+    """Held while the process lives; the kernel lets go of it whatever happens."""
+
+    def __init__(self, data_dir: Path) -> None:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        self._file: TextIOWrapper = (data_dir / "lock").open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "?"
+            self._file.close()
+            raise DataDirectoryBusy(
+                f"another Benchyard (process {holder}) uses {data_dir}; stop it with `benchyard down`, "
+                "or set BENCHYARD_DATA to another directory"
+            ) from error
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def own_name(data_dir: Path) -> str:
+    """The name of this orchestrator, the same after every restart."""
+    path = data_dir / "orchestrator-id"
+    if not path.exists():
+        path.write_text(uuid.uuid4().hex[:12] + "\n")
+    return path.read_text().strip()

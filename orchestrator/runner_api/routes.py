@@ -1,0 +1,146 @@
+"""What runners call. Every path needs the token of a living attempt, and reaches only that attempt's own run."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import StreamingResponse
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db import item_queries, model_queries, run_queries
+from orchestrator.db.session import Database
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.errors import ClientError, Code, Conflict
+from orchestrator.runner_api.artefacts import ArtefactStore
+from orchestrator.runner_api.callers import caller
+from orchestrator.runs.intake import Intake
+from orchestrator.runs.plan import Plan, run_spec
+from orchestrator.settings import Settings
+from runner.contract import (
+    CONTRACT_VERSION,
+    ClaimAnswer,
+    ClaimedRun,
+    ClaimRequest,
+    EventAck,
+    EventBatch,
+    Problem,
+)
+
+RunId = Annotated[str, Path(min_length=1, max_length=60)]
+CHUNK = 256 * 1024
+
+
+class WrongContract(ClientError):
+    status, code, title = 426, Code.CONFLICT, "Contract version differs"
+
+
+@dataclass(frozen=True)
+class RunnerDeps:
+    settings: Settings
+    clock: Clock
+    db: Database
+    catalogue: Catalogue
+    intake: Intake
+    artefacts: ArtefactStore
+    gateway_url: Callable[[], str]
+    wake: Callable[[], None]
+
+
+def runner_router(deps: RunnerDeps) -> APIRouter:
+    router = APIRouter(prefix="/runner", include_in_schema=False)
+
+    @router.post("/claim")
+    async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
+        if body.contract_version != CONTRACT_VERSION:
+            raise WrongContract(
+                f"the runner speaks contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
+                "build the images again with scripts/build-images"
+            )
+        attempt = await caller(deps.db, request)
+        claimed = await deps.intake.claim(attempt, body.runner_id)
+        model = await deps.db.read(lambda s: model_queries.get(s, claimed.run.model_id))
+        assert model is not None
+        types = deps.settings.instance_types
+        name = claimed.attempt.instance_type
+        kind = deps.settings.instance_type(name if name in types else deps.settings.default_instance_type)
+        spec = run_spec(
+            claimed.run,
+            claimed.attempt,
+            model,
+            instance_type=kind,
+            token=request.headers["authorization"].partition(" ")[2].strip(),
+            gateway_url=deps.gateway_url(),
+            finished=claimed.finished,
+            heartbeat_s=deps.settings.heartbeat_s,
+        )
+        return ClaimedRun(spec=spec)
+
+    @router.post("/runs/{run_id}/events")
+    async def events(run_id: RunId, body: EventBatch, request: Request) -> EventAck:
+        attempt = await caller(deps.db, request, run_id)
+        ack = await deps.intake.events(attempt, body)
+        if any(event.type in ("complete", "failed") for event in body.events):
+            deps.wake()
+        return ack
+
+    @router.get("/runs/{run_id}/problems")
+    async def problems(run_id: RunId, request: Request) -> StreamingResponse:
+        attempt = await caller(deps.db, request, run_id)
+        run, finished = await deps.db.read(lambda s: _run_and_finished(s, attempt))
+        lines = _compressed(_lines(deps.catalogue, run, finished))
+        return StreamingResponse(_in_threads(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
+
+    @router.put("/runs/{run_id}/artefacts/{name}", status_code=204)
+    async def artefact(
+        run_id: RunId, name: Annotated[str, Path(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$")], request: Request
+    ) -> None:
+        attempt = await caller(deps.db, request, run_id)
+        run = await deps.db.read(lambda s: run_queries.get(s, run_id))
+        if run is None or run.attempt != attempt.number:
+            raise Conflict(f"attempt {attempt.number} of run {run_id} is over; this runner must stop")
+        await deps.artefacts.store(attempt, name, request.stream())
+
+    return router
+
+
+def _run_and_finished(session: Session, attempt: Attempt) -> tuple[ContainerRun, set[tuple[str, str, int]]]:
+    run = run_queries.get(session, attempt.run_id)
+    if run is None or run.attempt != attempt.number:
+        raise Conflict(f"attempt {attempt.number} of run {attempt.run_id} is over; this runner must stop")
+    return run, set(item_queries.keys(session, run.id))
+
+
+def _lines(catalogue: Catalogue, run: ContainerRun, finished: set[tuple[str, str, int]]) -> Iterator[bytes]:
+    """Only the problems of which an item is still open, in the order of the plan."""
+    for benchmark in Plan.of(run).benchmarks:
+        wanted = [
+            problem_id
+            for problem_id in benchmark.problem_ids
+            if any((benchmark.name, problem_id, index) not in finished for index in range(run.samples_per_problem))
+        ]
+        for problem_id, record in zip(wanted, catalogue.records(benchmark.name, wanted), strict=True):
+            problem = Problem(benchmark=benchmark.name, problem_id=problem_id, record=record)
+            yield problem.model_dump_json().encode() + b"\n"
+
+
+def _compressed(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """gzip, flushed with every line, so that the runner begins while the rest is still being read."""
+    compressor = zlib.compressobj(1, wbits=31)
+    for line in lines:
+        for start in range(0, len(line), CHUNK):
+            if piece := compressor.compress(line[start : start + CHUNK]):
+                yield piece
+        yield compressor.flush(zlib.Z_SYNC_FLUSH)
+    yield compressor.flush()
+
+
+async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        yield piece

@@ -1,0 +1,137 @@
+"""What the engine can hold and why something waits: engine state, capacity, disk. Refreshed by the loops."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import run_queries
+from orchestrator.db.session import Database
+from orchestrator.db.tables import ContainerRun
+from orchestrator.engines.engine import (
+    ContainerFacts,
+    ContainerState,
+    ContainerStats,
+    Engine,
+    EngineError,
+    EngineInfo,
+)
+from orchestrator.runs.capacity import Capacity, Load, why_not
+from orchestrator.runs.dispatcher import Hold
+from orchestrator.settings import Settings
+
+log = structlog.get_logger()
+
+GIB = 1 << 30
+MEMORY_SHARE = 0.9
+"""How much of the engine's memory containers may be promised; the rest is for the host and for us."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    run: ContainerRun
+    why: str
+
+
+class Fleet:
+    def __init__(self, engine: Engine, db: Database, settings: Settings, clock: Clock, data_dir: Path) -> None:
+        self._engine = engine
+        self._db = db
+        self._settings = settings
+        self._clock = clock
+        self._data_dir = data_dir
+        self.info: EngineInfo | None = None
+        self.error: str | None = None
+        self._disk: Hold | None = None
+
+    @property
+    def engine_name(self) -> str:
+        return self._engine.name
+
+    async def refresh(self) -> None:
+        """Ask the engine how it is, and look at the disk."""
+        try:
+            self.info = await self._engine.info()
+            if self.error is not None:
+                log.info("engine is back", action="engine_back")
+                await self._engine.prepare()
+            self.error = None
+        except EngineError as error:
+            if self.error is None:
+                log.warning("engine unreachable", action="engine_unreachable", error=str(error))
+            self.error = str(error)
+        self._disk = self._disk_hold()
+
+    def capacity(self) -> Capacity | None:
+        """None until the engine has answered once."""
+        if self.info is None:
+            return None
+        memory_mib = self._settings.memory_capacity_mib
+        return Capacity(
+            max_instances=self._settings.max_instances,
+            vcpu=self._settings.vcpu_capacity or float(self.info.cpus),
+            memory_bytes=memory_mib << 20 if memory_mib else int(self.info.memory_bytes * MEMORY_SHARE),
+        )
+
+    def hold(self) -> Hold | None:
+        """Why nothing is dispatched at all."""
+        if self.error is not None:
+            return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
+        return self._disk
+
+    async def load(self) -> Load:
+        rows = await self._db.read(run_queries.live)
+        types = self._settings.instance_types
+        held = [run.instance_type for run, _ in rows]
+        return Load.of(self._settings.instance_type(name) for name in held if name in types)
+
+    async def waiting(self) -> list[Waiting]:
+        """Pending runs in the order they will start, each with the reason why it has not."""
+        now, capacity, hold = self._clock.now(), self.capacity(), self.hold()
+
+        def read(session: Session) -> list[ContainerRun]:
+            return list(run_queries.pending(session))
+
+        runs, load = await self._db.read(read), await self.load()
+        result = []
+        for place, run in enumerate(runs):
+            if hold is not None:
+                why = hold.sentence
+            elif run.not_before is not None and run.not_before > now:
+                seconds = (run.not_before - now).total_seconds()
+                why = f"attempt {run.attempt} ended ({run.reason}); the next one starts in {seconds:.0f} s"
+            elif capacity is None:
+                why = "the engine has not answered yet"
+            elif run.instance_type not in self._settings.instance_types:
+                why = f"its instance type {run.instance_type} is no longer in the settings"
+            else:
+                wanted = self._settings.instance_type(run.instance_type)
+                why = why_not(capacity, load, wanted) or "it is next and starts at once"
+            result.append(Waiting(run, why if place == 0 or hold else f"{why}; {place} before it"))
+        return result
+
+    async def containers(self) -> list[tuple[ContainerFacts, ContainerStats | None]]:
+        """Live containers with the kernel's figures; empty while the engine does not answer."""
+        try:
+            facts = await self._engine.list()
+            found = []
+            for fact in facts:
+                running = fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)
+                found.append((fact, await self._engine.stats(fact.name) if running else None))
+            return found
+        except EngineError:
+            return []
+
+    def _disk_hold(self) -> Hold | None:
+        usage = shutil.disk_usage(self._data_dir)
+        if usage.free < self._settings.min_free_disk_bytes or usage.free < self._settings.min_free_disk_share * usage.total:
+            return Hold(
+                f"Only {usage.free / GIB:.1f} of {usage.total / GIB:.0f} GiB are free on the disk of the data directory; "
+                "no new run starts until there is room. Runs that are under way go on."
+            )
+        return None

@@ -1,0 +1,138 @@
+"""The heartbeat of the orchestrator: lead, look at the engine, reconcile, dispatch, again and again.
+
+One task does the rounds in a fixed order, so that no two parts act on the same row at once. It is woken by a new run, a
+change the engine tells of, or its own interval. No error ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from orchestrator.clock import Clock
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.engines.engine import Engine, EngineError, EngineUnreachable
+from orchestrator.runs.dispatcher import Dispatcher
+from orchestrator.runs.fleet import Fleet
+from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.reconciler import Reconciler
+
+log = structlog.get_logger()
+
+TIDY_S = 600.0
+
+
+class Loops:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        engine: Engine,
+        fleet: Fleet,
+        leadership: Leadership,
+        reconciler: Reconciler,
+        dispatcher: Dispatcher,
+        interval_s: float,
+        tidy: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._clock = clock
+        self._engine = engine
+        self._fleet = fleet
+        self._leadership = leadership
+        self._reconciler = reconciler
+        self._dispatcher = dispatcher
+        self._interval_s = interval_s
+        self._tidy = tidy
+        self._wake = asyncio.Event()
+        self._look = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last_tidy = clock.monotonic()
+        self.last_tick = clock.monotonic()
+        self.last_error: str | None = None
+
+    def wake(self) -> None:
+        """There may be something to start."""
+        self._wake.set()
+
+    def look(self) -> None:
+        """The engine changed: reconcile now."""
+        self._look.set()
+        self._wake.set()
+
+    @property
+    def leads(self) -> bool:
+        return self._leadership.epoch is not None
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._rounds()), asyncio.create_task(self._watch())]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self._dispatcher.close()
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._leadership.release()
+
+    async def _rounds(self) -> None:
+        next_look = 0.0
+        while True:
+            self._wake.clear()
+            due = self._look.is_set() or self._clock.monotonic() >= next_look
+            if due:
+                self._look.clear()
+                next_look = self._clock.monotonic() + self._interval_s
+            await self._guarded(self._round(reconcile=due))
+            with contextlib.suppress(TimeoutError):
+                # Half a second at least: a backoff that ends is noticed without an event.
+                await asyncio.wait_for(self._wake.wait(), min(0.5, self._interval_s))
+
+    async def _round(self, *, reconcile: bool) -> None:
+        if reconcile:
+            if not await self._leadership.hold():
+                self.last_tick = self._clock.monotonic()
+                return
+            await self._fleet.refresh()
+            if self._fleet.error is None:
+                await self._reconciler.round()
+            if self._clock.monotonic() - self._last_tidy > TIDY_S:
+                self._last_tidy = self._clock.monotonic()
+                await self._tidy()
+        if self._leadership.epoch is not None:
+            await self._dispatcher.round()
+        self.last_tick = self._clock.monotonic()
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+            self.last_error = None
+        except EngineUnreachable as error:
+            self._fleet.error = str(error)
+            self.last_error = str(error)
+            log.warning("engine unreachable", action="engine_unreachable", error=str(error))
+        except (DatabaseUnavailable, LeadershipLost, EngineError) as error:
+            self.last_error = str(error)
+            log.warning("round given up", action="round_failed", error=str(error))
+            await asyncio.sleep(0.5)
+        except Exception as error:
+            self.last_error = repr(error)
+            log.exception("round failed", action="round_crashed")
+            await asyncio.sleep(1)
+
+    async def _watch(self) -> None:
+        """Let the engine's own event stream wake us; it is only a hint, the poll is what counts."""
+        while True:
+            try:
+                async for _ in self._engine.watch():
+                    self.look()
+            except EngineError as error:
+                log.debug("watch ended", action="watch_ended", error=str(error))
+            except Exception:
+                log.exception("watch failed", action="watch_failed")
+            await asyncio.sleep(self._interval_s)
