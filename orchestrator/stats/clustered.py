@@ -1,0 +1,42 @@
+"""The error of a mean whose observations come in clusters: several samples of one problem are not independent.
+
+Ten samples each of 100 problems are 1,000 observations but say little more about other problems than 100 do. The
+clustered standard error counts the covariance within a problem; with one sample each it is the ordinary one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from orchestrator.stats.intervals import LEVEL, Interval, wilson
+
+
+def clustered_standard_error(clusters: Sequence[Sequence[float]]) -> float:
+    """Of the mean over all observations; each inner sequence holds the observations of one problem."""
+    clusters = [cluster for cluster in clusters if cluster]
+    count = sum(map(len, clusters))
+    if count == 0:
+        return 0.0
+    mean = math.fsum(value for cluster in clusters for value in cluster) / count
+    return math.sqrt(math.fsum(math.fsum(value - mean for value in cluster) ** 2 for cluster in clusters)) / count
+
+
+def clustered_interval(clusters: Sequence[Sequence[float]], level: float = LEVEL) -> Interval:
+    """For a share of successes (observations 0 and 1) in clusters.
+
+    Wilson's interval with the effective number of trials: as many independent ones as would have this standard error,
+    at most one per observation. So it never leaves 0..1, and with one sample per problem it is Wilson's. Where all
+    observations agree the error cannot be seen, and problems are what is counted.
+    """
+    clusters = [cluster for cluster in clusters if cluster]
+    observations = sum(map(len, clusters))
+    if observations == 0:
+        return wilson(0, 0, level)
+    share = math.fsum(value for cluster in clusters for value in cluster) / observations
+    trials = float(len(clusters))
+    if 0 < share < 1:
+        variance = clustered_standard_error(clusters) ** 2
+        trials = observations if variance == 0 else min(max(share * (1 - share) / variance, 1.0), observations)
+    interval = wilson(share * trials, trials, level)
+    return Interval(share, interval.low, interval.high)

@@ -1,0 +1,54 @@
+"""Intervals for a share of successes. Pure arithmetic on counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate between two bounds."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def critical_value(level: float = LEVEL) -> float:
+    """How many standard errors reach to each side: 1.96 for 95 %."""
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level lies between 0 and 1, got {level}")
+    return NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval:
+    """Wilson's score interval. Without a trial nothing is known: 0 between 0 and 1.
+
+    Takes fractions too, so that an effective number of trials can be used.
+    """
+    if trials < 0 or not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials is impossible")
+    if trials == 0:
+        return Interval(0.0, 0.0, 1.0)
+    z2 = critical_value(level) ** 2
+    share = successes / trials
+    centre = (successes + z2 / 2) / (trials + z2)
+    half = math.sqrt(z2) * math.sqrt(trials * share * (1 - share) + z2 / 4) / (trials + z2)
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return Interval(share, min(low, share), max(high, share))
+
+
+def wilson_difference(one: tuple[float, float], other: tuple[float, float], level: float = LEVEL) -> Interval:
+    """Newcombe's interval for the difference `one - other` of two independent shares, each (successes, trials)."""
+    a, b = wilson(*one, level), wilson(*other, level)
+    if not one[1] or not other[1]:
+        return Interval(0.0, -1.0, 1.0)
+    difference = a.estimate - b.estimate
+    low = difference - math.hypot(a.estimate - a.low, b.high - b.estimate)
+    high = difference + math.hypot(a.high - a.estimate, b.estimate - b.low)
+    return Interval(difference, max(-1.0, low), min(1.0, high))

@@ -1,0 +1,146 @@
+"""The score of a run, or of any set of items: estimates with error bars, in total and per group.
+
+Provider and infrastructure errors are not the model's fault: the score leaves them out, says how many there are, and
+gives the other denominator too. With more than 2 % of them the score is not comparable with others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.stats.clustered import clustered_interval
+from orchestrator.stats.intervals import LEVEL, Interval, wilson_difference
+from orchestrator.stats.pass_at_k import mean_pass_at_k, possible_k
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+
+COMPARABLE_UP_TO = 0.02
+
+
+@dataclass(frozen=True)
+class ItemScore:
+    """One item as far as scores need it. Empty text where a benchmark has no such thing."""
+
+    problem_id: str
+    sample_index: int
+    outcome: Outcome
+    difficulty: str = ""
+    platform: str = ""
+    category: str = ""
+    date: str = ""
+    """ISO date of the problem."""
+    parity_outcome: Outcome | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A share of passed items with its interval."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    """Items that count."""
+    passed: int
+    problems: int
+
+
+@dataclass(frozen=True)
+class Summary(Score):
+    """The score of a set of items. `estimate`, `low`, `high` and `n` leave out what is not the model's fault."""
+
+    n_all: int
+    estimate_all: float
+    """With those items counted as failures."""
+    comparable: bool
+    outcomes: dict[str, int]
+    pass_at_k: dict[int, float]
+    by_difficulty: dict[str, Score] = field(default_factory=dict)
+    by_platform: dict[str, Score] = field(default_factory=dict)
+    by_category: dict[str, Score] = field(default_factory=dict)
+    by_month: dict[str, Score] = field(default_factory=dict)
+    parity: Score | None = None
+    """By the official checker's rules, where the benchmark has them."""
+    flips: int = 0
+    """Items on which the two ways of judging differ."""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """Problems from before and after a model's training cut-off."""
+
+    before: Score
+    after: Score
+    difference: Interval
+    """Before minus after, by problems; clearly above 0 hints at remembered problems."""
+
+
+def summarise(items: Sequence[ItemScore], level: float = LEVEL) -> Summary:
+    """The whole summary; of no items too."""
+    counted = [item for item in items if item.outcome not in NOT_THE_MODELS_FAULT]
+    total = _score(counted, _passed, level)
+    left_out = len(items) - len(counted)
+    twice = [item for item in counted if item.parity_outcome is not None]
+    tallies = list(_tallies(counted).values())
+    return Summary(
+        **vars(total),
+        n_all=len(items),
+        estimate_all=total.passed / len(items) if items else 0.0,
+        comparable=left_out <= COMPARABLE_UP_TO * len(items),
+        outcomes=dict(sorted(Counter(str(item.outcome) for item in items).items())),
+        pass_at_k={k: mean_pass_at_k(tallies, k) for k in possible_k(tallies)},
+        by_difficulty=_by(counted, lambda item: item.difficulty, level),
+        by_platform=_by(counted, lambda item: item.platform, level),
+        by_category=_by(counted, lambda item: item.category, level),
+        by_month=_by(counted, lambda item: item.date[:7], level),
+        parity=_score(twice, _parity_passed, level) if twice else None,
+        flips=sum(_passed(item) != _parity_passed(item) for item in twice),
+    )
+
+
+def around_cut_off(items: Sequence[ItemScore], cut_off: str, level: float = LEVEL) -> CutOff | None:
+    """Scores of the problems up to the cut-off (an ISO date) and after it; None unless there are both."""
+    dated = [item for item in items if item.date and item.outcome not in NOT_THE_MODELS_FAULT]
+    before = [item for item in dated if item.date <= cut_off]
+    after = [item for item in dated if item.date > cut_off]
+    if not before or not after:
+        return None
+    first, second = _score(before, _passed, level), _score(after, _passed, level)
+    return CutOff(first, second, wilson_difference(_by_problem(first), _by_problem(second), level))
+
+
+def _by_problem(score: Score) -> tuple[float, float]:
+    return score.estimate * score.problems, score.problems
+
+
+def _passed(item: ItemScore) -> bool:
+    return item.outcome is Outcome.PASSED
+
+
+def _parity_passed(item: ItemScore) -> bool:
+    return item.parity_outcome is Outcome.PASSED
+
+
+def _tallies(items: Sequence[ItemScore]) -> dict[str, tuple[int, int]]:
+    """Samples and passes of each problem."""
+    samples = Counter(item.problem_id for item in items)
+    passes = Counter(item.problem_id for item in items if _passed(item))
+    return {problem: (count, passes[problem]) for problem, count in samples.items()}
+
+
+def _score(items: Sequence[ItemScore], passed: Callable[[ItemScore], bool], level: float) -> Score:
+    clusters: dict[str, list[float]] = defaultdict(list)
+    for item in items:
+        clusters[item.problem_id].append(float(passed(item)))
+    interval = clustered_interval(list(clusters.values()), level)
+    wins = sum(map(passed, items))
+    return Score(interval.estimate, interval.low, interval.high, len(items), wins, len(clusters))
+
+
+def _by(items: Sequence[ItemScore], key: Callable[[ItemScore], str], level: float) -> dict[str, Score]:
+    groups: dict[str, list[ItemScore]] = defaultdict(list)
+    for item in items:
+        if name := key(item):
+            groups[name].append(item)
+    return {name: _score(groups[name], _passed, level) for name in sorted(groups)}
