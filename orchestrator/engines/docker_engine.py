@@ -21,13 +21,7 @@ from orchestrator.engines.bounded_threads import BoundedThreads, Deadline, Given
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
 from orchestrator.engines.docker_facts import isolation_sentence, labels_in, read_container, read_stats
 from orchestrator.engines.docker_network import RunnerNetwork, is_replaceable, is_usable, read_network, refusal
-from orchestrator.engines.docker_options import (
-    DockerEngineConfig,
-    check_fits,
-    create_options,
-    is_same_attempt,
-    network_options,
-)
+from orchestrator.engines.docker_options import DockerEngineConfig, create_options, network_options
 from orchestrator.engines.engine import (
     LABEL_INSTANCE,
     LABEL_RUN,
@@ -39,9 +33,9 @@ from orchestrator.engines.engine import (
     EngineUnreachable,
     ImageMissing,
     LaunchRequest,
-    NameTaken,
 )
 from orchestrator.engines.host_guard import HostGuard
+from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
 
 T = TypeVar("T")
 
@@ -164,8 +158,7 @@ class DockerEngine:
             described = self._api.inspect(name)
             if described is None:
                 return
-            if labels_in(described).get(LABEL_INSTANCE) != self.config.instance:
-                raise NameTaken(f"Container {name} is not of this instance: it was left alone.")
+            check_ours(labels_in(described), name, self.config.instance)
             act(described["Id"])
 
         await self._call(step, limit_s)
@@ -250,8 +243,7 @@ class DockerEngine:
         described = self._api.inspect(request.name)
         if described is None:
             raise EngineError(f"Container {request.name} was removed while it was being launched.")
-        if not is_same_attempt(labels_in(described), request, self.config.instance):
-            raise NameTaken(f"A container named {request.name} exists and is not of this run: it was left alone.")
+        check_same_attempt(labels_in(described), request, self.config.instance)
         facts = read_container(described)
         if facts.state is not ContainerState.CREATED:
             return facts

@@ -10,15 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.engines.engine import (
-    LABEL_ATTEMPT,
-    LABEL_INSTANCE,
-    LABEL_INSTANCE_TYPE,
-    LABEL_RUN,
-    EngineError,
-    InstanceType,
-    LaunchRequest,
-)
+from orchestrator.engines.engine import LABEL_INSTANCE, EngineError, InstanceType, LaunchRequest
+from orchestrator.engines.launch_rules import labels_of
 
 MIB = 1024 * 1024
 TMP_BYTES = 64 * MIB
@@ -60,30 +53,6 @@ class DockerEngineConfig:
     """Pull an image that is not there. Off: the images are built by scripts/build-images or by compose."""
     command: tuple[str, ...] | None = None
     """Replaces the image's entry point (tests)."""
-
-
-def labels_of(request: LaunchRequest, instance: str) -> dict[str, str]:
-    return {
-        LABEL_INSTANCE: instance,
-        LABEL_RUN: request.run_id,
-        LABEL_ATTEMPT: str(request.attempt),
-        LABEL_INSTANCE_TYPE: request.instance_type.name,
-    }
-
-
-def is_same_attempt(labels: dict[str, str], request: LaunchRequest, instance: str) -> bool:
-    """Whether a container of the wanted name is the one that this launch would have made."""
-    wanted = labels_of(request, instance)
-    return all(labels.get(key) == wanted[key] for key in (LABEL_INSTANCE, LABEL_RUN, LABEL_ATTEMPT))
-
-
-def check_fits(kind: InstanceType, engine_cpus: int) -> None:
-    """Docker refuses more CPUs than it has, in words that help nobody."""
-    if kind.vcpu > engine_cpus:
-        raise EngineError(
-            f"Instance type {kind.name} wants {kind.vcpu:g} vCPU and this engine has {engine_cpus}: "
-            "choose a smaller instance type, or lower its vcpu in the settings."
-        )
 
 
 def create_options(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:

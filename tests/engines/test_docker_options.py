@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,16 +12,14 @@ import pytest
 from orchestrator.engines.docker_options import (
     MIB,
     DockerEngineConfig,
-    check_fits,
     create_options,
     host_config,
-    is_same_attempt,
-    labels_of,
     nano_cpus,
     network_options,
     tmp_bytes,
 )
-from orchestrator.engines.engine import EngineError, InstanceType, LaunchRequest
+from orchestrator.engines.engine import EngineError, InstanceType, LaunchRequest, NameTaken
+from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt, is_runner, labels_of
 
 TOKEN = "tok-4e1f0c"
 LITE = InstanceType("lite", 1 / 16, 256 * MIB, 2_000_000_000)
@@ -172,11 +171,22 @@ def test_the_command_can_be_replaced() -> None:
     ],
 )
 def test_whose_container_it_is(changes: dict[str, str], same: bool) -> None:
-    assert is_same_attempt({**labels_of(request(), "here"), **changes}, request(), "here") is same
+    with contextlib.nullcontext() if same else pytest.raises(NameTaken, match="left alone"):
+        check_same_attempt({**labels_of(request(), "here"), **changes}, request(), "here")
 
 
 def test_a_container_without_labels_is_foreign() -> None:
-    assert not is_same_attempt({}, request(), "here")
+    with pytest.raises(NameTaken):
+        check_same_attempt({}, request(), "here")
+    with pytest.raises(NameTaken):
+        check_ours({}, "x", "here")
+    check_ours({"benchyard.instance": "here"}, "x", "here")
+
+
+def test_an_orchestrators_own_container_is_no_runner() -> None:
+    assert is_runner(labels_of(request(), "here"), "here")
+    assert not is_runner(labels_of(request(), "there"), "here")
+    assert not is_runner({"benchyard.instance": "here"}, "here")
 
 
 def test_networks_are_internal_and_differ_by_mode() -> None:
