@@ -53,13 +53,12 @@ def without_thinking(text: str) -> str:
         if found and begin not in head:
             text = tail
         kept: list[str] = []
-        while True:
-            before, opened, rest = text.partition(begin)
-            kept.append(before)
-            if not opened:
-                break
-            _, _, text = rest.partition(end)
-        text = "".join(kept)
+        at = 0
+        while (opened := text.find(begin, at)) >= 0:
+            kept.append(text[at:opened])
+            closed = text.find(end, opened)
+            at = closed + len(end) if closed >= 0 else len(text)
+        text = "".join([*kept, text[at:]])
     return text
 
 

@@ -101,7 +101,7 @@ class LiveCodeBenchTask:
             return execution.ending is Ending.finished and same_output(self.tests[index].output, _text(execution.stdout))
 
         inputs = [test.input.encode("utf-8", "replace") for test in self.tests]
-        executions = await executor.run_stdin(code, inputs, limits, right)
+        executions = await executor.run_stdin(code, inputs, limits, right, prelude=True)
         rights = [right(index, execution) for index, execution in enumerate(executions)]
         shown = [
             Shown(test.input, test.output, _text(execution.stdout[: 1 << 16]))
@@ -119,7 +119,7 @@ class LiveCodeBenchTask:
         def right(index: int, execution: Execution) -> bool:
             return execution.ending is Ending.finished and values.same(expected[index], execution.value)
 
-        executions = await executor.run_calls(code, entry, calls, limits, right)
+        executions = await executor.run_calls(code, entry, calls, limits, right, prelude=True)
         rights = [right(index, execution) for index, execution in enumerate(executions)]
         shown = [
             Shown(test.input, test.output, _value(execution))

@@ -16,6 +16,10 @@ from runner.contract import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, ProviderFailed
 
 REPLAYED_HEADER = "x-benchyard-replayed"
+CODE_HEADER = "x-benchyard-code"
+
+AWAY = frozenset({408, 425, 429, 502, 503, 504, 529})
+"""Statuses of somebody on the way who cannot serve now."""
 
 FINAL_CODES = frozenset(
     {"EXTERNAL_API_ERROR", "RATE_LIMITED", "PROVIDER_KEY_REFUSED", "CONFLICT", "VALIDATION_ERROR", "PRICE_UNKNOWN"}
@@ -78,14 +82,21 @@ def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
 
 
 def error_for(status: int, body: object, headers: Mapping[str, str], message: str) -> CallError:
-    """What an error answer means, whichever SDK brought it. A status below 400 is that of a stream that broke later."""
-    code, detail = _code_of(body), _message_of(body) or message
+    """What an error answer means, whichever SDK brought it.
+
+    A status below 400 belongs to a stream in which an error was told later; the event may carry the real one. Such an error
+    is the end of the gateway's own tries, unless it says that it is the gateway which cannot serve.
+    """
+    code, detail = headers.get(CODE_HEADER) or _code_of(body), _message_of(body) or message
+    told = status < 400
+    if told and isinstance(body, Mapping) and isinstance(body.get("status"), int):
+        status = body["status"]
     text = f"{detail} (status {status}{f', {code}' if code else ''})" if status >= 400 else detail
     if status == 402 or code == "BUDGET_EXHAUSTED":
         return BudgetExhausted(detail)
-    if code in FINAL_CODES:
-        return ProviderFailed(text, status)
-    if status in (408, 425, 429, 502, 503, 504, 529) or status < 400 or code == "UNAVAILABLE":
+    if code == "PROVIDER_KEY_REFUSED":
+        return ProviderFailed(text, 401)
+    if code == "UNAVAILABLE" or (status in AWAY and code not in FINAL_CODES and not told):
         return GatewayAway(text, seconds(headers.get("retry-after")))
     return ProviderFailed(text, status)
 

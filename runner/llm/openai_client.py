@@ -42,7 +42,7 @@ class OpenAIClient:
         try:
             return await ask(prompt, {CALL_KEY_HEADER: call_key}, time.monotonic())
         except openai.APIStatusError as error:
-            raise error_for(error.status_code, error.body, error.response.headers, error.message) from error
+            raise error_for(error.status_code, _whole_body(error), error.response.headers, error.message) from error
         except openai.APIConnectionError as error:
             raise GatewayAway(f"{type(error).__name__}: {error}") from error
         except openai.APIError as error:
@@ -132,6 +132,14 @@ class OpenAIClient:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _whole_body(error: openai.APIStatusError) -> object:
+    """The answer as it came: the SDK keeps only its inner `error`, and the gateway's code is beside that."""
+    try:
+        return error.response.json()
+    except (ValueError, httpx2.StreamError):
+        return error.body
 
 
 def _messages(prompt: Prompt) -> list[Any]:

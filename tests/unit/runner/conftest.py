@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from fake_orchestrator import FakeOrchestrator, StartRunner, serving
+from fake_orchestrator import FakeOrchestrator, Stage, StartRunner, serving
 
 
 @pytest.fixture
@@ -15,12 +15,20 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """One server for all tests; each test puts its own orchestrator on."""
+    stage = Stage()
+    with serving(stage) as url:
+        stage.url = url
+        yield stage
+
+
 @pytest.fixture
-def orchestrator() -> Iterator[FakeOrchestrator]:
+def orchestrator(stage: Stage) -> FakeOrchestrator:
     fake = FakeOrchestrator()
-    with serving(fake.app()) as url:
-        fake.url = url
-        yield fake
+    fake.url, stage.app = stage.url, fake.app()
+    return fake
 
 
 @pytest.fixture

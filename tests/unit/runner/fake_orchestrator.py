@@ -129,7 +129,9 @@ class FakeOrchestrator:
             key, body = request.headers["x-benchyard-call"], await request.json()
             self.calls.append((key, body, dict(request.headers)))
             given = await asyncio.to_thread(self.answer, key, body)
-            return chat_stream(given) if isinstance(given, str) else given
+            if not isinstance(given, str):
+                return given
+            return message_stream(given) if path == "messages" else chat_stream(given)
 
         return app
 
@@ -168,8 +170,69 @@ def chat_stream(text: str, finish: str | None = "stop", **more: Any) -> Response
     return sse(chunks, **more)
 
 
+def message_stream(text: str, stop: str | None = "end_turn", thinking: str = "", **more: Any) -> Response:
+    """Anthropic's events for an answer; without `stop` the stream ends too early."""
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 1, "output_tokens": 1}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "demo-1", "content": [], "usage": usage}
+    events: list[Any] = [{"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}}]
+    blocks = [("thinking", "thinking_delta", thinking)] if thinking else []
+    for index, (kind, delta, content) in enumerate([*blocks, ("text", "text_delta", text)]):
+        empty = {"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})}
+        events.append({"type": "content_block_start", "index": index, "content_block": empty})
+        events.append({"type": "content_block_delta", "index": index, "delta": {"type": delta, kind: content}})
+        events.append({"type": "content_block_stop", "index": index})
+    if stop:
+        delta = {"stop_reason": stop, "stop_sequence": None}
+        spent = {"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 3}}
+        events += [{"type": "message_delta", "delta": delta, "usage": spent}, {"type": "message_stop"}]
+    return sse([(event["type"], event) for event in events], **more)
+
+
+def response_stream(text: str, status: str = "completed", **more: Any) -> Response:
+    """OpenAI's events for a response; an empty status ends the stream too early."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    if status == "refused":
+        part, status = {"type": "refusal", "refusal": text}, "completed"
+    response = {
+        "id": "r",
+        "object": "response",
+        "created_at": 1,
+        "model": "demo-1",
+        "status": status,
+        "output": [{"id": "o", "type": "message", "role": "assistant", "status": "completed", "content": [part]}],
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "error": {"code": "server_error", "message": "it broke"} if status == "failed" else None,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": {
+            "input_tokens": 10,
+            "input_tokens_details": {"cached_tokens": 4},
+            "output_tokens": 7,
+            "output_tokens_details": {"reasoning_tokens": 3},
+            "total_tokens": 17,
+        },
+    }
+    kind = f"response.{status}"
+    events = [(kind, {"type": kind, "sequence_number": 1, "response": response})] if status else []
+    return sse(
+        [("response.created", {"type": "response.created", "sequence_number": 0, "response": response}), *events], **more
+    )
+
+
+class Stage:
+    """An application that hands every request to the one that is on."""
+
+    def __init__(self) -> None:
+        self.app: Any = None
+        self.url = ""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
 @contextlib.contextmanager
-def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+def serving(app: Any, port: int = 0) -> Iterator[str]:
     """Serve on loopback in a thread."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
