@@ -14,6 +14,18 @@ from dataclasses import dataclass
 
 from orchestrator.clock import Clock
 
+LONGEST_PAUSE_S = 3600.0
+"""However long a provider asks to be left alone, it is asked again after this."""
+
+
+class PausedTooLong(Exception):
+    """The provider wants to be left alone for longer than a call can wait."""
+
+    def __init__(self, reason: str, left_s: float) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.left_s = left_s
+
 
 @dataclass
 class Slot:
@@ -32,12 +44,14 @@ class Limiter:
         sleep: Callable[[float], Awaitable[None]],
         initial: float = 16.0,
         ceiling: float = 1000.0,
+        too_long_s: float = 900.0,
     ) -> None:
         self.limit = initial
         self.in_flight = 0
         self.paused_until = 0.0
         self.pause_reason = ""
         self._ceiling = ceiling
+        self._too_long_s = too_long_s
         self._knee = float("inf")
         self._last_cut = float("-inf")
         self._clock = clock
@@ -50,14 +64,16 @@ class Limiter:
         return sum(len(queue) for queue in self._waiting.values())
 
     async def acquire(self, run_id: str) -> Slot:
-        """Wait for this run's turn."""
+        """Wait for this run's turn; raises `PausedTooLong` when it is too far away."""
+        if self.pause_left_s() > self._too_long_s:
+            raise PausedTooLong(self.pause_reason, self.pause_left_s())
         future: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(run_id, deque()).append(future)
         self._grant()
         try:
             return await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
+            if future.done() and not future.cancelled() and future.exception() is None:
                 self._give_back()
             raise
 
@@ -96,9 +112,16 @@ class Limiter:
     def _pause(self, pause_s: float | None, reason: str) -> None:
         if pause_s is None:
             return
-        until = self._clock.monotonic() + pause_s
-        if until > self.paused_until:
-            self.paused_until, self.pause_reason = until, reason
+        until = self._clock.monotonic() + min(pause_s, LONGEST_PAUSE_S)
+        if until <= self.paused_until:
+            return
+        self.paused_until, self.pause_reason = until, reason
+        if self.pause_left_s() > self._too_long_s:
+            for queue in self._waiting.values():
+                for future in queue:
+                    if not future.done():
+                        future.set_exception(PausedTooLong(reason, self.pause_left_s()))
+            self._waiting.clear()
 
     def _grant(self) -> None:
         while self._waiting and self.in_flight < int(self.limit):

@@ -14,7 +14,7 @@ from orchestrator.clock import Clock
 from orchestrator.gateway.calls import Call, Settlement
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger import Failure, Ledger, LedgerUnavailable
-from orchestrator.gateway.limiter import Limiter, Slot
+from orchestrator.gateway.limiter import Limiter, PausedTooLong, Slot
 from orchestrator.gateway.prices import FREE, cost_nusd
 from orchestrator.gateway.retry import RetryPolicy
 from orchestrator.gateway.upstream import Reply, Upstream
@@ -53,7 +53,7 @@ class Sender:
     def limiter(self, provider: str, model: str) -> Limiter:
         key = (provider, model)
         if key not in self._limiters:
-            self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep)
+            self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep, too_long_s=self._policy.total_s)
         return self._limiters[key]
 
     async def send(self, call: Call) -> Settlement:
@@ -104,6 +104,10 @@ class Sender:
 
     async def _try(self, call: Call, trip: _Trip) -> Reply:
         context = call.context
+        upstream = self._upstreams.get(context.provider)
+        if upstream is None:
+            sentence = f"there is no provider {context.provider} here; the configuration says which there are"
+            raise GatewayError(404, Code.NOT_FOUND, sentence)
         limiter = self.limiter(context.provider, context.model)
         slot = await self._turn(call, limiter, trip)
         self.at_provider.add(call.flight)
@@ -111,7 +115,7 @@ class Sender:
             await self._ledger.sent(*call.flight)
             trip.tries += 1
             with trip.at_provider():
-                reply = await self._upstreams[context.provider].ask(call)
+                reply = await upstream.ask(call)
         except UpstreamError as error:
             trip.asking = False
             if error.crowded:
@@ -137,7 +141,11 @@ class Sender:
             return f"waiting for {provider}: it takes {int(limiter.limit)} calls at once now, {limiter.queued} wait"
 
         with trip.queueing(), self._board.waiting(call.flight, sentence):
-            return await limiter.acquire(call.context.run_id)
+            try:
+                return await limiter.acquire(call.context.run_id)
+            except PausedTooLong as error:
+                message = f"{provider} does not take calls for {error.left_s:.0f} s more: {error.reason}"
+                raise GatewayError(429, Code.RATE_LIMITED, message, retry_after_s=error.left_s) from error
 
     async def _back_off(self, call: Call, trip: _Trip, delay: float, reason: str) -> None:
         until = self._clock.monotonic() + delay

@@ -23,6 +23,10 @@ class AnthropicAssembler:
     def complete(self) -> bool:
         return self._stopped
 
+    @property
+    def over(self) -> bool:
+        return self._stopped
+
     def feed(self, event: Event) -> None:
         if event.name == "ping":
             return

@@ -79,11 +79,11 @@ class OpenAIChat:
         for choice in message["choices"]:
             index = choice.get("index", 0)
             for delta in _deltas(choice["message"]):
-                yield encode({**base, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
-            last = {"index": index, "delta": {}, "finish_reason": choice.get("finish_reason")}
-            if choice.get("logprobs") is not None:
-                last["logprobs"] = choice["logprobs"]
-            yield encode({**base, "choices": [last]})
+                yield encode(
+                    {**base, "choices": [{"index": index, "delta": delta, "logprobs": None, "finish_reason": None}]}
+                )
+            last = {"index": index, "delta": {}, "logprobs": choice.get("logprobs")}
+            yield encode({**base, "choices": [{**last, "finish_reason": choice.get("finish_reason")}]})
         if with_usage:
             yield encode({**base, "choices": [], "usage": message.get("usage")})
         yield encode("[DONE]")

@@ -24,6 +24,10 @@ class ChatAssembler:
         """Every choice has said why it ended; servers differ in whether they send `[DONE]`."""
         return bool(self._choices) and all(choice.finish_reason is not None for choice in self._choices.values())
 
+    @property
+    def over(self) -> bool:
+        return self._done
+
     def feed(self, event: Event) -> None:
         if event.data.startswith("[DONE]"):
             self._done = True

@@ -144,6 +144,10 @@ class ResponsesAssembler:
     def complete(self) -> bool:
         return self._response is not None
 
+    @property
+    def over(self) -> bool:
+        return self._response is not None
+
     def feed(self, event: Event) -> None:
         if event.data.startswith("[DONE]"):
             return

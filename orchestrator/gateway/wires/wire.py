@@ -59,7 +59,8 @@ class StreamedError(Exception):
 
 
 class Assembler(Protocol):
-    """Puts a stream together. Feed it every event; `complete` tells a whole answer from a cut one."""
+    """Puts a stream together. Feed it every event; `complete` tells a whole answer from a cut one, `over` that no more
+    will come."""
 
     size: int
 
@@ -68,6 +69,9 @@ class Assembler(Protocol):
 
     @property
     def complete(self) -> bool: ...
+
+    @property
+    def over(self) -> bool: ...
 
     def message(self) -> Message: ...
 

@@ -12,11 +12,19 @@ import uvicorn
 
 
 class QuietServer(uvicorn.Server):
-    """A server that leaves the signals of the test process alone."""
+    """A server that leaves the signals of the test process alone and stops at once."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.stopping = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.stopping.wait()
 
 
 @contextlib.asynccontextmanager
@@ -32,6 +40,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
             await asyncio.sleep(0.005)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.should_exit = server.force_exit = True
+        server.stopping.set()
         await task
         listener.close()

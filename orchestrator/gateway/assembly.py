@@ -1,0 +1,67 @@
+"""The gateway put together from its parts, for the composition root."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+
+from orchestrator.clock import Clock
+from orchestrator.gateway.context import RunContext
+from orchestrator.gateway.demo import DEMO_PROVIDER, DemoAnswers, DemoUpstream
+from orchestrator.gateway.desk import CallDesk
+from orchestrator.gateway.http_upstream import HttpUpstream
+from orchestrator.gateway.ledger import Ledger
+from orchestrator.gateway.providers import providers_from_env
+from orchestrator.gateway.retry import RetryPolicy
+from orchestrator.gateway.router import GatewayDeps
+from orchestrator.gateway.sender import Sender, Sleep
+from orchestrator.gateway.upstream import Upstream
+from orchestrator.gateway.waits import WaitBoard
+
+log = structlog.get_logger()
+
+
+@asynccontextmanager
+async def open_gateway(
+    *,
+    authenticate: Callable[[str], Awaitable[RunContext | None]],
+    ledger: Ledger,
+    env: Mapping[str, str],
+    demo_load: Callable[[str], DemoAnswers],
+    clock: Clock,
+    rng: random.Random,
+    sleep: Sleep = asyncio.sleep,
+    policy: RetryPolicy | None = None,
+    demo_latency_s: tuple[float, float] = (0.005, 0.3),
+    grace_s: float = 5.0,
+) -> AsyncIterator[GatewayDeps]:
+    """A gateway for as long as the block lasts. On leaving, calls at the provider have `grace_s` to come home."""
+    recovered = await ledger.recover()
+    if recovered.lost or recovered.unsent:
+        log.warning("calls recovered", action="calls_recovered", lost=recovered.lost, unsent=recovered.unsent)
+    upstreams: dict[str, Upstream] = {
+        DEMO_PROVIDER: DemoUpstream(demo_load, clock=clock, sleep=sleep, latency_s=demo_latency_s)
+    }
+    for name, provider in providers_from_env(env).items():
+        upstreams[name] = HttpUpstream(provider, env, clock=clock)
+    board = WaitBoard(clock)
+    sender = Sender(
+        upstreams=upstreams,
+        ledger=ledger,
+        board=board,
+        clock=clock,
+        sleep=sleep,
+        rng=rng,
+        policy=policy or RetryPolicy(),
+    )
+    desk = CallDesk(ledger=ledger, sender=sender, board=board)
+    try:
+        yield GatewayDeps(authenticate, desk)
+    finally:
+        await desk.close(grace_s)
+        for upstream in upstreams.values():
+            await upstream.close()

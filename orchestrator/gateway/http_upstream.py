@@ -1,0 +1,189 @@
+"""One try at a real provider over HTTP. The only place where a provider's key is read, and the only door to httpx.
+
+The answer is always asked for as a stream and put together here: a slow model can be told from a dead connection, and a
+cut answer from a whole one. Redirects are not followed. Memory is bounded by `max_answer_bytes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+
+import httpx
+
+from orchestrator.clock import Clock
+from orchestrator.gateway.addresses import AddressRefused, PinnedTransport
+from orchestrator.gateway.calls import Call
+from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.providers import Provider
+from orchestrator.gateway.rate_headers import exhausted_for_s
+from orchestrator.gateway.upstream import Reply
+from orchestrator.gateway.upstream_errors import bad_answer, status_error, streamed_error, too_large, transport_error
+from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
+from orchestrator.gateway.wires.wire import Assembler, BadStream, Message, StreamedError
+from runner.contract import Protocol
+
+MAX_ANSWER_BYTES = 16 << 20
+STREAM_OVERHEAD = 16
+"""A stream wraps every few letters of an answer into an event of some hundred bytes."""
+MAX_ERROR_BYTES = 64 << 10
+LONGEST_PAUSE_S = 60.0
+CONNECT_S = 10.0
+IDLE_S = 300.0
+GOODBYE_S = 1.0
+
+
+class HttpUpstream:
+    def __init__(
+        self,
+        provider: Provider,
+        env: Mapping[str, str],
+        *,
+        clock: Clock,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+        idle_s: float = IDLE_S,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._provider = provider
+        self._env = env
+        self._clock = clock
+        self._max_answer_bytes = max_answer_bytes
+        self._client = httpx.AsyncClient(
+            transport=transport or PinnedTransport(provider.origin[1], allow_private=provider.allow_private),
+            timeout=httpx.Timeout(connect=CONNECT_S, read=idle_s, write=60.0, pool=None),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def ask(self, call: Call) -> Reply:
+        if call.wire.protocol not in self._provider.protocols:
+            spoken = ", ".join(sorted(self._provider.protocols))
+            raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} speaks {spoken} only")
+        key = self._key()
+        request = self._request(call, key)
+        try:
+            async with asyncio.timeout(call.context.request_timeout_s):
+                response = await self._client.send(request, stream=True)
+                try:
+                    return await self._reply(call, response, key)
+                finally:
+                    await response.aclose()
+        except AddressRefused as error:
+            message = f"provider {self._provider.name} may not be called: {error}"
+            raise UpstreamError(502, message, retry=False) from error
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise transport_error(self._provider.name, error) from error
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    def _key(self) -> str:
+        try:
+            key = self._provider.key.read(self._env)
+        except (OSError, ValueError) as error:
+            sentence = f"the key file of provider {self._provider.name} cannot be read"
+            raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence) from error
+        if not key and self._provider.key_needed:
+            sentence = f"there is no key for provider {self._provider.name}: set {self._provider.key.variable}"
+            raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence)
+        if not key.isascii() or not key.isprintable():
+            sentence = f"the key of provider {self._provider.name} has characters that no key has"
+            raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence)
+        return key
+
+    def _request(self, call: Call, key: str) -> httpx.Request:
+        protocol = call.wire.protocol
+        headers = {
+            **self._provider.headers,
+            "content-type": "application/json",
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "user-agent": "benchyard",
+        }
+        if protocol is Protocol.ANTHROPIC:
+            headers |= {"anthropic-version": "2023-06-01", **call.headers}
+        if key:
+            headers |= {"x-api-key": key} if protocol is Protocol.ANTHROPIC else {"authorization": f"Bearer {key}"}
+        content = json.dumps(call.wire.outgoing(call.body), separators=(",", ":")).encode()
+        url = self._provider.url(protocol, call.wire.path)
+        return self._client.build_request("POST", url, content=content, headers=headers)
+
+    async def _reply(self, call: Call, response: httpx.Response, key: str) -> Reply:
+        headers = dict(response.headers)
+        now = self._clock.now()
+        if response.status_code != 200:
+            body = await self._body(response, MAX_ERROR_BYTES, cut=True)
+            raise status_error(self._provider.name, response.status_code, headers, body, key, now)
+        if headers.get("content-encoding", "identity") != "identity":
+            raise bad_answer(self._provider.name, "it is compressed, which was not asked for")
+        try:
+            if "text/event-stream" in headers.get("content-type", ""):
+                message = await self._streamed(call, response)
+            else:
+                message = _object(await self._body(response, self._max_answer_bytes))
+            call.wire.check(message)
+        except StreamedError as error:
+            raise streamed_error(self._provider.name, error, key) from error
+        except (BadStream, UnicodeDecodeError) as error:
+            raise bad_answer(self._provider.name, str(error).replace(key, "[key]") if key else str(error)) from error
+        except EventTooLarge as error:
+            raise too_large(self._provider.name, self._max_answer_bytes) from error
+        pause_s = exhausted_for_s(headers, now)
+        return Reply(message, None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
+
+    async def _body(self, response: httpx.Response, max_bytes: int, *, cut: bool = False) -> bytes:
+        received = bytearray()
+        async for piece in response.aiter_raw():
+            received += piece
+            if len(received) > max_bytes:
+                if cut:
+                    break
+                raise EventTooLarge
+        return bytes(received[:max_bytes])
+
+    async def _streamed(self, call: Call, response: httpx.Response) -> Message:
+        assembler, reader, size = call.wire.assembler(), EventReader(self._max_answer_bytes), 0
+        pieces = response.aiter_raw()
+        try:
+            async for piece in pieces:
+                size += len(piece)
+                for event in reader.feed(piece):
+                    assembler.feed(event)
+                if assembler.size > self._max_answer_bytes or size > self._max_answer_bytes * STREAM_OVERHEAD:
+                    raise EventTooLarge
+                if assembler.over:
+                    await _goodbye(pieces)
+                    break
+            for event in reader.end():
+                assembler.feed(event)
+        except httpx.TransportError:
+            if not assembler.complete:
+                raise
+        return _whole(assembler)
+
+
+async def _goodbye(pieces: AsyncIterator[bytes]) -> None:
+    """Read to the proper end so that the connection can be used again, but do not wait long for it."""
+    try:
+        async with asyncio.timeout(GOODBYE_S):
+            async for _ in pieces:
+                pass
+    except (TimeoutError, httpx.TransportError):
+        return
+
+
+def _whole(assembler: Assembler) -> Message:
+    if not assembler.complete:
+        raise BadStream("the stream ended before the answer did")
+    return assembler.message()
+
+
+def _object(body: bytes) -> Message:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadStream(f"it is not JSON: {body[:200]!r}") from error
+    if not isinstance(message, dict):
+        raise BadStream("it is not a JSON object")
+    return message

@@ -1,0 +1,145 @@
+"""Which providers there are, from environment variables. Pure: a mapping in, frozen values out; no key is read here.
+
+`anthropic` and `openai` are always known and take their usual variables (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`,
+`OPENAI_API_KEY`, `OPENAI_BASE_URL`). Any `BENCHYARD_PROVIDER_<NAME>_BASE_URL` adds an OpenAI-compatible one. Every key
+may be a file instead: the same variable with `_FILE`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runner.contract import Protocol
+
+_NAMED = re.compile(r"BENCHYARD_PROVIDER_([A-Z0-9_]+)_BASE_URL")
+_OPENAI_PROTOCOLS = frozenset({Protocol.OPENAI_CHAT, Protocol.OPENAI_RESPONSES})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+class BadProvider(ValueError):
+    """A provider's variables do not make sense; the message names the variable."""
+
+
+@dataclass(frozen=True)
+class KeyRef:
+    """Where a key is found, never the key itself."""
+
+    variable: str
+    file: Path | None = None
+
+    def read(self, env: Mapping[str, str]) -> str:
+        """The key as it is now; files may be rotated. Empty when there is none."""
+        if self.file is not None:
+            return self.file.read_text().strip()
+        return env.get(self.variable, "").strip()
+
+
+@dataclass(frozen=True)
+class Provider:
+    """One provider. Its key goes to its own base URL's origin and nowhere else."""
+
+    name: str
+    protocols: frozenset[Protocol]
+    base_url: str
+    key: KeyRef
+    key_needed: bool
+    allow_private: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        parts = urlsplit(self.base_url)
+        return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+    def url(self, protocol: Protocol, path: str) -> str:
+        """The address for a protocol's path: Anthropic's base URL is without `/v1`, OpenAI's is with it."""
+        return self.base_url + (path if protocol is Protocol.ANTHROPIC else path.removeprefix("/v1"))
+
+
+def providers_from_env(env: Mapping[str, str]) -> dict[str, Provider]:
+    """All configured providers by name."""
+    found = {
+        "anthropic": _provider(
+            env, "anthropic", "ANTHROPIC", "https://api.anthropic.com", frozenset({Protocol.ANTHROPIC}), key_needed=True
+        ),
+        "openai": _provider(env, "openai", "OPENAI", "https://api.openai.com/v1", _OPENAI_PROTOCOLS, key_needed=True),
+    }
+    for variable in sorted(env):
+        match = _NAMED.fullmatch(variable)
+        if match is None or not env[variable].strip():
+            continue
+        name = match[1].lower().replace("_", "-")
+        if name in ("demo", "anthropic", "openai"):
+            raise BadProvider(f"{variable}: the name {name} is taken")
+        prefix = f"BENCHYARD_PROVIDER_{match[1]}"
+        found[name] = _provider(env, name, prefix, "", _protocols(env, prefix), key_needed=False)
+    return found
+
+
+def _provider(
+    env: Mapping[str, str], name: str, prefix: str, default_url: str, protocols: frozenset[Protocol], *, key_needed: bool
+) -> Provider:
+    given = env.get(f"{prefix}_BASE_URL", "").strip()
+    base_url = (given or default_url).rstrip("/")
+    if protocols == frozenset({Protocol.ANTHROPIC}):
+        base_url = base_url.removesuffix("/v1")
+    _check_url(f"{prefix}_BASE_URL", base_url)
+    file = env.get(f"{prefix}_API_KEY_FILE", "").strip()
+    own = f"BENCHYARD_PROVIDER_{name.upper().replace('-', '_')}"
+    return Provider(
+        name=name,
+        protocols=protocols,
+        base_url=base_url,
+        key=KeyRef(f"{prefix}_API_KEY", Path(file) if file else None),
+        key_needed=key_needed and not given,
+        allow_private=_loopback(base_url) or env.get(f"{own}_ALLOW_PRIVATE", "").strip().lower() in _TRUE,
+        headers=_headers(env, f"{own}_HEADERS"),
+    )
+
+
+def _protocols(env: Mapping[str, str], prefix: str) -> frozenset[Protocol]:
+    text = env.get(f"{prefix}_PROTOCOLS", "").strip()
+    try:
+        chosen = frozenset(Protocol(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise BadProvider(f"{prefix}_PROTOCOLS: {error}; there are {', '.join(Protocol)}") from error
+    if Protocol.ANTHROPIC in chosen and len(chosen) > 1:
+        raise BadProvider(f"{prefix}_PROTOCOLS: anthropic and OpenAI protocols need a provider each: their base URLs differ")
+    return chosen or _OPENAI_PROTOCOLS
+
+
+def _headers(env: Mapping[str, str], variable: str) -> dict[str, str]:
+    text = env.get(variable, "").strip()
+    try:
+        headers = json.loads(text) if text else {}
+    except ValueError as error:
+        raise BadProvider(f"{variable} must be a JSON object of texts") from error
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise BadProvider(f"{variable} must be a JSON object of texts")
+    return headers
+
+
+def _check_url(variable: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        raise BadProvider(f"{variable} is not an address") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_ok:
+        raise BadProvider(f"{variable} must be an http or https address")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise BadProvider(f"{variable} must have no user, query or fragment: the key has its own variable")
+
+
+def _loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

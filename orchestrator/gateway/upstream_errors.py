@@ -1,0 +1,122 @@
+"""What a failed try means: another try or not, less of us or not, paid for or not. Pure; keys are scrubbed here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from orchestrator.gateway.errors import Code, UpstreamError
+from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
+from orchestrator.gateway.retry import CROWDED_STATUSES, retried
+from orchestrator.gateway.wires.wire import StreamedError
+
+OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
+MAX_MESSAGE_CHARS = 2000
+_STATUS_OF_KIND = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "timeout_error": 504,
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "context_length_exceeded": 400,
+}
+
+
+def status_error(
+    provider: str, status: int, headers: Mapping[str, str], body: bytes, key: str, now: datetime
+) -> UpstreamError:
+    """The provider answered with an error status."""
+    if status < 400:
+        where = " to another address" if 300 <= status < 400 else ""
+        return UpstreamError(502, f"{provider} answered {status}{where}, which is not followed", retry=False)
+    error = _error_object(_scrubbed(body.decode("utf-8", "replace"), key))
+    wait_s = retry_after_s(headers, now)
+    if wait_s is None and status == 429:
+        wait_s = exhausted_for_s(headers, now)
+    return _judged(provider, status, error, wait_s, headers.get("x-should-retry"))
+
+
+def streamed_error(provider: str, error: StreamedError, key: str) -> UpstreamError:
+    """The provider answered 200 and then an error; it had begun, so the try may have cost something."""
+    kind = error.kind
+    status = int(kind) if kind.isdecimal() and 400 <= int(kind) < 600 else _STATUS_OF_KIND.get(kind, 500)
+    body = json.loads(_scrubbed(json.dumps(error.body), key))
+    return _judged(provider, status, body, None, None, maybe_billed=True)
+
+
+def transport_error(provider: str, error: Exception) -> UpstreamError:
+    """No answer, or not all of it. What never reached the provider cannot have cost anything."""
+    name = type(error).__name__
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return UpstreamError(502, f"{provider} cannot be reached ({name})", retry=True)
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return UpstreamError(504, f"{provider} did not answer in time ({name})", retry=True, maybe_billed=True)
+    retry = isinstance(error, httpx.TransportError)
+    return UpstreamError(502, f"the connection to {provider} broke ({name})", retry=retry, maybe_billed=True)
+
+
+def bad_answer(provider: str, why: str) -> UpstreamError:
+    """The answer cannot be understood."""
+    return UpstreamError(502, f"the answer of {provider} is unusable: {why}", retry=True, maybe_billed=True)
+
+
+def too_large(provider: str, max_bytes: int) -> UpstreamError:
+    """Asking again would only buy the same again."""
+    return UpstreamError(502, f"the answer of {provider} is larger than {max_bytes} bytes", retry=False, maybe_billed=True)
+
+
+def _judged(
+    provider: str,
+    status: int,
+    error: Mapping[str, Any],
+    wait_s: float | None,
+    should_retry: str | None,
+    *,
+    maybe_billed: bool = False,
+) -> UpstreamError:
+    broke = status == 402 or bool(OUT_OF_CREDIT & {str(error.get("code")), str(error.get("type"))})
+    crowded = status in CROWDED_STATUSES and not broke
+    retry = (retried(status) or should_retry == "true") and should_retry != "false" and not broke
+    code = Code.EXTERNAL_API_ERROR
+    if status in (401, 403) or broke:
+        code = Code.PROVIDER_KEY_REFUSED
+    elif status == 429:
+        code = Code.RATE_LIMITED
+    # 402 is the gateway's own word for a run's budget; an account without credit is the operator's trouble.
+    shown = 403 if broke else status
+    message = f"{provider} answered {status}: {error.get('message') or 'no reason given'}"[:MAX_MESSAGE_CHARS]
+    return UpstreamError(
+        shown,
+        message,
+        retry=retry,
+        code=code,
+        crowded=crowded,
+        maybe_billed=maybe_billed,
+        retry_after_s=wait_s,
+        body={name: value for name, value in error.items() if name != "message"},
+    )
+
+
+def _error_object(text: str) -> dict[str, Any]:
+    """The error in a provider's body, in whichever of the usual shapes."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return {"message": " ".join(text.split())[:300]}
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        return dict(error)
+    return {"message": str(error)[:300]}
+
+
+def _scrubbed(text: str, key: str) -> str:
+    return text.replace(key, "[key]") if key else text
