@@ -161,7 +161,7 @@ async def get_logs(
 async def cancel_run(run_id: RunId, context: Context) -> RunOut:
     """Stop a run. One that waits ends at once; one that runs ends when its container is confirmed gone."""
     await context.runs.cancel(run_id)
-    context.loops.look()
+    context.signals.look()
     return await _out(run_id, context)
 
 

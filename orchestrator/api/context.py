@@ -13,7 +13,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.live import Live
 from orchestrator.runs.fleet import Fleet
-from orchestrator.runs.loops import Loops
+from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.service import RunService
 from orchestrator.settings import Settings
 
@@ -28,6 +28,7 @@ class Services:
     fleet: Fleet
     live: Live
     loops: Loops
+    signals: Signals
     authority: Authority
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 
@@ -26,6 +27,28 @@ log = structlog.get_logger()
 TIDY_S = 600.0
 
 
+class Signals:
+    """How the rest of the service rouses the loops."""
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+        self.looking = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be something to start."""
+        self.woken.set()
+
+    def look(self) -> None:
+        """The engine or a run changed: reconcile now."""
+        self.looking.set()
+        self.woken.set()
+
+
+class Door(Protocol):
+    async def ensure(self) -> None:
+        """Open the address for runners, if it is not open."""
+
+
 class Loops:
     def __init__(
         self,
@@ -36,6 +59,8 @@ class Loops:
         leadership: Leadership,
         reconciler: Reconciler,
         dispatcher: Dispatcher,
+        door: Door,
+        signals: Signals,
         interval_s: float,
         tidy: Callable[[], Awaitable[None]],
     ) -> None:
@@ -45,23 +70,14 @@ class Loops:
         self._leadership = leadership
         self._reconciler = reconciler
         self._dispatcher = dispatcher
+        self._door = door
+        self._signals = signals
         self._interval_s = interval_s
         self._tidy = tidy
-        self._wake = asyncio.Event()
-        self._look = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._last_tidy = clock.monotonic()
         self.last_tick = clock.monotonic()
         self.last_error: str | None = None
-
-    def wake(self) -> None:
-        """There may be something to start."""
-        self._wake.set()
-
-    def look(self) -> None:
-        """The engine changed: reconcile now."""
-        self._look.set()
-        self._wake.set()
 
     @property
     def leads(self) -> bool:
@@ -83,15 +99,15 @@ class Loops:
     async def _rounds(self) -> None:
         next_look = 0.0
         while True:
-            self._wake.clear()
-            due = self._look.is_set() or self._clock.monotonic() >= next_look
+            self._signals.woken.clear()
+            due = self._signals.looking.is_set() or self._clock.monotonic() >= next_look
             if due:
-                self._look.clear()
+                self._signals.looking.clear()
                 next_look = self._clock.monotonic() + self._interval_s
             await self._guarded(self._round(reconcile=due))
             with contextlib.suppress(TimeoutError):
                 # Half a second at least: a backoff that ends is noticed without an event.
-                await asyncio.wait_for(self._wake.wait(), min(0.5, self._interval_s))
+                await asyncio.wait_for(self._signals.woken.wait(), min(0.5, self._interval_s))
 
     async def _round(self, *, reconcile: bool) -> None:
         if reconcile:
@@ -100,6 +116,7 @@ class Loops:
                 return
             await self._fleet.refresh()
             if self._fleet.error is None:
+                await self._door.ensure()
                 await self._reconciler.round()
             if self._clock.monotonic() - self._last_tidy > TIDY_S:
                 self._last_tidy = self._clock.monotonic()
@@ -130,7 +147,7 @@ class Loops:
         while True:
             try:
                 async for _ in self._engine.watch():
-                    self.look()
+                    self._signals.look()
             except EngineError as error:
                 log.debug("watch ended", action="watch_ended", error=str(error))
             except Exception:

@@ -33,6 +33,6 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
         "comparable": comparable,
     }
     if counted:
-        low, high = wilson(passed, len(counted))
-        score |= {"estimate": passed / len(counted), "low": low, "high": high}
+        interval = wilson(passed, len(counted))
+        score |= {"estimate": passed / len(counted), "low": interval.low, "high": interval.high}
     return score

@@ -1,0 +1,195 @@
+"""The composition root: `create_app(settings)`. Its lifespan opens everything and closes it again, in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import structlog
+from fastapi import FastAPI
+
+from orchestrator.api import benchmarks, container_runs, fleet, health, models, problems, streams
+from orchestrator.api.auth import Authority, Gate, load_token
+from orchestrator.api.context import Services
+from orchestrator.api.middleware import Guard
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.dashboard import routes as pages
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db import lease_queries
+from orchestrator.db.migrate import migrate
+from orchestrator.db.session import Database, database_url
+from orchestrator.demo_models import seed_demo_models
+from orchestrator.engines.engine import Engine
+from orchestrator.engines.factory import EngineChoice, choose_engine
+from orchestrator.gateway.router import gateway_router
+from orchestrator.gateway_wiring import open_gateway
+from orchestrator.identity import DataLock, own_name
+from orchestrator.live import Live
+from orchestrator.routing import body_cap_of, deadline_of, needs_of
+from orchestrator.runner_api.artefacts import ArtefactStore
+from orchestrator.runner_api.routes import RunnerDeps, runner_router
+from orchestrator.runner_door import RunnerDoor
+from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
+from orchestrator.runs.fleet import Fleet
+from orchestrator.runs.intake import Intake
+from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs.reconciler import LeasePolicy, Reconciler
+from orchestrator.runs.service import RunService
+from orchestrator.settings import Settings
+
+log = structlog.get_logger()
+
+
+def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine | None = None) -> FastAPI:
+    """The whole service. `clock` and `engine` replace the real ones in tests."""
+    clock = clock or SystemClock()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_services(app, settings, clock, engine) as services:
+            app.state.services = services
+            yield
+
+    data_dir = settings.data.absolute()
+    data_dir.mkdir(parents=True, exist_ok=True)
+    token, _ = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
+    app = FastAPI(
+        title="Benchyard",
+        summary="Measures language models: one short-lived container per run.",
+        version="0.1.0",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.authority = Authority(token)
+    problems.install(app)
+    for module in (container_runs, models, benchmarks, fleet, streams, health):
+        app.include_router(module.router)
+    pages.install(app)
+    # The last one added is the outermost: the guard comes before the gate, and both before any parsing.
+    app.add_middleware(Gate, authority=app.state.authority, needs=needs_of(settings))
+    app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+    return app
+
+
+@asynccontextmanager
+async def open_services(
+    app: FastAPI, settings: Settings, clock: Clock, given_engine: Engine | None
+) -> AsyncIterator[Services]:
+    data_dir = settings.data.absolute()
+    async with AsyncExitStack() as stack:
+        stack.callback(DataLock(data_dir).release)
+        url = database_url(settings.database_url.get_secret_value() if settings.database_url else None, data_dir)
+        await asyncio.to_thread(migrate, url)
+        db = Database(url)
+        stack.push_async_callback(db.close)
+        name = own_name(data_dir)
+        proposal = settings.instance or f"by-{name}"
+        instance = await db.write(lambda s: lease_queries.shared_fact(s, "instance", proposal))
+        await db.write(lambda s: seed_demo_models(s, clock.now()))
+        catalogue = Catalogue(data_dir)
+        await asyncio.to_thread(catalogue.prepare)
+
+        choice = EngineChoice.given(given_engine) if given_engine else choose_engine(settings, instance, data_dir)
+        engine = choice.engine
+        stack.push_async_callback(engine.close)
+        door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
+        stack.push_async_callback(door.close)
+
+        live = Live(db)
+        await live.start()
+        stack.push_async_callback(live.close)
+        runners_see = settings.runner_url or None
+
+        def runner_url() -> str:
+            return runners_see or door.url
+
+        gateway = await stack.enter_async_context(open_gateway(settings, db, clock))
+        fleet_view = Fleet(engine, db, settings, clock, data_dir)
+
+        def hold() -> Hold | None:
+            if (held := fleet_view.hold()) is not None:
+                return held
+            if not door.is_open:
+                return Hold(door.error or "The address for runners is not open yet.")
+            return None
+
+        signals = Signals()
+        leadership = Leadership(db, clock, name, settings.leader_lease_s)
+        rng = random.Random(os.urandom(8))
+        dispatcher = Dispatcher(
+            db,
+            leadership,
+            engine,
+            clock,
+            LaunchPolicy(
+                instance_types={each: settings.instance_type(each) for each in settings.instance_types},
+                image=settings.runner_image,
+                orchestrator_url=runner_url,
+                start_timeout_s=settings.start_timeout_s,
+                parallel_launches=2 * (os.cpu_count() or 1),
+            ),
+            capacity=fleet_view.capacity,
+            hold=hold,
+            rng=rng,
+        )
+        reconciler = Reconciler(
+            db,
+            leadership,
+            engine,
+            clock,
+            LeasePolicy(settings.lease_s, settings.suspect_s, settings.start_timeout_s, settings.reconcile_s),
+            launching=dispatcher.launching,
+            rng=rng,
+            on_change=signals.wake,
+        )
+        runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
+        loops = Loops(
+            clock=clock,
+            engine=engine,
+            fleet=fleet_view,
+            leadership=leadership,
+            reconciler=reconciler,
+            dispatcher=dispatcher,
+            door=door,
+            signals=signals,
+            interval_s=settings.reconcile_s,
+            tidy=runs.tidy,
+        )
+        deps = RunnerDeps(
+            settings=settings,
+            clock=clock,
+            db=db,
+            catalogue=catalogue,
+            intake=Intake(db, clock, lease_s=settings.lease_s),
+            artefacts=ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes),
+            gateway_url=lambda: f"{runner_url()}/gateway",
+            wake=signals.look,
+        )
+        runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
+        problems.install(runner_app)
+        runner_app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+        for target in (app, runner_app):
+            target.include_router(runner_router(deps))
+            target.include_router(gateway_router(gateway))
+        door.app = runner_app
+        loops.start()
+        stack.push_async_callback(loops.close)
+        authority: Authority = app.state.authority
+        yield Services(
+            settings=settings,
+            clock=clock,
+            db=db,
+            catalogue=catalogue,
+            runs=runs,
+            fleet=fleet_view,
+            live=live,
+            loops=loops,
+            signals=signals,
+            authority=authority,
+        )
+        live.end_streams()

@@ -1,0 +1,45 @@
+"""What holds for which path: who must be signed in, how large a body may be, how long it may take. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.settings import Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+OPEN = ("/healthz", "/readyz", "/login", "/static/", "/runner/", "/gateway/", "/docs", "/openapi.json", "/favicon.ico")
+ENDLESS = ("/api/events", "/gateway/")
+
+
+def needs_of(settings: Settings) -> Callable[[str], str | None]:
+    """Which paths need a token: "api", "page" or None. The runner paths check tokens of their own."""
+
+    def needs(path: str) -> str | None:
+        if path.startswith("/api/") or path == "/api":
+            return "api"
+        if path == "/metrics":
+            return None if settings.host in LOOPBACK else "api"
+        if path.startswith(OPEN):
+            return None
+        return "page"
+
+    return needs
+
+
+def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
+    def cap(path: str) -> int | None:
+        if path.startswith("/runner/"):
+            return None if "/artefacts/" in path else settings.max_event_body_bytes
+        if path.startswith("/gateway/"):
+            return settings.max_event_body_bytes
+        return settings.max_body_bytes
+
+    return cap
+
+
+def deadline_of(settings: Settings) -> Callable[[str], float | None]:
+    def deadline(path: str) -> float | None:
+        endless = path.startswith(ENDLESS) or path.endswith(("/stream", "/problems")) or "/artefacts/" in path
+        return None if endless else settings.request_timeout_s
+
+    return deadline
