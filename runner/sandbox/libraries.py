@@ -3,8 +3,8 @@
 import os
 import stat
 import sys
-import sysconfig
 from collections.abc import Iterator
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 
 from runner.sandbox.landlock import READ_DIR, READ_FILE, TRUNCATE, WRITE_FILE, Grant, readable
 
@@ -77,6 +77,12 @@ def grants(working_folder: str) -> Iterator[Grant]:
     yield readable("/dev/zero")
 
 
+def use_plain_importers() -> None:
+    """Drop import hooks of the installation (editable packages, setuptools): programs see an ordinary interpreter."""
+    plain = (BuiltinImporter, FrozenImporter, PathFinder)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder in plain]
+
+
 def open_hidden_folders() -> list[int]:
     """Make libraries reachable that lie behind a closed folder (an interpreter in somebody's home).
 
@@ -110,7 +116,8 @@ def _open_to_everybody(path: str) -> bool:
 
 
 def _standard_folders() -> set[str]:
-    return {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), *(p for p in sys.path if "lib-dynload" in p)}
+    """Of the base installation: below a virtual environment's own `lib` lie its site-packages."""
+    return {os.path.dirname(os.__file__), *(path for path in sys.path if path.endswith("lib-dynload"))}
 
 
 def _site_folders() -> list[str]:

@@ -91,6 +91,7 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     if settings["no_open"] or not settings["landlock"]:
         for name in libraries.FOR_NO_OPEN:
             _try_import(name)
+    libraries.use_plain_importers()
     warm_up()
     random.seed(SEED)  # every execution starts from the same state: verdicts can be reproduced
     abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0

@@ -4,6 +4,7 @@ import _thread
 import atexit
 import builtins
 import contextlib
+import fcntl
 import gc
 import io
 import json
@@ -22,6 +23,7 @@ from runner.sandbox.inside.prelude import RECURSION_LIMIT, namespace
 from runner.sandbox.wire import CODE_FD
 
 NAME = "solution.py"
+KEPT_FROM = 24
 FINISHED, RAISED, OUT_OF_MEMORY = b"f", b"x", b"m"
 _RESET = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -38,7 +40,7 @@ def read_payload() -> dict[str, Any]:
 class Interpreter:
     """The state that a program can change and the next test must find as new."""
 
-    kept: tuple[int, ...] = field(default_factory=lambda: tuple(os.dup(fd) for fd in (0, 1, 2)))
+    kept: tuple[int, ...] = field(default_factory=lambda: tuple(_keep(fd) for fd in (0, 1, 2)))
     """A program may close its streams; `open(0)` does so when it is collected."""
     names: dict[str, Any] = field(default_factory=lambda: dict(vars(builtins)))
     path: list[str] = field(default_factory=lambda: list(sys.path))
@@ -60,6 +62,8 @@ class Interpreter:
             io.BufferedWriter(io.FileIO(1, "w", closefd=False), 65536), "utf-8", "surrogateescape", "\n"
         )
         stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
+        for stream, name, mode in ((stdin, "<stdin>", "r"), (stdout, "<stdout>", "w"), (stderr, "<stderr>", "w")):
+            _label(stream, name, mode)
         sys.stdin = sys.__stdin__ = stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
@@ -77,8 +81,10 @@ class Interpreter:
         for number, fd in enumerate(self.kept):
             os.dup2(fd, number)
         os.lseek(0, 0, os.SEEK_SET)
-        vars(builtins).clear()
-        vars(builtins).update(self.names)
+        now = builtins.__dict__
+        for name in now.keys() - self.names.keys():
+            del now[name]
+        now.update(self.names)
         signal.setitimer(signal.ITIMER_REAL, 0)
         for each in _RESET:
             if signal.getsignal(each) is not signal.SIG_DFL:
@@ -98,6 +104,15 @@ class Interpreter:
         if decimal := sys.modules.get("decimal"):
             decimal.setcontext(decimal.Context())
         os.chdir(self.folder)
+
+
+def _keep(fd: int) -> int:
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, KEPT_FROM)
+
+
+def _label(stream: Any, name: str, mode: str) -> None:
+    """Name a stream as the interpreter does; fast readers that people paste ask for the mode."""
+    stream.buffer.raw.name, stream.mode = name, mode
 
 
 def show_exception(source: str) -> None:

@@ -1,0 +1,9 @@
+"""Programs that want points without solving the task. Every one must score nothing.
+
+The tasks: `stdin`: print twice the number given; `calls`: `solve(a)` returns the list sorted; `check`: `add(a, b)`.
+"""
+
+from .checks import CHECK_CHEATS
+from .plain import CALL_CHEATS, STDIN_CHEATS
+
+CHEATS = [*STDIN_CHEATS, *CALL_CHEATS, *CHECK_CHEATS]

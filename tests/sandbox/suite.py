@@ -1,0 +1,274 @@
+"""Runs the published programs through the sandbox and prints what happened, one JSON object per line.
+
+It needs nothing but the standard library, so that it runs as it is inside the runner container, as root and as an
+ordinary user: `PYTHONPATH=.:tests python3 -m sandbox.suite [--no-uids] [--no-landlock] [--become UID]`.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from runner.sandbox.executor import Executor
+from runner.sandbox.jail import drop_privileges
+from runner.sandbox.outcome import Execution
+from runner.sandbox.values import same
+
+from .cheats import CHEATS
+from .hostile import HOSTILE
+from .ordinary import ORDINARY
+from .programs import ROOMY_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
+
+NUMBERS = [7, 5, 9]
+LISTS = [[3, 1, 2], [5, 4], [9, 8, 7, 6]]
+CHECK = """
+def check(candidate):
+    assert candidate(1, 2) == 3
+    assert candidate(-1, 1) == 0 and abs(candidate(0.5, 0.25) - 0.75) < 1e-9
+    assert isinstance(candidate(2, 2), int)
+"""
+HONEST = {
+    "stdin": "print(2 * int(input()))",
+    "calls": "def solve(a): return sorted(a)",
+    "check": "def add(a, b): return a + b",
+}
+
+
+@dataclass
+class Canaries:
+    """Things worth stealing or reaching, and a note of who did."""
+
+    folder: Path
+    port: int
+    servers: list[socket.socket]
+    before: dict[str, Any]
+
+    @classmethod
+    def plant(cls) -> "Canaries":
+        os.environ["BENCHYARD_CANARY"] = "canary-token-0123456789"
+        folder = Path(tempfile.mkdtemp(prefix="canaries-"))
+        folder.chmod(0o755)
+        (folder / "answers.json").write_text("CANARY answers")
+        tcp = socket.create_server(("127.0.0.1", 0))
+        path, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        path.bind(str(folder / "canary.sock"))
+        (folder / "canary.sock").chmod(0o777)
+        abstract.bind("\0benchyard-canary")
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", tcp.getsockname()[1]))
+        servers = [tcp, path, abstract, udp]
+        for server in servers[1:3]:
+            server.listen()
+        for server in servers:
+            server.setblocking(False)
+        return cls(folder, tcp.getsockname()[1], servers, traces())
+
+    def fill_in(self, source: str) -> str:
+        for name, value in {
+            "RUNNER_PID": os.getpid(),
+            "PORT": self.port,
+            "SECRET_FILE": self.folder / "answers.json",
+            "SECRET_NAME": "answers.json",
+            "SECRET_DIR": self.folder,
+        }.items():
+            source = source.replace("{{" + name + "}}", str(value))
+        return source
+
+    def visitors(self) -> int:
+        count = 0
+        for server in self.servers:
+            try:
+                if server.type == socket.SOCK_STREAM:
+                    server.accept()[0].close()
+                else:
+                    server.recv(1)
+                count += 1
+            except BlockingIOError:
+                pass
+        return count
+
+    def remove(self) -> None:
+        for server in self.servers:
+            server.close()
+        shutil.rmtree(self.folder)
+
+
+def traces() -> dict[str, Any]:
+    """What an execution could leave behind on the machine."""
+
+    def listing(path: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(path) if not name.startswith(("canaries-", "benchyard-empty-")))
+        except OSError:
+            return []
+
+    ipc = {}
+    for kind in ("shm", "sem", "msg"):
+        try:
+            ipc[kind] = len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines())
+        except OSError:
+            ipc[kind] = 0
+    return {
+        "shm": listing("/dev/shm"),
+        "mqueue": listing("/dev/mqueue"),
+        "ipc": ipc,
+        "fds": len(os.listdir("/proc/self/fd")),
+    }
+
+
+def strangers(uids: range) -> list[int]:
+    """Processes that run as a user of the sandbox."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.stat(f"/proc/{entry}").st_uid in uids:
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def show(kind: str, name: str, passed: bool, execution: Execution, why: str = "") -> dict[str, Any]:
+    seen = {k: v for k, v in asdict(execution).items() if k in ("exit_code", "signal", "detail")}
+    return {
+        "kind": kind,
+        "name": name,
+        "passed": passed,
+        "ending": execution.ending.value,
+        "why": why,
+        "stdout": execution.stdout[:200].decode(errors="replace"),
+        "stderr": execution.stderr_tail[-300:],
+        "cpu_s": round(execution.usage.cpu_s, 3),
+        "wall_s": round(execution.usage.wall_s, 3),
+        "peak_mib": execution.usage.peak_bytes >> 20,
+        **seen,
+    }
+
+
+class Suite:
+    def __init__(self, executor: Executor, canaries: Canaries) -> None:
+        self.executor, self.canaries = executor, canaries
+        self.can_open = executor.level.seccomp != "no-open"
+        self.numpy = find_spec("numpy") is not None
+
+    async def hostile(self, item: Hostile) -> dict[str, Any]:
+        source = self.canaries.fill_in(item.source)
+        (execution,) = await self.executor.run_stdin(source, list(item.inputs), SUITE_LIMITS, lambda *_: False)
+        allowed = item.must.split()
+        if not self.can_open and "finished" in allowed:
+            allowed.append("crashed")  # an import that was not foreseen fails at this level
+        breached = b"BREACH" in execution.stdout
+        why = "breached" if breached else "" if execution.ending.value in allowed else f"must be {item.must}"
+        return show("hostile", item.name, not why, execution, why)
+
+    async def cheat(self, item: Cheat) -> dict[str, Any]:
+        execution, points = await self.points(item.mode, item.program)
+        failed = execution.ending.value == "sandbox_failed"
+        why = "it scored" if points else "it was taken for a failure of the sandbox" if failed else ""
+        return show("cheat", item.name, not why, execution, why)
+
+    async def points(self, mode: str, program: str) -> tuple[Execution, bool]:
+        limits = replace(SUITE_LIMITS, cpu_s=0.5, wall_s=1.0)
+        if mode == "check":
+            execution = await self.executor.run_check(program, CHECK, "add", limits)
+            return execution, execution.passed
+
+        def right(index: int, execution: Execution) -> bool:
+            if execution.ending.value != "finished":
+                return False
+            if mode == "calls":
+                return same(sorted(LISTS[index]), execution.value)
+            return execution.stdout.split() == [str(2 * NUMBERS[index]).encode()]
+
+        if mode == "calls":
+            done = await self.executor.run_calls(program, "solve", [[one] for one in LISTS], limits, right)
+        else:
+            done = await self.executor.run_stdin(program, [b"%d\n" % n for n in NUMBERS], limits, right)
+        return done[-1], len(done) == 3 and all(right(index, one) for index, one in enumerate(done))
+
+    async def ordinary(self, item: Ordinary) -> dict[str, Any] | None:
+        if (item.numpy and not self.numpy) or (item.needs_open and not self.can_open):
+            return None
+        given, expected = (part.encode() if isinstance(part, str) else part for part in (item.given, item.expected))
+
+        def right(_: int, execution: Execution) -> bool:
+            return execution.ending.value == "finished" and execution.stdout == expected
+
+        done = await self.executor.run_stdin(item.program, [given, given], item.limits, right)
+        good = len(done) == 2 and right(1, done[1])
+        return show("ordinary", item.name, good, done[-1], "" if good else f"expected {expected[:60]!r}")
+
+    async def honest(self, mode: str) -> dict[str, Any]:
+        execution, points = await self.points(mode, HONEST[mode])
+        return show("honest", mode, points, execution, "" if points else "an honest program must score")
+
+
+async def run(arguments: argparse.Namespace) -> int:
+    canaries = Canaries.plant()
+    base = arguments.uid_base
+    bad = 0
+
+    def tell(line: dict[str, Any]) -> None:
+        nonlocal bad
+        bad += not line["passed"]
+        sys.stdout.write(json.dumps(line) + "\n")
+
+    options = {"use_uids": not arguments.no_uids, "use_landlock": not arguments.no_landlock}
+    async with Executor.open(arguments.slots, base, **options) as executor:
+        if arguments.drop:
+            drop_privileges(arguments.drop)
+        suite = Suite(executor, canaries)
+        tell({"kind": "level", "name": executor.level.name, "passed": True, "sentence": executor.level.sentence})
+        jobs = [
+            *(suite.hostile(item) for item in HOSTILE if not arguments.only or arguments.only in item.name),
+            *(suite.cheat(item) for item in CHEATS if not arguments.only or arguments.only in item.name),
+            *(suite.ordinary(item) for item in ORDINARY if not arguments.only or arguments.only in item.name),
+            *(suite.honest(mode) for mode in HONEST),
+        ]
+        for line in await asyncio.gather(*jobs):
+            if line is not None:
+                tell(line)
+        uids = range(base, base + 2 * arguments.slots)
+        after = traces()
+        visitors, left = canaries.visitors(), strangers(uids) if executor.level.uid else []
+        (last,) = await suite.executor.run_stdin("print(1)", [b""], ROOMY_LIMITS, lambda *_: True)
+        facts = {
+            "nobody reached a canary": visitors == 0,
+            "no process is left": not left,
+            "no shared memory, semaphore or queue is left": all(
+                after[k] == canaries.before[k] for k in ("shm", "mqueue", "ipc")
+            ),
+            "descriptors came back": after["fds"] <= canaries.before["fds"] + 4 * arguments.slots + 8,
+            "the sandbox still works": last.stdout == b"1\n",
+        }
+        for name, good in facts.items():
+            tell({"kind": "aftermath", "name": name, "passed": good, "before": canaries.before, "after": after})
+    canaries.remove()
+    return bad
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--uid-base", type=int, default=58_100)
+    parser.add_argument("--no-uids", action="store_true")
+    parser.add_argument("--no-landlock", action="store_true")
+    parser.add_argument("--drop", type=int, default=0, help="user id that the runner takes on once the sandbox is open")
+    parser.add_argument("--become", type=int, default=0, help="be that user from the start")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    if arguments.become:
+        drop_privileges(arguments.become)
+    sys.exit(min(asyncio.run(run(arguments)), 100))
+
+
+if __name__ == "__main__":
+    main()
