@@ -1,10 +1,95 @@
-"""Shared by all engine tests."""
+"""Rigs for the engine tests. What a test needs and cannot have fails it; nothing is skipped."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+
+from orchestrator.engines.docker_engine import DockerEngine
+from orchestrator.engines.docker_options import DockerEngineConfig
+
+from .rigs import PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
+
+ROOT = Path(__file__).parents[2]
+RUNNER_PORT = 18471
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def base_image() -> str:
+    done = subprocess.run([ROOT / "scripts/base-image"], capture_output=True, text=True, timeout=300, check=True)
+    return done.stdout.strip()
+
+
+def _network(name: str, *, host_mode: bool) -> Iterator[DockerEngineConfig]:
+    config = DockerEngineConfig(
+        instance=f"{name}-{os.getpid()}",
+        network=f"benchyard-{name}-{os.getpid()}",
+        host_mode=host_mode,
+        runner_port=RUNNER_PORT if host_mode else None,
+        command=("python3", "-c", PROGRAM),
+    )
+    yield config
+
+    async def clean() -> None:
+        engine = DockerEngine(config)
+        for facts in await engine.list():
+            await engine.remove(facts.name)
+        await engine.teardown()
+        await engine.close()
+
+    asyncio.run(clean())
+
+
+@pytest.fixture(scope="session")
+def host_config() -> Iterator[DockerEngineConfig]:
+    yield from _network("test-host", host_mode=True)
+
+
+@pytest.fixture(scope="session")
+def container_config() -> Iterator[DockerEngineConfig]:
+    yield from _network("test-inner", host_mode=False)
+
+
+@pytest.fixture
+async def docker_rig(host_config: DockerEngineConfig, base_image: str) -> AsyncIterator[DockerRig]:
+    rig = DockerRig(host_config, base_image)
+    yield rig
+    await rig.close()
+
+
+@pytest.fixture
+async def inner_rig(container_config: DockerEngineConfig, base_image: str) -> AsyncIterator[DockerRig]:
+    rig = DockerRig(replace(container_config), base_image)
+    yield rig
+    await rig.close()
+
+
+@pytest.fixture
+async def process_rig(tmp_path: Path) -> AsyncIterator[ProcessRig]:
+    rig = ProcessRig(tmp_path / "process-engine")
+    yield rig
+    await rig.close()
+
+
+@pytest.fixture
+async def fake_rig() -> AsyncIterator[FakeRig]:
+    rig = FakeRig()
+    yield rig
+    await rig.close()
+
+
+@pytest.fixture(params=["fake", "process", pytest.param("docker", marks=pytest.mark.engine)])
+def rig(request: pytest.FixtureRequest) -> Rig:
+    found: Rig = request.getfixturevalue(f"{request.param}_rig")
+    return found
