@@ -14,13 +14,15 @@ from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.demo import DEMO_PROVIDER, DemoAnswers, DemoUpstream
 from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.http_upstream import HttpUpstream
-from orchestrator.gateway.ledger import Ledger
+from orchestrator.gateway.ledger import Ledger, LedgerUnavailable, Recovered
 from orchestrator.gateway.providers import providers_from_env
 from orchestrator.gateway.retry import RetryPolicy
 from orchestrator.gateway.router import GatewayDeps
 from orchestrator.gateway.sender import Sender, Sleep
 from orchestrator.gateway.upstream import Upstream
 from orchestrator.gateway.waits import WaitBoard
+
+BEAT_S = 10.0
 
 log = structlog.get_logger()
 
@@ -40,9 +42,7 @@ async def open_gateway(
     grace_s: float = 5.0,
 ) -> AsyncIterator[GatewayDeps]:
     """A gateway for as long as the block lasts. On leaving, calls at the provider have `grace_s` to come home."""
-    recovered = await ledger.recover()
-    if recovered.lost or recovered.unsent:
-        log.warning("calls recovered", action="calls_recovered", lost=recovered.lost, unsent=recovered.unsent)
+    _tell(await ledger.recover())
     upstreams: dict[str, Upstream] = {
         DEMO_PROVIDER: DemoUpstream(demo_load, clock=clock, sleep=sleep, latency_s=demo_latency_s)
     }
@@ -59,9 +59,26 @@ async def open_gateway(
         policy=policy or RetryPolicy(),
     )
     desk = CallDesk(ledger=ledger, sender=sender, board=board)
+    beating = asyncio.create_task(_beat(ledger, sleep), name="gateway ledger beat")
     try:
         yield GatewayDeps(authenticate, desk)
     finally:
         await desk.close(grace_s)
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
         for upstream in upstreams.values():
             await upstream.close()
+
+
+async def _beat(ledger: Ledger, sleep: Sleep) -> None:
+    while True:
+        await sleep(BEAT_S)
+        try:
+            _tell(await ledger.beat())
+        except LedgerUnavailable as error:
+            log.warning("ledger away", action="ledger_away", detail=str(error))
+
+
+def _tell(recovered: Recovered) -> None:
+    if recovered.lost or recovered.unsent:
+        log.warning("calls recovered", action="calls_recovered", lost=recovered.lost, unsent=recovered.unsent)

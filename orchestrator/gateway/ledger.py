@@ -109,7 +109,11 @@ class Recovered:
 
 
 class Ledger(Protocol):
-    async def recover(self) -> Recovered: ...
+    async def recover(self) -> Recovered:
+        """What an earlier life of this process left; once, before the first call."""
+
+    async def beat(self) -> Recovered:
+        """Say that this process lives, every few seconds, and take over what processes left that no longer do."""
 
     async def open(self, opening: Opening) -> Opened: ...
 

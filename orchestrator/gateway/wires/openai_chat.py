@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.gateway.errors import GatewayError
 from orchestrator.gateway.usage import Finish, TokenUsage
 from orchestrator.gateway.wires.openai_chat_assembler import ChatAssembler
-from orchestrator.gateway.wires.openai_errors import error_body
+from orchestrator.gateway.wires.openai_errors import error_body, told_in_stream
 from orchestrator.gateway.wires.sse import COMMENT, encode
 from orchestrator.gateway.wires.wire import (
     Asked,
@@ -134,7 +134,7 @@ class OpenAIChat:
         return error_body(error)
 
     def error_event(self, error: GatewayError) -> bytes:
-        return encode({**error_body(error), "status": error.status})
+        return encode(told_in_stream(error))
 
     def ping(self) -> bytes:
         return COMMENT

@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.gateway.errors import GatewayError
 from orchestrator.gateway.usage import Finish, TokenUsage
-from orchestrator.gateway.wires.openai_errors import error_body
+from orchestrator.gateway.wires.openai_errors import error_body, told_in_stream
 from orchestrator.gateway.wires.responses_stream import response_events
 from orchestrator.gateway.wires.sse import COMMENT, Event, encode
 from orchestrator.gateway.wires.wire import (
@@ -125,8 +125,8 @@ class OpenAIResponses:
         return error_body(error)
 
     def error_event(self, error: GatewayError) -> bytes:
-        inner = error_body(error)["error"]
-        return encode({"type": "error", "sequence_number": 0, **inner, "error": inner, "status": error.status}, "error")
+        inner = told_in_stream(error)["error"]
+        return encode({**inner, "type": "error", "sequence_number": 0, "error": inner}, "error")
 
     def ping(self) -> bytes:
         return COMMENT

@@ -1,0 +1,200 @@
+"""The ledger in the database: the rules of `ledger`, written with the statements of `db.call_queries`.
+
+Every process has a name that it keeps over restarts. A call under way has a flight with its owner's name and a time until
+which it is believed; `beat` extends it. So a process that comes back knows at once which calls its earlier life left, and
+other processes take over after the time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import call_queries as calls
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.db.tables import GatewayCall
+from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.ledger import (
+    CallState,
+    Failure,
+    InFlight,
+    KeyTaken,
+    LedgerUnavailable,
+    NoRoom,
+    Opened,
+    Opening,
+    Recovered,
+    Reserved,
+    Spending,
+    Stored,
+)
+from orchestrator.gateway.prices import NUSD_PER_USD, usd
+from orchestrator.gateway.stored_answer import pack, unpack
+
+BELIEVED_S = 60.0
+STOPPED = "the orchestrator stopped"
+
+T = TypeVar("T")
+
+
+class DatabaseLedger:
+    def __init__(self, db: Database, clock: Clock, owner: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._owner = owner
+
+    async def recover(self) -> Recovered:
+        def work(session: Session) -> Recovered:
+            left = [(flight.run_id, flight.call_key) for flight in calls.flights_of(session, self._owner)]
+            return self._abandoned(session, left)
+
+        return await self._write(work)
+
+    async def beat(self) -> Recovered:
+        def work(session: Session) -> Recovered:
+            calls.extend(session, self._owner, self._believed_until())
+            overdue = calls.flights_overdue(session, self._clock.now())
+            return self._abandoned(session, [(flight.run_id, flight.call_key) for flight in overdue])
+
+        return await self._write(work)
+
+    async def open(self, opening: Opening) -> Opened:
+        return await self._write(lambda session: self._open(session, opening))
+
+    async def sent(self, run_id: str, call_key: str) -> None:
+        def work(session: Session) -> None:
+            row = _row(session, run_id, call_key)
+            row.state, row.tries = CallState.SENT, row.tries + 1
+
+        await self._write(work)
+
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+        def work(session: Session) -> bool:
+            calls.lock_run(session, run_id)
+            row = _row(session, run_id, call_key)
+            if _no_room(session, run_id, _nusd(row.reserved_usd), budget_nusd) is not None:
+                return False
+            calls.lose(session, row, "a try failed after it was sent", self._clock.now())
+            return True
+
+        return await self._write(work)
+
+    async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
+        answer = pack(settlement)
+
+        def work(session: Session) -> None:
+            row = _row(session, run_id, call_key)
+            usage = settlement.usage
+            row.state, row.reserved_usd, row.error, row.answer = CallState.SETTLED, 0.0, None, answer
+            row.cost_usd = usd(settlement.cost_nusd)
+            row.input_tokens, row.output_tokens = usage.input_tokens, usage.output_tokens
+            row.cached_tokens, row.reasoning_tokens = usage.cached_tokens, usage.reasoning_tokens
+            row.queue_s, row.provider_s = settlement.queue_s, settlement.provider_s
+            row.finish_reason, row.settled_at = settlement.finish, self._clock.now()
+            calls.land(session, run_id, call_key)
+            if settlement.cost_nusd:
+                calls.charge(session, run_id, row.cost_usd)
+
+        await self._write(work)
+
+    async def fail(self, run_id: str, call_key: str, failure: Failure) -> None:
+        def work(session: Session) -> None:
+            row = _row(session, run_id, call_key)
+            row.queue_s, row.provider_s = failure.queue_s, failure.provider_s
+            self._give_up(session, row, failure.error, lost=failure.lost)
+
+        await self._write(work)
+
+    async def spending(self, run_id: str) -> Spending:
+        try:
+            money = await self._db.read(lambda session: calls.money(session, run_id))
+        except DatabaseUnavailable as error:
+            raise LedgerUnavailable(str(error)) from error
+        return Spending(_nusd(money.settled_usd), _nusd(money.lost_usd), _nusd(money.reserved_usd), money.lost_sends)
+
+    def _open(self, session: Session, opening: Opening) -> Opened:
+        run_id, call_key = opening.run_id, opening.call_key
+        calls.lock_run(session, run_id)
+        row = calls.get(session, run_id, call_key)
+        if row is not None and row.state in (CallState.RESERVED, CallState.SENT):
+            flight = calls.flight(session, run_id, call_key)
+            if flight is None or flight.until < self._clock.now():
+                self._abandoned(session, [(run_id, call_key)])
+        if row is not None and row.state != CallState.FAILED:
+            if row.request_hash != opening.request_hash:
+                return KeyTaken()
+            if row.answer is None:
+                return InFlight()
+            row.replays += 1
+            return Stored(unpack(row.answer))
+        no_room = _no_room(session, run_id, opening.worst_nusd, opening.budget_nusd)
+        if no_room is not None:
+            return no_room
+        if row is None:
+            row = GatewayCall(
+                run_id=run_id,
+                call_key=call_key,
+                request_hash=opening.request_hash,
+                provider=opening.provider,
+                model=opening.model,
+                state=CallState.RESERVED,
+                created_at=self._clock.now(),
+            )
+            session.add(row)
+        row.request_hash, row.state, row.error = opening.request_hash, CallState.RESERVED, None
+        row.reserved_usd = usd(opening.worst_nusd)
+        calls.take_off(session, run_id, call_key, self._owner, self._believed_until())
+        return Reserved()
+
+    def _abandoned(self, session: Session, flights: list[tuple[str, str]]) -> Recovered:
+        """What a process that is gone left: free what was not sent, count the rest as lost."""
+        unsent = lost = 0
+        for run_id, call_key in flights:
+            row = calls.get(session, run_id, call_key)
+            if row is None or row.state not in (CallState.RESERVED, CallState.SENT):
+                calls.land(session, run_id, call_key)
+                continue
+            sent = row.state == CallState.SENT
+            unsent, lost = unsent + (not sent), lost + sent
+            self._give_up(session, row, STOPPED, lost=sent)
+        return Recovered(unsent, lost)
+
+    def _give_up(self, session: Session, row: GatewayCall, error: str, *, lost: bool) -> None:
+        if lost:
+            calls.lose(session, row, error, self._clock.now())
+        row.state, row.reserved_usd, row.error = CallState.FAILED, 0.0, error
+        calls.land(session, row.run_id, row.call_key)
+        session.flush()
+
+    def _believed_until(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=BELIEVED_S)
+
+    async def _write(self, work: Callable[[Session], T]) -> T:
+        try:
+            return await self._db.write(work)
+        except DatabaseUnavailable as error:
+            raise LedgerUnavailable(str(error)) from error
+
+
+def _row(session: Session, run_id: str, call_key: str) -> GatewayCall:
+    row = calls.get(session, run_id, call_key)
+    if row is None:
+        raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
+    return row
+
+
+def _no_room(session: Session, run_id: str, more_nusd: int, budget_nusd: int | None) -> NoRoom | None:
+    if budget_nusd is None:
+        return None
+    session.flush()
+    money = calls.money(session, run_id)
+    spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
+    return NoRoom(spent, reserved) if spent + reserved + more_nusd > budget_nusd else None
+
+
+def _nusd(amount_usd: float) -> int:
+    return round(amount_usd * NUSD_PER_USD)

@@ -1,0 +1,31 @@
+"""An answer as bytes for storage: compressed JSON, with all that a replay needs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.usage import Finish, TokenUsage
+from runner.contract import Protocol
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+FORMAT = 1
+
+
+def pack(settlement: Settlement) -> bytes:
+    packed: bytes = zstd.compress(json.dumps({"format": FORMAT, **asdict(settlement)}).encode(), 3)
+    return packed
+
+
+def unpack(packed: bytes) -> Settlement:
+    data = json.loads(zstd.decompress(packed))
+    if data.pop("format") != FORMAT:
+        raise ValueError("the stored answer has a format that this version does not know")
+    usage, finish, protocol = TokenUsage(**data.pop("usage")), Finish(data.pop("finish")), Protocol(data.pop("protocol"))
+    return Settlement(usage=usage, finish=finish, protocol=protocol, **data)

@@ -1,0 +1,98 @@
+"""Ledgers to hold to the rules: in memory, in SQLite, in PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import create_engine, event
+from sqlmodel import Session, SQLModel
+
+from orchestrator.db import call_tables  # noqa: F401  (its tables belong to the schema)
+from orchestrator.db.session import Database
+from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.gateway.database_ledger import DatabaseLedger
+from orchestrator.gateway.ledger import Ledger
+from orchestrator.gateway.memory_ledger import MemoryLedger
+
+RUNS = ("run-1", "run-2")
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 16, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class LedgerWorld:
+    """A ledger and a way to come back as another process on the same book."""
+
+    ledger: Ledger
+    restart: Callable[[], Awaitable[Ledger]]
+    clock: FakeClock
+    db: Database | None = None
+
+
+@contextlib.asynccontextmanager
+async def memory_world() -> AsyncIterator[LedgerWorld]:
+    ledger = MemoryLedger()
+
+    async def restart() -> Ledger:
+        return MemoryLedger(ledger.rows)
+
+    yield LedgerWorld(ledger, restart, FakeClock())
+
+
+@contextlib.asynccontextmanager
+async def database_world(url: str) -> AsyncIterator[LedgerWorld]:
+    engine = create_engine(url)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
+    SQLModel.metadata.drop_all(engine)
+    SQLModel.metadata.create_all(engine)
+    clock = FakeClock()
+    with Session(engine) as session:
+        session.add(
+            LlmModel(
+                id=1,
+                slug="m",
+                provider="p",
+                name="m",
+                protocol="anthropic",
+                created_at=clock.now(),
+                updated_at=clock.now(),
+            )
+        )
+        session.commit()
+        for run in RUNS:
+            session.add(
+                ContainerRun(
+                    id=run,
+                    model_id=1,
+                    benchmarks=["sample"],
+                    sample_size=1,
+                    instance_type="basic",
+                    deadline_s=60,
+                    plan=[],
+                    created_at=clock.now(),
+                )
+            )
+        session.commit()
+    engine.dispose()
+    db = Database(url)
+
+    async def restart() -> Ledger:
+        return DatabaseLedger(db, clock, "one")
+
+    try:
+        yield LedgerWorld(DatabaseLedger(db, clock, "one"), restart, clock, db)
+    finally:
+        await db.close()

@@ -1,0 +1,168 @@
+"""The rules of the ledger, held against every ledger there is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from ledger_world import LedgerWorld, database_world, memory_world
+from sqlalchemy import text
+
+from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
+from orchestrator.gateway.ledger import Failure, InFlight, KeyTaken, NoRoom, Opened, Opening, Recovered, Reserved, Stored
+from orchestrator.gateway.usage import Finish, TokenUsage
+from runner.contract import Protocol
+
+pytestmark = pytest.mark.anyio
+
+ANSWER = Settlement(
+    protocol=Protocol.ANTHROPIC,
+    message={"text": "ünï\ud83d"},
+    usage=TokenUsage(10, 20, 3, 2, 1),
+    finish=Finish.STOP,
+    cost_nusd=30,
+    tries=1,
+    queue_s=0.5,
+    provider_s=1.5,
+)
+
+
+@contextlib.asynccontextmanager
+async def _world(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LedgerWorld]:
+    if kind == "memory":
+        made = memory_world()
+    elif kind == "sqlite":
+        made = database_world(f"sqlite:///{tmp_path / 'ledger.db'}")
+    else:
+        made = database_world(request.getfixturevalue("postgres_url"))
+    async with made as world:
+        yield world
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LedgerWorld]:
+    async with _world(request.param, tmp_path, request) as made:
+        yield made
+
+
+def opening(
+    key: str = "k", *, digest: str = "h", worst: int = 100, budget: int | None = None, run: str = "run-1"
+) -> Opening:
+    return Opening(run, key, digest, "p", "m", worst, budget)
+
+
+async def test_a_call_is_reserved_once_and_replayed_ever_after(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    assert await ledger.open(opening()) == Reserved()
+    assert await ledger.open(opening()) == InFlight()
+    await ledger.sent("run-1", "k")
+    assert await ledger.open(opening()) == InFlight()
+    await ledger.settle("run-1", "k", ANSWER)
+    for book in (ledger, await world.restart()):
+        assert await book.open(opening()) == Stored(ANSWER)
+    assert await ledger.open(opening(run="run-2")) == Reserved()
+
+
+async def test_a_key_belongs_to_one_question(world: LedgerWorld) -> None:
+    await world.ledger.open(opening())
+    assert await world.ledger.open(opening(digest="other")) == KeyTaken()
+    await world.ledger.settle("run-1", "k", ANSWER)
+    assert await world.ledger.open(opening(digest="other")) == KeyTaken()
+
+
+async def test_a_failed_call_frees_its_money_and_may_be_asked_again(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    await ledger.open(opening(budget=100))
+    await ledger.sent("run-1", "k")
+    await ledger.fail("run-1", "k", Failure("no", False, 0, 0))
+    assert await ledger.open(opening(digest="other", budget=100)) == Reserved()
+
+
+async def test_the_worst_case_of_all_that_is_under_way_fits_the_budget(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    for key in ("a", "b"):
+        assert await ledger.open(opening(key, budget=250)) == Reserved()
+    assert await ledger.open(opening("c", budget=250)) == NoRoom(0, 200)
+    await ledger.settle("run-1", "a", ANSWER)
+    assert await ledger.open(opening("c", budget=250)) == Reserved()
+    assert await ledger.open(opening("d", budget=250)) == NoRoom(30, 200)
+    assert await ledger.open(opening("d", budget=None)) == Reserved()
+    spending = await ledger.spending("run-1")
+    assert (spending.settled_nusd, spending.reserved_nusd, spending.lost_sends) == (30, 300, 0)
+
+
+async def test_what_may_have_been_billed_counts_as_spent(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    await ledger.open(opening("a", budget=350))
+    await ledger.sent("run-1", "a")
+    assert await ledger.again("run-1", "a", 350)
+    assert await ledger.again("run-1", "a", 350)
+    assert not await ledger.again("run-1", "a", 350)
+    await ledger.fail("run-1", "a", Failure("cut", True, 0, 0))
+    spending = await ledger.spending("run-1")
+    assert (spending.lost_nusd, spending.lost_sends, spending.reserved_nusd) == (300, 3, 0)
+    assert await ledger.open(opening("b", budget=350)) == NoRoom(300, 0)
+    assert await ledger.open(opening("b", worst=50, budget=350)) == Reserved()
+
+
+async def test_a_process_that_comes_back_frees_what_was_not_sent_and_counts_the_rest(world: LedgerWorld) -> None:
+    for key in ("reserved", "sent", "settled"):
+        await world.ledger.open(opening(key))
+    for key in ("sent", "settled"):
+        await world.ledger.sent("run-1", key)
+    await world.ledger.settle("run-1", "settled", ANSWER)
+    after = await world.restart()
+    assert await after.recover() == Recovered(unsent=1, lost=1)
+    assert await after.recover() == Recovered(0, 0)
+    spending = await after.spending("run-1")
+    assert (spending.lost_sends, spending.lost_nusd, spending.reserved_nusd) == (1, 100, 0)
+    assert await after.open(opening("reserved")) == Reserved()
+    assert await after.open(opening("sent")) == Reserved()
+    assert await after.open(opening("settled")) == Stored(ANSWER)
+
+
+async def test_of_many_that_open_one_key_one_gets_it(world: LedgerWorld) -> None:
+    opened = await asyncio.gather(*(world.ledger.open(opening(budget=100)) for _ in range(12)))
+    assert sorted(type(each).__name__ for each in opened) == ["InFlight"] * 11 + ["Reserved"]
+
+
+async def test_many_at_once_do_not_pass_the_budget(world: LedgerWorld) -> None:
+    opened: list[Opened] = await asyncio.gather(*(world.ledger.open(opening(f"k{n}", budget=450)) for n in range(20)))
+    assert sum(isinstance(each, Reserved) for each in opened) == 4
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_another_process_takes_over_only_after_the_owner_is_silent(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    async with _world(kind, tmp_path, request) as world:
+        assert world.db is not None
+        other = DatabaseLedger(world.db, world.clock, "two")
+        await world.ledger.open(opening())
+        await world.ledger.sent("run-1", "k")
+        world.clock.seconds += BELIEVED_S - 1
+        await world.ledger.beat()
+        world.clock.seconds += BELIEVED_S - 1
+        assert await other.recover() == Recovered(0, 0)
+        assert await other.beat() == Recovered(0, 0)
+        assert await other.open(opening()) == InFlight()
+        world.clock.seconds += 2
+        assert await other.open(opening()) == Reserved()
+        assert (await other.spending("run-1")).lost_sends == 1
+        await other.settle("run-1", "k", ANSWER)
+        assert await world.ledger.open(opening()) == Stored(ANSWER)
+
+
+async def test_the_run_shows_what_it_cost(tmp_path: Path) -> None:
+    async with database_world(f"sqlite:///{tmp_path / 'ledger.db'}") as world:
+        assert world.db is not None
+        for key in ("a", "b"):
+            await world.ledger.open(opening(key))
+            await world.ledger.settle("run-1", key, ANSWER)
+        query = text("SELECT cost_usd FROM container_runs WHERE id = 'run-1'")
+        cost = await world.db.read(lambda session: session.connection().execute(query).scalar_one())
+    assert cost == pytest.approx(60e-9)
