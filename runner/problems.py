@@ -38,7 +38,7 @@ class Problems:
         self._order = list(dict.fromkeys(wanted))
         self._missing = set(self._order)
         self._held: dict[Key, bytes] = {}
-        self._held_bytes = 0
+        self.held_bytes = 0
         self._awaited: dict[Key, int] = {}
         self._error: ProblemError | None = None
         self._moved = asyncio.Event()
@@ -61,7 +61,7 @@ class Problems:
         return record
 
     def release(self, benchmark: str, problem_id: str) -> None:
-        self._held_bytes -= len(self._held.pop((benchmark, problem_id), b""))
+        self.held_bytes -= len(self._held.pop((benchmark, problem_id), b""))
         self._signal()
 
     async def fetch(self) -> None:
@@ -115,12 +115,12 @@ class Problems:
         key = (problem.benchmark, problem.problem_id)
         if key not in self._missing:
             return
-        while self._held_bytes > self._max_held_bytes and not self._starving():
+        while self.held_bytes > self._max_held_bytes and not self._starving():
             await self._moved.wait()
         packed = zlib.compress(json.dumps(problem.record).encode(), 1)
         self._missing.discard(key)
         self._held[key] = packed
-        self._held_bytes += len(packed)
+        self.held_bytes += len(packed)
         self._signal()
 
     def _starving(self) -> bool:

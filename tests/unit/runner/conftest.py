@@ -10,7 +10,7 @@ import pytest
 from fake_orchestrator import FakeOrchestrator, Stage, StartRunner, serving
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
 

@@ -81,3 +81,8 @@ def test_nothing_large_is_imported_before_the_first_event() -> None:
     large = ("asyncio", "pydantic", "httpx", "httpx2", "anthropic", "openai")
     look = f"import sys, runner.__main__; print([name for name in {large} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", look], text=True).strip() == "[]"
+
+
+def test_memory_is_hidden() -> None:
+    look = "import ctypes, runner.boot; runner.boot.hide_memory(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    assert subprocess.check_output([sys.executable, "-c", look], text=True).strip() == "0"

@@ -26,7 +26,7 @@ CALLS: dict[str, Any] = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def executor() -> AsyncIterator[Executor]:
     async with Executor.open(slots=1, uid_base=70000) as executor:
         yield executor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -20,9 +20,31 @@ PROMPT = Prompt("Be right.", "Twice two?", "v1")
 PROTOCOLS = ["anthropic", "openai_chat", "openai_responses"]
 
 
-def client_for(fake: FakeOrchestrator, protocol: str, **more: Any) -> LlmClient:
-    model = {"slug": "m", "provider": "demo", "name": "demo-1", "protocol": protocol, "max_tokens": 100, **more}
-    return open_client(ModelSpec.model_validate(model), f"{fake.url}/gateway", RUN_TOKEN)
+Ask = Callable[..., Awaitable[Completion]]
+
+
+@pytest.fixture(scope="module")
+async def clients() -> AsyncIterator[dict[str, LlmClient]]:
+    """Clients that tests share, by address and model: making one costs more than using it."""
+    made: dict[str, LlmClient] = {}
+    yield made
+    for client in made.values():
+        await client.close()
+
+
+@pytest.fixture
+def ask(clients: dict[str, LlmClient], orchestrator: FakeOrchestrator) -> Ask:
+    async def ask(protocol: str, answer: Callable[[], Response], url: str = "", **more: Any) -> Completion:
+        orchestrator.answer = lambda key, body: answer()
+        model = {"slug": "m", "provider": "demo", "name": "demo-1", "protocol": protocol, "max_tokens": 100, **more}
+        spec = ModelSpec.model_validate(model)
+        key = url + spec.model_dump_json()
+        if key not in clients:
+            clients[key] = open_client(spec, f"{url or orchestrator.url}/gateway", RUN_TOKEN)
+        async with asyncio.timeout(10):
+            return await clients[key].complete(PROMPT, "sample/p/0/0")
+
+    return ask
 
 
 def plain(protocol: str, text: str = "four", **more: Any) -> Response:
@@ -31,19 +53,9 @@ def plain(protocol: str, text: str = "four", **more: Any) -> Response:
     )
 
 
-async def ask(fake: FakeOrchestrator, protocol: str, answer: Callable[[], Response], **more: Any) -> Completion:
-    fake.answer = lambda key, body: answer()
-    client = client_for(fake, protocol, **more)
-    try:
-        async with asyncio.timeout(10):
-            return await client.complete(PROMPT, "sample/p/0/0")
-    finally:
-        await client.close()
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_an_answer(orchestrator: FakeOrchestrator, protocol: str) -> None:
-    got = await ask(orchestrator, protocol, lambda: plain(protocol, headers={"x-benchyard-replayed": "1"}))
+async def test_an_answer(ask: Ask, orchestrator: FakeOrchestrator, protocol: str) -> None:
+    got = await ask(protocol, lambda: plain(protocol, headers={"x-benchyard-replayed": "1"}))
     assert (got.text, got.finish, got.replayed) == ("four", Finish.STOP, True)
     assert (got.output_tokens, got.cached_tokens, got.reasoning_tokens) == (7, 4, 3)
     assert got.input_tokens == (15 if protocol == "anthropic" else 10)
@@ -57,9 +69,9 @@ async def test_an_answer(orchestrator: FakeOrchestrator, protocol: str) -> None:
     assert "Twice two?" in str(body)
 
 
-async def test_options_anthropic(orchestrator: FakeOrchestrator) -> None:
+async def test_options_anthropic(ask: Ask, orchestrator: FakeOrchestrator) -> None:
     options = {"temperature": 0.5, "top_p": 0.9, "thinking_budget": 1024, "effort": "high", "max_tokens": 64_000}
-    got = await ask(orchestrator, "anthropic", lambda: message_stream("four", thinking="hm"), **options)
+    got = await ask("anthropic", lambda: message_stream("four", thinking="hm"), **options)
     assert got.thinking == "hm"
     body = orchestrator.calls[0][1]
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 64_000)
@@ -68,10 +80,10 @@ async def test_options_anthropic(orchestrator: FakeOrchestrator) -> None:
     assert body["system"] == "Be right."
 
 
-async def test_options_openai(orchestrator: FakeOrchestrator) -> None:
+async def test_options_openai(ask: Ask, orchestrator: FakeOrchestrator) -> None:
     options = {"temperature": 0.5, "effort": "low"}
-    await ask(orchestrator, "openai_chat", lambda: chat_stream("four"), **options)
-    await ask(orchestrator, "openai_responses", lambda: response_stream("four"), **options)
+    await ask("openai_chat", lambda: chat_stream("four"), **options)
+    await ask("openai_responses", lambda: response_stream("four"), **options)
     chat, responses = (body for _, body, _ in orchestrator.calls)
     assert (chat["temperature"], chat["reasoning_effort"], chat["max_completion_tokens"]) == (0.5, "low", 100)
     assert (responses["temperature"], responses["reasoning"], responses["max_output_tokens"]) == (
@@ -96,9 +108,9 @@ ENDINGS: dict[str, tuple[str, Callable[[], Response], Finish]] = {
 
 @pytest.mark.parametrize(("protocol", "answer", "finish"), ENDINGS.values(), ids=ENDINGS)
 async def test_why_it_stopped(
-    orchestrator: FakeOrchestrator, protocol: str, answer: Callable[[], Response], finish: Finish
+    ask: Ask, orchestrator: FakeOrchestrator, protocol: str, answer: Callable[[], Response], finish: Finish
 ) -> None:
-    assert (await ask(orchestrator, protocol, answer)).finish is finish
+    assert (await ask(protocol, answer)).finish is finish
 
 
 def problem(status: int, code: str, message: str = "no") -> Response:
@@ -137,28 +149,26 @@ def told(code: str) -> tuple[str, Any]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("answer", "error"), ERRORS.values(), ids=ERRORS)
 async def test_errors_are_told_apart(
-    orchestrator: FakeOrchestrator, protocol: str, answer: Callable[[str], Response], error: type[CallError]
+    ask: Ask, orchestrator: FakeOrchestrator, protocol: str, answer: Callable[[str], Response], error: type[CallError]
 ) -> None:
     with pytest.raises(error):
-        await ask(orchestrator, protocol, lambda: answer(protocol))
+        await ask(protocol, lambda: answer(protocol))
     assert len(orchestrator.calls) == 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_nobody_there(protocol: str) -> None:
-    fake = FakeOrchestrator()
-    fake.url = "http://127.0.0.1:9"
+async def test_nobody_there(ask: Ask, protocol: str) -> None:
     with pytest.raises(GatewayAway):
-        await ask(fake, protocol, Response)
+        await ask(protocol, Response, url="http://127.0.0.1:9")
 
 
-async def test_a_refused_key_is_hopeless(orchestrator: FakeOrchestrator) -> None:
+async def test_a_refused_key_is_hopeless(ask: Ask, orchestrator: FakeOrchestrator) -> None:
     with pytest.raises(ProviderFailed) as caught:
-        await ask(orchestrator, "openai_chat", lambda: problem(502, "PROVIDER_KEY_REFUSED", "wrong key"))
+        await ask("openai_chat", lambda: problem(502, "PROVIDER_KEY_REFUSED", "wrong key"))
     assert caught.value.hopeless
     assert "wrong key" in str(caught.value)
 
 
-async def test_a_failed_response(orchestrator: FakeOrchestrator) -> None:
+async def test_a_failed_response(ask: Ask, orchestrator: FakeOrchestrator) -> None:
     with pytest.raises(ProviderFailed, match="it broke"):
-        await ask(orchestrator, "openai_responses", lambda: response_stream("x", "failed"))
+        await ask("openai_responses", lambda: response_stream("x", "failed"))

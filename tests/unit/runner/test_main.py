@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from fake_orchestrator import RIGHT, RUN_TOKEN, FakeOrchestrator, StartRunner, problem
+import pytest
+from fake_orchestrator import RIGHT, RUN_TOKEN, TOKEN, FakeOrchestrator, StartRunner, problem, serving
+from fastapi.responses import JSONResponse, Response
 
 
 def finish(process: subprocess.Popen[str], timeout: float = 25) -> tuple[int, str]:
@@ -32,3 +40,110 @@ def test_a_run_goes_through(orchestrator: FakeOrchestrator, start_runner: StartR
     assert orchestrator.items["p1"]["tests_passed"] == 2
     assert orchestrator.calls[0][2]["authorization"] == f"Bearer {RUN_TOKEN}"
     assert RUN_TOKEN not in err
+
+
+def refused(status: int, code: str) -> Response:
+    return JSONResponse({"error": {"message": f"says {code}"}, "code": code}, status)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [("nonsense", "boot configuration"), (None, "refused the claim with status 426: too old")],
+    ids=["boot line", "claim"],
+)
+def test_a_runner_that_is_not_wanted(
+    orchestrator: FakeOrchestrator, start_runner: StartRunner, line: str | None, why: str
+) -> None:
+    orchestrator.claim_answers = [JSONResponse({"detail": "too old"}, 426)]
+    code, err = finish(start_runner(line or orchestrator.boot_line))
+    assert code == 2
+    assert why in err
+
+
+def test_nothing_left_to_do_is_complete(orchestrator: FakeOrchestrator, start_runner: StartRunner) -> None:
+    orchestrator.spec["finished"] = [{"benchmark": "sample", "problem_id": "p1"}]
+    code, _ = finish(start_runner(orchestrator.boot_line))
+    assert code == 0
+    assert orchestrator.of("complete")[0]["items"] == 1
+
+
+def test_a_run_that_fails_says_so(orchestrator: FakeOrchestrator, start_runner: StartRunner) -> None:
+    orchestrator.answer = lambda key, body: refused(401, "PROVIDER_KEY_REFUSED")
+    code, err = finish(start_runner(orchestrator.boot_line))
+    assert code == 4, err
+    last = orchestrator.events[max(orchestrator.events)]
+    assert (last["type"], last["reason"]) == ("failed", "provider_error")
+    assert "says PROVIDER_KEY_REFUSED" in last["message"]
+    assert orchestrator.items["p1"]["outcome"] == "provider_error"
+
+
+def slowly(key: str, body: dict[str, Any]) -> str:
+    time.sleep(1.5)
+    return RIGHT
+
+
+@pytest.mark.parametrize("how", ["superseded", "cancelled", "terminated"])
+def test_runs_that_are_stopped(orchestrator: FakeOrchestrator, start_runner: StartRunner, how: str) -> None:
+    orchestrator.spec["heartbeat_s"] = 0.1
+    orchestrator.answer = slowly
+    process = start_runner(orchestrator.boot_line)
+    wait_for(lambda: bool(orchestrator.calls))
+    began = time.monotonic()
+    if how == "superseded":
+        orchestrator.before_event = lambda n: JSONResponse({}, 409)
+    elif how == "cancelled":
+        orchestrator.desired = "cancel"
+    else:
+        assert TOKEN not in Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert os.readlink(f"/proc/{process.pid}/fd/0") == "/dev/null"
+        process.send_signal(signal.SIGTERM)
+    code, err = finish(process, 10)
+    assert code == {"superseded": 3, "cancelled": 0, "terminated": 143}[how], err
+    assert time.monotonic() - began < 5
+    assert not orchestrator.of("complete")
+
+
+def test_terminated_while_nobody_listens(orchestrator: FakeOrchestrator, start_runner: StartRunner) -> None:
+    orchestrator.answer = slowly
+    process = start_runner(orchestrator.boot_line)
+    wait_for(lambda: bool(orchestrator.calls))
+    orchestrator.before_event = lambda n: JSONResponse({}, 500)
+    process.send_signal(signal.SIGTERM)
+    code, _ = finish(process, 12)
+    assert code == 143
+
+
+def test_terminated_during_the_claim(orchestrator: FakeOrchestrator, start_runner: StartRunner) -> None:
+    orchestrator.claim_answers = [JSONResponse({"action": "wait", "retry_after_s": 50})]
+    process = start_runner(orchestrator.boot_line)
+    wait_for(lambda: bool(orchestrator.claims))
+    process.send_signal(signal.SIGTERM)
+    assert finish(process, 10)[0] == 143
+
+
+def test_the_orchestrator_restarts_in_the_middle(start_runner: StartRunner) -> None:
+    fake = FakeOrchestrator()
+    fake.problems = [problem(f"p{index}") for index in range(6)]
+    fake.spec["concurrency"] = 2
+
+    def answer(key: str, body: dict[str, Any]) -> str:
+        time.sleep(0.2)
+        return RIGHT
+
+    fake.answer = answer
+    with serving(fake.app()) as fake.url:
+        process = start_runner(fake.boot_line)
+        wait_for(lambda: len(fake.items) >= 2)
+    time.sleep(0.5)
+    with serving(fake.app(), int(fake.url.rsplit(":", 1)[1])):
+        code, err = finish(process)
+    assert code == 0, err
+    assert [item["outcome"] for item in fake.items.values()] == ["passed"] * 6
+    assert list(fake.events) == list(range(1, len(fake.events) + 1))
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 15) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
