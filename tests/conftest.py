@@ -1,0 +1,140 @@
+"""Shared fixtures. A database test runs on SQLite and on PostgreSQL; what it needs and cannot get fails."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.manual_clock import ManualClock
+from tests.postgres_from_wheel import TEMPLATE, PostgresFromWheel
+
+if TYPE_CHECKING:  # what a test does not use, it does not wait for
+    from orchestrator.db.session import Database
+    from orchestrator.settings import Settings
+    from tests.served import Service
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresFromWheel]:
+    """One server for the session, with a migrated template that each test copies."""
+    from orchestrator.db.migrate import migrate
+
+    server = PostgresFromWheel()
+    try:
+        server.start()
+        name = server.create()
+        migrate(server.url(name))
+        server.keep_as_template(name)
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from orchestrator.db.migrate import migrate
+
+    path = tmp_path_factory.mktemp("template") / "benchyard.db"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def dialect(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def empty_database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database with nothing in it, no tables either."""
+    if dialect == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: PostgresFromWheel = request.getfixturevalue("postgres")
+    name = server.create()
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def migrated_database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database with the newest tables and no rows."""
+    if dialect == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "benchyard.db")
+        yield f"sqlite:///{tmp_path / 'benchyard.db'}"
+        return
+    server: PostgresFromWheel = request.getfixturevalue("postgres")
+    name = server.create(TEMPLATE)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+async def database(migrated_database_url: str, anyio_backend: str) -> AsyncIterator[Database]:
+    """An open database, once on SQLite and once on PostgreSQL."""
+    from orchestrator.db.session import Database
+
+    db = Database(migrated_database_url)
+    yield db
+    await db.close()
+
+
+@pytest.fixture(scope="session")
+def data_template(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Path:
+    """A data directory as the first start leaves it: a migrated database and the sample's pack."""
+    from orchestrator.datasets.catalogue import Catalogue
+
+    path = tmp_path_factory.mktemp("data-template")
+    shutil.copy(sqlite_template, path / "benchyard.db")
+    Catalogue(path).prepare()
+    return path
+
+
+@pytest.fixture
+def new_settings(data_template: Path, tmp_path: Path) -> Callable[..., Settings]:
+    """Settings for a service of its own; call it again with the same name for the same data directory."""
+
+    from orchestrator.settings import Settings
+    from tests.served import TOKEN
+
+    def make(name: str = "data", **changed: Any) -> Settings:
+        data = tmp_path / name
+        if not data.exists():
+            shutil.copytree(data_template, data)
+        values = {
+            "data": data,
+            "token": TOKEN,
+            "port": 0,
+            "runner_port": 0,
+            "reconcile_s": 0.1,
+            "min_free_disk_bytes": 0,
+            "min_free_disk_share": 0.0,
+            **changed,
+        }
+        return Settings(**values)
+
+    return make
+
+
+@pytest.fixture
+async def service(new_settings: Callable[..., Settings], anyio_backend: str) -> AsyncIterator[Service]:
+    """The whole service on SQLite with the fake engine, served over HTTP."""
+    from tests.served import served
+
+    async with served(new_settings()) as it:
+        yield it
+        await it.engine.end_all()

