@@ -23,6 +23,7 @@ from orchestrator.engines.engine import EngineError, EngineUnreachable, ImageMis
 
 SOCKET_LIMIT_S = 9
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
+ANY_VERSION = "1.44"  #: not sent: the question for the version has none in its path
 CANNOT_ANSWER = frozenset({502, 503, 504})
 _FOREIGN = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
@@ -146,12 +147,26 @@ class DockerApi:
             with self._connecting:
                 if self._client is None:
                     self._client = self._open()
+            self._knock()
             yield self._client
 
+    def _knock(self) -> None:
+        """A unix socket that nobody listens on is found here: the SDK would leave its own end of it open."""
+        if self.address.startswith("unix://"):
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(SOCKET_LIMIT_S)
+                probe.connect(self.address.removeprefix("unix://"))
+
     def _open(self) -> docker.APIClient:
-        arguments = docker.utils.kwargs_from_env() if self._use_environment else {}
-        arguments["base_url"] = self.address
-        return docker.APIClient(version="auto", timeout=SOCKET_LIMIT_S, max_pool_size=self._connections, **arguments)
+        """A client that speaks the engine's own version. The SDK's way to find it leaks a socket when it fails."""
+        self._knock()
+        arguments: dict[str, Any] = {**docker.utils.kwargs_from_env()} if self._use_environment else {}
+        arguments |= {"base_url": self.address, "timeout": SOCKET_LIMIT_S, "max_pool_size": self._connections}
+        with contextlib.closing(docker.APIClient(version=ANY_VERSION, **arguments)) as asking:
+            answer = asking.version(api_version=False)
+        if not isinstance(answer, dict) or not isinstance(answer.get("ApiVersion"), str):
+            raise docker.errors.DockerException("no version in the answer")
+        return docker.APIClient(version=answer["ApiVersion"], **arguments)
 
 
 @contextlib.contextmanager
