@@ -1,0 +1,139 @@
+"""Fetches a file: streamed, with progress, resumed where a broken transfer stopped, checked against size and sha256.
+
+A transfer in progress is `<target>.part`; the target appears only when everything fits. The token goes to the hub alone:
+it is dropped when a redirect leads to another host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from orchestrator.datasets.errors import DownloadFailed
+from orchestrator.datasets.formats.source import Progress
+from orchestrator.datasets.sources import RemoteFile, hub_endpoint
+
+TRIES = 5
+_TIMEOUT = httpx.Timeout(60, connect=20)
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class _Stopped(Exception):
+    """The transfer broke off; worth another try."""
+
+
+def hub_headers(url: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Authorization for the Hugging Face hub, if there is a token and the address is the hub's."""
+    token = environment.get("HF_TOKEN")
+    ours, hub = urlsplit(url), urlsplit(hub_endpoint(environment))
+    if token and (ours.scheme, ours.netloc) == (hub.scheme, hub.netloc):
+        return {"Authorization": f"Bearer {token}"}
+    return {}
+
+
+def fetch(
+    file: RemoteFile,
+    target: Path,
+    *,
+    progress: Progress | None = None,
+    client: httpx.Client | None = None,
+    sleep: Callable[[float], Any] = time.sleep,
+) -> Path:
+    """Fetch `file` to `target`; `DownloadFailed` says why not. What has arrived is kept for the next time."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    own = client or httpx.Client(timeout=_TIMEOUT, follow_redirects=True)
+    why = ""
+    try:
+        for turn in range(TRIES):
+            if turn:
+                sleep(min(2.0**turn, 30))
+            try:
+                said = _transfer(own, file, part, progress)
+            except (_Stopped, httpx.TransportError) as error:
+                why = str(error) or type(error).__name__
+                continue
+            _check(file, part, said)
+            part.replace(target)
+            return target
+    finally:
+        if client is None:
+            own.close()
+    raise DownloadFailed(f"{file.url} could not be fetched in {TRIES} tries ({why}). What has arrived is kept; try again.")
+
+
+def _transfer(client: httpx.Client, file: RemoteFile, part: Path, progress: Progress | None) -> RemoteFile:
+    """One try; what the server said of the file."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = hub_headers(file.url) | ({"Range": f"bytes={have}-"} if have else {}) | {"Accept-Encoding": "identity"}
+    with client.stream("GET", file.url, headers=headers) as response:
+        said = _said(file, response)
+        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if said.size is not None and have == said.size:
+                return said
+            part.unlink()
+            raise _Stopped("what had arrived did not fit; starting over")
+        if response.status_code in _PASSING:
+            raise _Stopped(f"the server answered {response.status_code}")
+        if not response.is_success:
+            raise DownloadFailed(_refusal(file.url, response.status_code))
+        if have and response.status_code != httpx.codes.PARTIAL_CONTENT:
+            have = 0
+        with part.open("ab" if have else "wb") as out:
+            for chunk in response.iter_raw():
+                out.write(chunk)
+                have += len(chunk)
+                if progress:
+                    progress(have, said.size or 0)
+    if said.size is not None and have < said.size:
+        raise _Stopped(f"{have} of {said.size} bytes arrived")
+    return said
+
+
+def _said(file: RemoteFile, response: httpx.Response) -> RemoteFile:
+    """Size and sha256 as known beforehand, or else as the hub or the server says."""
+    size, sha256 = file.size, file.sha256
+    for each in (*response.history, response):
+        if size is None and each.headers.get("x-linked-size", "").isdigit():
+            size = int(each.headers["x-linked-size"])
+        mark = each.headers.get("x-linked-etag", "").strip('"').lower()
+        if sha256 is None and len(mark) == 64 and all(letter in "0123456789abcdef" for letter in mark):
+            sha256 = mark
+    if size is None:
+        total = response.headers.get("content-range", "").rpartition("/")[2]
+        if not total and response.status_code == httpx.codes.OK:
+            total = response.headers.get("content-length", "")
+        size = int(total) if total.isdigit() else None
+    return RemoteFile(file.url, size, sha256)
+
+
+def _check(file: RemoteFile, part: Path, said: RemoteFile) -> None:
+    size = part.stat().st_size
+    if said.size is not None and size != said.size:
+        part.unlink()
+        raise DownloadFailed(f"{file.url} has {size} bytes and should have {said.size}; it was thrown away.")
+    if said.sha256 is None:
+        return
+    with part.open("rb") as data:
+        found = hashlib.file_digest(data, "sha256").hexdigest()
+    if found != said.sha256.lower():
+        part.unlink()
+        raise DownloadFailed(
+            f"{file.url} is not the file expected: its sha256 is {found}, expected {said.sha256}. It was thrown away."
+        )
+
+
+def _refusal(url: str, status: int) -> str:
+    hint = {
+        401: "It needs a token: set HF_TOKEN.",
+        403: "The token has no access: accept the dataset's terms, or set another HF_TOKEN.",
+        404: "There is no such file: check the address and the release.",
+    }.get(status, "Try again later, or fetch it by hand and use --from FILE.")
+    return f"{url} was answered with {status}. {hint}"

@@ -1,0 +1,82 @@
+"""MMLU-Pro questions: JSON lines, a JSON array, or a zip that holds one (as its authors publish model outputs).
+
+Only the question's own fields are taken; what a model said is not. A question is unusable where its answer letter and
+index contradict each other.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.formats.fields import read_array, read_lines, text, texts
+from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.source import MAX_WHOLE_BYTES, Source
+from orchestrator.datasets.pack import Entry
+
+LETTERS = "ABCDEFGHIJ"
+PLACEHOLDER = "N/A"
+
+
+@dataclass(frozen=True)
+class MmluPro:
+    adapter: str = "mmlu_pro"
+    description: str = "12,000 multiple-choice questions of 14 subjects with up to ten options each."
+    licence: str = "MIT"
+    origin: str = "TIGER-Lab/MMLU-Pro"
+
+    def read(self, source: Source) -> Iterator[Found | LeftOut]:
+        if source.path.suffix not in (".json", ".zip"):
+            yield from read_lines(source, question)
+            return
+        document = source.whole()
+        if document[:2] == b"PK":
+            document = _unzipped(source.path.name, document)
+        try:
+            rows = json.loads(document)
+        except (ValueError, RecursionError) as error:
+            raise BadSource(f"{source.path.name} is not JSON ({error}); nothing was built.") from None
+        del document
+        if not isinstance(rows, list):
+            raise BadSource(f"{source.path.name} is not a list of questions; nothing was built.")
+        yield from read_array(source.path.name, rows, question)
+
+
+def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
+    problem_id = str(raw.get("question_id", ""))
+    if not problem_id:
+        raise Unusable("question_id is missing")
+    options = texts(raw, "options")
+    answer = text(raw, "answer")
+    index = int(raw["answer_index"]) if str(raw.get("answer_index", "")).isdigit() else -1
+    if len(answer) != 1 or LETTERS.find(answer) != index:
+        raise Unusable(f"answer {answer[:10]!r} and answer_index {raw.get('answer_index')!r} disagree")
+    while options and options[-1] == PLACEHOLDER:
+        options = options[:-1]
+    if index >= len(options) or len(options) > len(LETTERS):
+        raise Unusable(f"there are {len(options)} options, and the answer is {answer}")
+    category = text(raw, "category")
+    record = {
+        "question_id": problem_id,
+        "question": text(raw, "question"),
+        "options": options,
+        "answer": answer,
+        "category": category,
+    }
+    return Entry(id=problem_id, category=category), record
+
+
+def _unzipped(name: str, document: bytes) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(document)) as archive:
+            inside = [info for info in archive.infolist() if info.filename.endswith(".json")]
+            if len(inside) != 1 or inside[0].file_size > MAX_WHOLE_BYTES:
+                raise BadSource(f"{name} does not hold exactly one JSON file of a sensible size; nothing was built.")
+            return archive.read(inside[0])
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise BadSource(f"{name} is damaged (zip: {error}); fetch it again.") from None

@@ -1,0 +1,107 @@
+"""Where the known benchmarks come from: format, files, and what is known of their size and content.
+
+Two hosts are named here and nowhere else. Files whose sha256 is known are checked against it; those of the Hugging Face
+hub are checked against what the hub says of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.formats.gsm8k import Gsm8k
+from orchestrator.datasets.formats.humaneval import HumanEval, HumanEvalPlus
+from orchestrator.datasets.formats.livecodebench import LiveCodeBench
+from orchestrator.datasets.formats.mbpp import Mbpp, MbppPlus
+from orchestrator.datasets.formats.mmlu_pro import MmluPro
+from orchestrator.datasets.formats.problem import Format
+
+HF_ENDPOINT = "https://huggingface.co"
+GITHUB = "https://github.com"
+
+LCB_FILES = ("test.jsonl", "test2.jsonl", "test3.jsonl", "test4.jsonl", "test5.jsonl", "test6.jsonl")
+LATEST_RELEASE = "release_latest"
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    url: str
+    size: int | None = None
+    sha256: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.url.split("?", 1)[0].rstrip("/").rpartition("/")[2]
+
+
+FORMATS: Mapping[str, Format] = {
+    "livecodebench": LiveCodeBench(),
+    "humaneval": HumanEval(),
+    "humaneval_plus": HumanEvalPlus(),
+    "mbpp": Mbpp(),
+    "mbpp_plus": MbppPlus(),
+    "mmlu_pro": MmluPro(),
+    "gsm8k": Gsm8k(),
+}
+
+_ON_GITHUB: Mapping[str, RemoteFile] = {
+    "humaneval": RemoteFile(
+        f"{GITHUB}/openai/human-eval/raw/master/data/HumanEval.jsonl.gz",
+        44877,
+        "b796127e635a67f93fb35c04f4cb03cf06f38c8072ee7cee8833d7bee06979ef",
+    ),
+    "humaneval_plus": RemoteFile(
+        f"{GITHUB}/evalplus/humanevalplus_release/releases/download/v0.1.10/HumanEvalPlus.jsonl.gz"
+    ),
+    "mbpp": RemoteFile(
+        f"{GITHUB}/google-research/google-research/raw/master/mbpp/mbpp.jsonl",
+        563743,
+        "ccf64ceae9c5403bf50a044cb6d505bfd2a2963ee58338ba268fd65beab92a9f",
+    ),
+    "mbpp_plus": RemoteFile(f"{GITHUB}/evalplus/mbppplus_release/releases/download/v0.2.0/MbppPlus.jsonl.gz"),
+    "mmlu_pro": RemoteFile(
+        f"{GITHUB}/TIGER-AI-Lab/MMLU-Pro/raw/main/eval_results/model_outputs_gemini-1.5-pro-002_5shots.zip",
+        3554333,
+        "7d95c116e999dc15012d753e871bbbc8fd4e74b9feb49b992ea55247576af370",
+    ),
+    "gsm8k": RemoteFile(
+        f"{GITHUB}/openai/grade-school-math/raw/master/grade_school_math/data/test.jsonl",
+        749738,
+        "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14",
+    ),
+}
+
+
+def hub_endpoint(environment: Mapping[str, str] = os.environ) -> str:
+    return (environment.get("HF_ENDPOINT") or HF_ENDPOINT).rstrip("/")
+
+
+def remote_files(name: str, release: str | None, endpoint: str) -> list[RemoteFile]:
+    """What to fetch for a known benchmark."""
+    if name == "livecodebench":
+        shards = _shards(release or LATEST_RELEASE)
+        return [RemoteFile(f"{endpoint}/datasets/{FORMATS[name].origin}/resolve/main/{file}") for file in shards]
+    if name not in _ON_GITHUB:
+        known = ", ".join(sorted(FORMATS))
+        raise BadSource(f"It is not known where {name!r} comes from. Give a file or an address with --from; known: {known}.")
+    if release:
+        raise BadSource(f"{name!r} has no releases; leave --release out.")
+    return [_ON_GITHUB[name]]
+
+
+def _shards(release: str) -> tuple[str, ...]:
+    """`release_v3` is files 1 to 3, `v3` the third alone, `v2_v4` files 2 to 4, `release_latest` all."""
+    last = len(LCB_FILES)
+    if release == LATEST_RELEASE:
+        return LCB_FILES
+    if found := re.fullmatch(r"(release_)?v([1-9])(?:_v([1-9]))?", release):
+        until = int(found[3] or found[2])
+        since = 1 if found[1] else int(found[2])
+        if since <= until <= last and not (found[1] and found[3]):
+            return LCB_FILES[since - 1 : until]
+    raise BadSource(
+        f"LiveCodeBench has no release {release!r}: release_v1 to release_v{last}, release_latest, v1, or v2_v4."
+    )
