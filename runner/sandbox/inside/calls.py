@@ -1,5 +1,6 @@
 """Calls functions of a program on behalf of the runner or of a judge, and sends back what they return as plain data."""
 
+import builtins
 import contextlib
 import sys
 import types
@@ -42,7 +43,8 @@ class _Server:
             show_exception(self.source)
             return ["m"]
         except BaseException as error:
-            show_exception(self.source)
+            if kind != "global":
+                show_exception(self.source)
             return ["x", [kind.__name__ for kind in type(error).__mro__], _text(error)]
         finally:
             for stream in (sys.stdout, sys.stderr):
@@ -56,8 +58,10 @@ class _Server:
             return self._call(self._entry(subject), rest[0], rest[1])
         if kind == "call object":
             return self._call(self.objects[subject], rest[0], rest[1])
-        if kind == "has":
-            return ["v", subject in self.main.__dict__]
+        if kind == "global":
+            if subject not in self.main.__dict__:
+                raise NameError(f"name {subject!r} is not defined")
+            return ["v", encode(self.main.__dict__[subject], self._keep)]
         if kind == "attribute":
             return ["v", encode(getattr(self.objects[subject], rest[0]), self._keep)]
         if kind == "items":
@@ -86,7 +90,7 @@ class _Server:
         return [OBJECT, type(value).__name__, len(self.objects) - 1]
 
     def _recall(self, items: list[Any]) -> Any:
-        return self.objects[items[1]]
+        return vars(builtins)[items[1]] if items[0] == "builtins" else self.objects[items[1]]
 
 
 def _text(error: BaseException) -> str:

@@ -76,7 +76,7 @@ def decode(tree: Any, opaque: Callable[[list[Any]], Any]) -> Any:
     if tag == DICT:
         return {decode(key, opaque): decode(item, opaque) for key, item in items}
     if tag == SET:
-        return {decode(item, opaque) for item in items}
+        return _set_in_order([decode(item, opaque) for item in items])
     if tag == BYTES:
         return bytes.fromhex(items[0])
     if tag == COMPLEX:
@@ -86,3 +86,12 @@ def decode(tree: Any, opaque: Callable[[list[Any]], Any]) -> Any:
     if tag == OBJECT:
         return opaque(items)
     raise ValueError(f"unknown tag {tag!r}")
+
+
+def _set_in_order(items: list[Any]) -> set[Any]:
+    """A set that also iterates as the sender's did, if possible: some honest programs (and tests) lean on that."""
+    grown = set(items)
+    if list(grown) == items:
+        return grown
+    copied = set(frozenset(grown))  # the way a literal is made: a smaller table
+    return copied if list(copied) == items else grown
