@@ -116,7 +116,7 @@ def start(order: dict[str, Any], output: int) -> int:
             bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
             with contextlib.suppress(OSError, ValueError):
                 resource.setrlimit(getattr(resource, name), (bound, bound))
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         os.chdir(order["work"])
         os.execvpe(order["command"][0], order["command"], order["environment"])  # noqa: S606
@@ -125,18 +125,19 @@ def start(order: dict[str, Any], output: int) -> int:
         os._exit(127)
 
 
-def keep(order: dict[str, Any], child: int, output: int, log: Log) -> tuple[int, bool]:
+def keep(order: dict[str, Any], child: int, output: int, woken: int, log: Log) -> tuple[int, bool]:
     """Until the program ends: its wait status, and whether it was killed for its memory."""
     oom = False
     look_at = 0.0
-    open_end = True
+    sources = [output, woken]
     while True:
-        if not open_end:
-            time.sleep(LOOK_S / 20)
-        elif select.select([output], [], [], LOOK_S)[0]:
+        ready, _, _ = select.select(sources, [], [], LOOK_S)
+        if woken in ready:
+            os.read(woken, 4096)
+        if output in ready:
             text = os.read(output, 65536)
             log.take(text)
-            open_end = bool(text)
+            sources = sources if text else [woken]
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return status, oom
@@ -145,6 +146,16 @@ def keep(order: dict[str, Any], child: int, output: int, log: Log) -> tuple[int,
             if memory_of([child, *descendants(child)]) > order["memory_bytes"]:
                 oom = True
                 end(child)
+
+
+def wake_on_child_end() -> int:
+    """A pipe that becomes readable when a child ends."""
+    woken, wakes = os.pipe()
+    for number in (woken, wakes):
+        os.set_blocking(number, False)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return woken
 
 
 def end(child: int) -> None:
@@ -184,6 +195,7 @@ def main(directory: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     log = Log()
+    woken = wake_on_child_end()
     output, inner = os.pipe()
     child = start(order, inner)
     os.close(inner)
@@ -194,7 +206,7 @@ def main(directory: str) -> None:
     write("running.json", {"keeper": os.getpid(), "child": child, "started_at": time.time(), **births})
     os.write(told, b"1")
     os.close(told)
-    status, oom = keep(order, child, output, log)
+    status, oom = keep(order, child, output, woken, log)
     sweep(child)
     while select.select([output], [], [], 0)[0] and (text := os.read(output, 65536)):
         log.take(text)

@@ -1,0 +1,102 @@
+"""Limits on blocking calls: nobody waits longer than told, and work that nobody waits for stops."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.engines.bounded_threads import BoundedThreads, Deadline, GivenUp, stream_from_thread
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_answer_and_an_error_come_through() -> None:
+    threads = BoundedThreads(2, "test")
+    assert await threads.call(lambda _: 7, limit_s=1) == 7
+
+    def fail(_: Deadline) -> None:
+        raise LookupError("x")
+
+    with pytest.raises(LookupError):
+        await threads.call(fail, limit_s=1)
+    threads.close()
+
+
+async def test_a_slow_call_is_given_up_and_told_so() -> None:
+    threads = BoundedThreads(1, "test")
+    release, stopped = threading.Event(), threading.Event()
+
+    def slow(deadline: Deadline) -> None:
+        release.wait(5)
+        try:
+            deadline.check()
+        except GivenUp:
+            stopped.set()
+            raise
+
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        await threads.call(slow, limit_s=0.1)
+    with pytest.raises(TimeoutError):  # waiting for a free thread counts
+        await threads.call(lambda _: pytest.fail("must not run"), limit_s=0.1)
+    assert time.monotonic() - began < 1
+    release.set()
+    assert await asyncio.to_thread(stopped.wait, 5)
+    assert await threads.call(lambda _: 1, limit_s=1) == 1
+    threads.close()
+
+
+async def test_a_cancelled_caller_gives_up_too() -> None:
+    threads = BoundedThreads(1, "test")
+    seen: list[Deadline] = []
+    release = threading.Event()
+
+    def slow(deadline: Deadline) -> None:
+        seen.append(deadline)
+        release.wait(5)
+
+    task = asyncio.create_task(threads.call(slow, limit_s=5))
+    while not seen:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(GivenUp):
+        seen[0].check()
+    release.set()
+    threads.close()
+
+
+async def test_a_stream_ends_with_its_source_and_on_quiet_errors() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise LookupError
+
+    assert [item async for item in stream_from_thread(items, lambda: None, quiet=(LookupError,))] == [1, 2]
+
+
+async def test_leaving_a_stream_stops_its_source() -> None:
+    stop, ended = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        stop.wait(5)
+        ended.set()
+
+    stream = stream_from_thread(items, stop.set, quiet=())
+    assert await anext(stream) == 1
+    await stream.aclose()  # type: ignore[attr-defined]
+    assert await asyncio.to_thread(ended.wait, 5)
+
+
+async def test_a_reader_that_falls_behind_still_learns_of_the_end() -> None:
+    seen = []
+    async for item in stream_from_thread(lambda: iter(range(1, 5001)), lambda: None, quiet=()):
+        await asyncio.sleep(0.05 if not seen else 0)
+        seen.append(item)
+    assert 1 <= len(seen) <= 5000
