@@ -54,7 +54,8 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         return EXIT_REFUSED
     sys.set_int_max_str_digits(50_000)  # tests of the benchmarks hold numbers of many digits
     try:
-        return asyncio.run(carry_out(spec, url, log, facts, acked))
+        # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
+        return asyncio.new_event_loop().run_until_complete(carry_out(spec, url, log, facts, acked))
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         return EXIT_CRASHED

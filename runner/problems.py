@@ -1,7 +1,8 @@
 """The problems of a run: streamed in the background, kept compressed until they are needed, dropped afterwards.
 
 Records hold megabytes of tests, so only a window of them is in memory: reading pauses while enough is there. A broken
-stream is taken up again, with `start` telling how many problems of the run's list need not be sent any more.
+stream is read again from its beginning, where the orchestrator leaves out what is finished; what is here already is passed
+over.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from runner.contract import Problem
 from runner.errors import ProblemError
 from runner.log import Log
 
-MAX_HELD_BYTES = 64 << 20
+MAX_HELD_BYTES = 24 << 20
 MAX_PAUSE_S = 5.0
 NEEDED_READS = 2
 TRY_AGAIN = frozenset({408, 425, 429})
@@ -35,8 +36,7 @@ class Problems:
         self, client: httpx.AsyncClient, url: str, wanted: Iterable[Key], log: Log, max_held_bytes: int = MAX_HELD_BYTES
     ) -> None:
         self._client, self._url, self._log, self._max_held_bytes = client, url, log, max_held_bytes
-        self._order = list(dict.fromkeys(wanted))
-        self._missing = set(self._order)
+        self._missing = set(wanted)
         self._held: dict[Key, bytes] = {}
         self.held_bytes = 0
         self._awaited: dict[Key, int] = {}
@@ -66,6 +66,12 @@ class Problems:
 
     async def fetch(self) -> None:
         """Read until every wanted problem has been here; afterwards those that never came are known to be missing."""
+        try:
+            await self._fetch()
+        except Exception as error:
+            self._fail(f"{type(error).__name__}: {error}")
+
+    async def _fetch(self) -> None:
         whole_reads, failures = 0, 0
         while self._missing and whole_reads < NEEDED_READS:
             before = len(self._missing)
@@ -89,9 +95,7 @@ class Problems:
             self._fail(f"{len(self._missing)} problems were not delivered, among them {min(self._missing)[1]}")
 
     async def _read(self) -> None:
-        start = next(index for index, key in enumerate(self._order) if key in self._missing)
-        params, headers = ({"start": start} if start else {}), {"Accept-Encoding": "gzip"}
-        async with self._client.stream("GET", self._url, params=params, headers=headers) as answer:
+        async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "gzip"}) as answer:
             if not answer.is_success:
                 await answer.aread()
                 answer.raise_for_status()

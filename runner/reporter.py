@@ -34,11 +34,11 @@ from runner.contract import (
     StageEvent,
 )
 from runner.log import Log
-from runner.trimming import trimmed
+from runner.trimming import clean, trimmed
 
 MAX_BATCH_BYTES = 4 << 20
 MAX_BATCH_EVENTS = 500
-MAX_BACKLOG_BYTES = 64 << 20
+MAX_BACKLOG_BYTES = 32 << 20
 MAX_PAUSE_S = 3.0
 OVER = frozenset({401, 403, 409, 410})
 
@@ -83,6 +83,7 @@ class Reporter:
         self._seq = 1
         self._acked = 1
         self._last = False
+        self.reachable = True
         if not boot_acked:
             self._acked = 0
             self._put(StageEvent.model_validate(boot_event(boot_facts or {})))
@@ -108,7 +109,7 @@ class Reporter:
         self._add(StageEvent(seq=self._next(), stage=stage, facts=facts))
 
     def log(self, level: str, message: str) -> None:
-        self._add(LogEvent.model_validate({"seq": self._next(), "level": level, "message": message[:4000]}))
+        self._add(LogEvent.model_validate({"seq": self._next(), "level": level, "message": clean(message[:4000])}))
 
     async def item(self, item: ItemResult) -> None:
         """Report an item; waits while the backlog is full, so that an outage pauses the work."""
@@ -124,7 +125,7 @@ class Reporter:
 
     async def failed(self, reason: FailureReason, message: str) -> None:
         self._last = True
-        self._add(FailedEvent(seq=self._next(), reason=reason, message=message[:4000]))
+        self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000])))
         await self.flush()
 
     async def flush(self) -> None:
@@ -175,6 +176,7 @@ class Reporter:
                 trouble, retry_after_s = await self._post(batch)
             except Exception as error:  # recorded, and tried again: a reporter that dies would take the run with it
                 trouble, retry_after_s = f"{type(error).__name__}: {error}", None
+            self.reachable = trouble is None
             if trouble is None:
                 failures = 0
                 await self._pause(self._batch_s - (time.monotonic() - began))

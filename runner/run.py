@@ -102,30 +102,31 @@ async def _failed(reporter: Reporter, reason: FailureReason, message: str, log: 
 
 
 async def _work(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, items: list[Item], log: Log) -> int:
+    reporter.stage(Stage.PROVISION)
     problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
     async with (
         _background(problems.fetch()),
         _model(spec) as loading,
         Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base) as executor,
     ):
-        uid = _become_ordinary(log)
-        level = executor.level
-        reporter.stage(Stage.PROVISION, sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
-        calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon)
-        reporter.stage(Stage.RUNNING, items=len(items))
+        uid, level = _become_ordinary(reporter, log), executor.level
+        calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
+        reporter.stage(Stage.RUNNING, items=len(items), sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
         work = Work(spec, items, reporter, problems, calls, executor, log)
         reporter.describe = work.describe
         return await work.run()
 
 
-def _become_ordinary(log: Log) -> int:
+def _become_ordinary(reporter: Reporter, log: Log) -> int:
     """Give up root for good. An interpreter behind a closed folder (in root's home) could then import nothing more: where
     that is so, as on a developer's machine without containers, the runner stays what it is and says so."""
     if os.geteuid() == 0 and all(map(_open_to_all, (os.__file__, httpx.__file__, __file__))):
         drop_privileges(RUNNER_UID)
         hide_memory()  # a change of user resets it
     elif os.geteuid() == 0:
-        log("run.still_root", why="the interpreter lies in a folder that only root may enter")
+        why = "the runner stays root: its interpreter lies in a folder that only root may enter"
+        log("run.still_root", why=why)
+        reporter.log("warning", why)
     return os.geteuid()
 
 

@@ -10,8 +10,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import quote
 
-from runner.benchmarks.adapter import ADAPTERS, Adapter
+from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
 from runner.contract import CallFacts, FailureReason, ItemResult, Outcome, RunSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, ProblemError, ProviderFailed, RunFailed
 from runner.grading import Verdict
@@ -23,6 +24,7 @@ from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.trimming import ANSWER_CHARS, cut, excerpt
 
+KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
 HOPELESS_ITEMS = 3
 TRIES = 2
 
@@ -36,7 +38,8 @@ class Item:
 
     @property
     def call_key(self) -> str:
-        return f"{self.benchmark}/{self.problem_id}/{self.sample_index}/0"
+        """Names the call within the run; it travels in a header, so what is not plain ASCII is escaped."""
+        return quote(f"{self.benchmark}/{self.problem_id}/{self.sample_index}/0", safe=KEY_SAFE)
 
 
 def items_of(spec: RunSpec) -> list[Item]:
@@ -139,22 +142,23 @@ class Work:
             except Exception as error:
                 trouble = f"{type(error).__name__}: {error}"
                 self._log("item.trouble", item=item.call_key, trouble=trouble)
+                self._reporter.log("warning", f"trouble with {item.call_key}: {trouble}")
         return _without_answer(item, Outcome.INFRA_ERROR, trouble)
 
     async def _once(self, item: Item) -> ItemResult:
-        record = await self._problems.get(item.benchmark, item.problem_id)
-        task = item.adapter(record)
-        del record
-        prompt = task.prompt()
+        prompt = (await self._task(item)).prompt()
         completion = await self._calls.ask(prompt, item.call_key)
         self._answered += 1
-        found = task.extract(completion.text)
-        outcome = unjudged(completion, found.code, found.complete)
-        if outcome is None and found.code is not None:
-            async with self._judging:
+        async with self._judging:
+            task = await self._task(item)
+            found = task.extract(completion.text)
+            outcome = unjudged(completion, found.code, found.complete)
+            if found.code is None or outcome is not None:
+                outcome = outcome or Outcome.NO_ANSWER
+                verdict = Verdict(outcome, WHY[outcome])
+            else:
                 verdict = await task.judge(found.code, self._executor, self._spec.limits)
-        else:
-            verdict = Verdict(outcome or Outcome.NO_ANSWER, WHY[outcome or Outcome.NO_ANSWER])
+            del task
         return ItemResult(
             benchmark=item.benchmark,
             problem_id=item.problem_id,
@@ -173,6 +177,10 @@ class Work:
             exit=verdict.exit,
             calls=[_facts(completion, item.call_key)],
         )
+
+    async def _task(self, item: Item) -> Task:
+        """The task, read afresh each time: with its tests it is large, and calls take minutes."""
+        return item.adapter(await self._problems.get(item.benchmark, item.problem_id))
 
     def _count_failure(self, error: CallError) -> None:
         """A provider that refuses the very first calls will refuse them all."""

@@ -21,7 +21,11 @@ SLOW_S = 20.0
 
 
 class Calls:
-    """Makes model calls, at most `concurrency` at once."""
+    """Makes model calls, at most `concurrency` at once.
+
+    Patience ends only while the orchestrator is `reachable` by other ways: if it is away altogether, for hours perhaps, that
+    is no reason to give an item up.
+    """
 
     def __init__(
         self,
@@ -30,10 +34,11 @@ class Calls:
         log: Log,
         *,
         changed: Callable[[], None] = lambda: None,
+        reachable: Callable[[], bool] = lambda: True,
         patience_s: float = PATIENCE_S,
         max_pause_s: float = MAX_PAUSE_S,
     ) -> None:
-        self._client, self._log, self._changed = client, log, changed
+        self._client, self._log, self._changed, self._reachable = client, log, changed, reachable
         self._room = asyncio.Semaphore(concurrency)
         self._patience_s, self._max_pause_s = patience_s, max_pause_s
         self._trouble: dict[str, str] = {}
@@ -57,7 +62,8 @@ class Calls:
                 return await self._client.complete(prompt, call_key)
             except GatewayAway as error:
                 now = time.monotonic()
-                give_up = give_up or now + self._patience_s
+                if not (give_up and self._reachable()):
+                    give_up = now + self._patience_s
                 pause = min(0.2 * 2 ** min(failures, 10), self._max_pause_s) * random.uniform(0.7, 1.3)
                 pause = max(pause, min(error.retry_after_s or 0.0, 60.0))
                 if now + pause > give_up:

@@ -66,7 +66,7 @@ class FakeOrchestrator:
         self.before_event: Callable[[int], Response | None] = lambda n: None
         self.after_event: Callable[[int], Response | None] = lambda n: None
         self.before_problems: Callable[[int], Response | None] = lambda n: None
-        self.problem_reads: list[dict[str, str]] = []
+        self.problem_reads = 0
         self.answer: Callable[[str, dict[str, Any]], Response | str] = lambda key, body: RIGHT
         self.url = ""
 
@@ -116,12 +116,12 @@ class FakeOrchestrator:
             return JSONResponse({"ack_seq": len(self.events), "desired": self.desired})
 
         @app.get("/runner/runs/{run_id}/problems")
-        async def problems(request: Request) -> Response:
-            n = len(self.problem_reads)
-            self.problem_reads.append(dict(request.query_params))
+        async def problems() -> Response:
+            n = self.problem_reads
+            self.problem_reads += 1
             if (early := self.before_problems(n)) is not None:
                 return early
-            lines = "".join(json.dumps(one) + "\n" for one in self.problems[int(request.query_params.get("start", 0)) :])
+            lines = "".join(json.dumps(one) + "\n" for one in self.problems)
             return Response(gzip.compress(lines.encode()), headers={"Content-Encoding": "gzip"})
 
         @app.post("/gateway/demo/v1/{path:path}")

@@ -65,6 +65,12 @@ async def test_patience_ends() -> None:
     assert len(client.keys) > 3
 
 
+async def test_patience_lasts_while_the_orchestrator_is_away_altogether() -> None:
+    client = Script(*[GatewayAway("away")] * 20)
+    calls = Calls(client, 1, Log(), max_pause_s=0.02, patience_s=0.1, reachable=lambda: len(client.keys) > 18)
+    assert (await calls.ask(PROMPT, "k")).text == "yes"
+
+
 async def test_no_more_calls_at_once_than_allowed() -> None:
     client = Script()
     calls = Calls(client, 3, Log())

@@ -12,6 +12,7 @@ import pytest
 from fake_orchestrator import RIGHT, RUN_ID, FakeOrchestrator, chat_stream, problem
 from fastapi.responses import JSONResponse, Response
 
+from runner.benchmarks.adapter import ADAPTERS
 from runner.contract import RunSpec
 from runner.errors import RunFailed
 from runner.llm.calls import Calls
@@ -20,7 +21,7 @@ from runner.log import Log
 from runner.problems import Problems
 from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
-from runner.work import Work, items_of
+from runner.work import Item, Work, items_of
 
 pytestmark = pytest.mark.anyio
 
@@ -208,3 +209,16 @@ async def test_judging_does_not_hold_up_the_calls(orchestrator: FakeOrchestrator
     await work_on(orchestrator)
     assert times[-1] - times[0] < 0.6 * (time.monotonic() - began)
     assert set(outcomes(orchestrator).values()) == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("problem_id", "key"),
+    [
+        ("HumanEval/0", "b/HumanEval/0/1/0"),
+        ("abc_1", "b/abc_1/1/0"),
+        ("ä b\n", "b/%C3%A4%20b%0A/1/0"),
+        ("50%", "b/50%25/1/0"),
+    ],
+)
+def test_call_keys_fit_into_a_header(problem_id: str, key: str) -> None:
+    assert Item("b", ADAPTERS["livecodebench"], problem_id, 1).call_key == key
