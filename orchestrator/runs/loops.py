@@ -106,8 +106,9 @@ class Loops:
                 next_look = self._clock.monotonic() + self._interval_s
             await self._guarded(self._round(reconcile=due))
             with contextlib.suppress(TimeoutError):
-                # Half a second at least: a backoff that ends is noticed without an event.
-                await asyncio.wait_for(self._signals.woken.wait(), min(0.5, self._interval_s))
+                # Half a second at most: a backoff that ends is noticed without an event.
+                async with asyncio.timeout(min(0.5, self._interval_s)):
+                    await self._signals.woken.wait()
 
     async def _round(self, *, reconcile: bool) -> None:
         if reconcile:
