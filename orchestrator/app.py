@@ -108,7 +108,7 @@ async def open_services(
         def runner_url() -> str:
             return runners_see or door.url
 
-        gateway = await stack.enter_async_context(open_gateway(settings, db, clock))
+        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name))
         fleet_view = Fleet(engine, db, settings, clock, data_dir)
 
         def hold() -> Hold | None:

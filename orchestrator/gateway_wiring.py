@@ -17,7 +17,7 @@ from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway as assemble
 from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.memory_ledger import MemoryLedger
+from orchestrator.gateway.database_ledger import DatabaseLedger
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.router import GatewayDeps
 from orchestrator.runner_api.callers import attempt_of
@@ -26,7 +26,7 @@ from orchestrator.settings import Settings
 
 
 @asynccontextmanager
-async def open_gateway(settings: Settings, db: Database, clock: Clock) -> AsyncIterator[GatewayDeps]:
+async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: str) -> AsyncIterator[GatewayDeps]:
     async def authenticate(token: str) -> RunContext | None:
         attempt = await attempt_of(db, token)
         if attempt is None:
@@ -55,7 +55,7 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock) -> AsyncI
     top = 2 * settings.demo_latency_s
     async with assemble(
         authenticate=authenticate,
-        ledger=MemoryLedger(),
+        ledger=DatabaseLedger(db, clock, owner),
         env=os.environ,
         demo_load=demo_answers.load,
         clock=clock,

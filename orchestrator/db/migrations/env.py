@@ -6,11 +6,11 @@ from alembic import context
 from sqlalchemy import create_engine, text
 from sqlmodel import SQLModel
 
-from orchestrator.db import tables
+from orchestrator.db import call_tables, tables
 
 MIGRATION_LOCK = 7_346_019
 target = SQLModel.metadata
-assert tables.ContainerRun.__tablename__ in target.tables
+assert {tables.ContainerRun.__tablename__, call_tables.GatewayFlight.__tablename__} <= target.tables.keys()
 
 
 def run() -> None:

@@ -231,6 +231,39 @@ def upgrade() -> None:
         batch_op.create_index("ix_calls_state", ["run_id", "state"], unique=False)
 
     op.create_table(
+        "gateway_flights",
+        sa.Column("run_id", sa.String(length=36), nullable=False),
+        sa.Column("call_key", sa.String(length=400), nullable=False),
+        sa.Column("owner", sa.String(length=100), nullable=False),
+        sa.Column("until", orchestrator.db.columns.UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["run_id"],
+            ["container_runs.id"],
+        ),
+        sa.PrimaryKeyConstraint("run_id", "call_key"),
+    )
+    with op.batch_alter_table("gateway_flights", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_gateway_flights_owner"), ["owner"], unique=False)
+        batch_op.create_index(batch_op.f("ix_gateway_flights_until"), ["until"], unique=False)
+
+    op.create_table(
+        "gateway_lost_sends",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("run_id", sa.String(length=36), nullable=False),
+        sa.Column("call_key", sa.String(length=400), nullable=False),
+        sa.Column("worst_usd", sa.Float(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("at", orchestrator.db.columns.UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["run_id"],
+            ["container_runs.id"],
+        ),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("gateway_lost_sends", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_gateway_lost_sends_run_id"), ["run_id"], unique=False)
+
+    op.create_table(
         "item_results",
         sa.Column("run_id", sa.String(length=36), nullable=False),
         sa.Column("benchmark", sa.String(length=100), nullable=False),
@@ -271,6 +304,15 @@ def downgrade() -> None:
         batch_op.drop_index("ix_items_order")
 
     op.drop_table("item_results")
+    with op.batch_alter_table("gateway_lost_sends", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_gateway_lost_sends_run_id"))
+
+    op.drop_table("gateway_lost_sends")
+    with op.batch_alter_table("gateway_flights", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_gateway_flights_until"))
+        batch_op.drop_index(batch_op.f("ix_gateway_flights_owner"))
+
+    op.drop_table("gateway_flights")
     with op.batch_alter_table("gateway_calls", schema=None) as batch_op:
         batch_op.drop_index("ix_calls_state")
 
