@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from runner.sandbox.handoff import Streams, sealed
 from runner.sandbox.lane import GoneError, Lane
@@ -53,7 +53,7 @@ class Child:
         cls,
         lane: Lane,
         mode: Mode,
-        payload: dict[str, Any],
+        payload: bytes,
         limits: Limits,
         *,
         tests: int = 1,
@@ -71,7 +71,7 @@ class Child:
             ours.setblocking(False)
         streams = Streams()
         child = cls(lane, limits, streams, ours)
-        fds = [sealed(json.dumps(payload).encode()), *streams.for_child()]
+        fds = [sealed(payload), *streams.for_child()]
         try:
             job = Job(
                 mode=mode,

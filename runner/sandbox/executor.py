@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from runner.sandbox.child import Child
 from runner.sandbox.crew import Crew, SandboxUnavailableError, Slot, choices
+from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.lane import GoneError
 from runner.sandbox.level import Level
 from runner.sandbox.libraries import flavour_for
@@ -76,8 +77,8 @@ class Executor:
         async def test(child: Child, index: int) -> Execution:
             return await child.stdin_test(inputs[index])
 
-        payload = {"program": program, "prelude": prelude}
-        return await self._sequence(Mode.STDIN_TESTS, payload, test, len(inputs), limits, accept, stop_at_first)
+        payload = _payload(program, prelude)
+        return await self._sequence(Mode.STDIN_TESTS, program, payload, test, len(inputs), limits, accept, stop_at_first)
 
     async def run_calls(
         self,
@@ -98,8 +99,8 @@ class Executor:
         async def test(child: Child, index: int) -> Execution:
             return await child.call(json.dumps(["solve", entry, calls[index]]).encode())
 
-        payload = {"program": program, "prelude": prelude}
-        return await self._sequence(Mode.CALLS, payload, test, len(calls), limits, accept, stop_at_first)
+        payload = _payload(program, prelude)
+        return await self._sequence(Mode.CALLS, program, payload, test, len(calls), limits, accept, stop_at_first)
 
     async def run_check(self, program: str, test_code: str, entry: str, limits: Limits, *, context: str = "") -> Execution:
         """Run assertions against `entry`; `check(candidate)` is called where the test code defines it.
@@ -127,11 +128,11 @@ class Executor:
         second = await crew.lane(slot, flavour_for(tests["test"]), "judge")
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with near, far:
-            payload = {"program": program, "prelude": False}
+            payload = _payload(program, prelude=False)
             async with await Child.start(first, Mode.CALLS, payload, limits, control=far) as candidate:
                 watch = candidate.overlooked()
                 try:
-                    async with await Child.start(second, Mode.JUDGE, tests, limits, peer=near) as judge:
+                    async with await Child.start(second, Mode.JUDGE, json.dumps(tests).encode(), limits, peer=near) as judge:
                         said = await judge.judgement()
                     gone = said.ending is Ending.finished and _tag(said) == "gone"
                     ended = await candidate.conclude(watch, _LAST_WORDS_S if gone else 0)
@@ -144,7 +145,8 @@ class Executor:
     async def _sequence(
         self,
         mode: Mode,
-        payload: dict[str, Any],
+        program: str,
+        payload: bytes,
         test: Test,
         count: int,
         limits: Limits,
@@ -153,7 +155,7 @@ class Executor:
     ) -> list[Execution]:
         done: list[Execution] = []
         trouble = 0
-        flavour = flavour_for(payload["program"])
+        flavour = flavour_for(program)
         async with self._slot() as slot:
             while len(done) < count:
                 try:
@@ -240,6 +242,10 @@ def _probe(late_import: bool) -> str:
         f"{'import colorsys' if late_import else ''}\n"
         "print('ready', end='')\n"
     )
+
+
+def _payload(program: str, prelude: bool) -> bytes:
+    return (PRELUDE_MARK if prelude else b"-") + program.encode("utf-8", "surrogatepass")
 
 
 def _failed(why: str) -> Execution:

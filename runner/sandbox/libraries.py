@@ -12,7 +12,7 @@ _PLAIN = """
 sys os io time math cmath collections collections.abc heapq bisect itertools functools operator re json random string
 copy statistics datetime decimal fractions typing dataclasses enum abc types contextlib queue threading array struct
 numbers hashlib textwrap traceback linecache ast inspect calendar pprint atexit zlib warnings tokenize locale errno
-signal ctypes unittest.mock encodings.utf_8 encodings.latin_1 encodings.ascii
+signal ctypes encodings.utf_8 encodings.latin_1 encodings.ascii
 """
 PLAIN = tuple(_PLAIN.split())
 

@@ -25,10 +25,10 @@ LOOK_S = 0.02
 FORK_TRIES = 250
 SETUP_FAILED = 125
 
-Serve = Callable[[Mode], None]
+Prepare = Callable[[], Callable[[Mode], None]]
 
 
-def run(control: socket.socket, ruleset: int, libraries: list[int], walls: Walls, serve: Serve) -> NoReturn:
+def run(control: socket.socket, ruleset: int, libraries: list[int], walls: Walls, prepare: Prepare) -> NoReturn:
     """Serve jobs until the runner hangs up. Never returns."""
     kernel.try_prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -40,6 +40,7 @@ def run(control: socket.socket, ruleset: int, libraries: list[int], walls: Walls
     for number in (signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(walls.folder)
+    serve = prepare()
     gc.collect()
     gc.freeze()
     warden = _Warden(control, jailed, walls, serve)
@@ -78,7 +79,7 @@ def _lift(fd: int, floor: int) -> int:
 
 
 class _Warden:
-    def __init__(self, control: socket.socket, jailed: int, walls: Walls, serve: Serve) -> None:
+    def __init__(self, control: socket.socket, jailed: int, walls: Walls, serve: Callable[[Mode], None]) -> None:
         self.control, self.jailed, self.walls, self.serve = control, jailed, walls, serve
         self.own_pages = _resident_pages(os.getpid())
         self.has_pidfd = _pidfd_works()

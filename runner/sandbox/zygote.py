@@ -80,7 +80,8 @@ def _reap() -> None:
 
 
 def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], folder: str) -> NoReturn:
-    from runner.sandbox.inside import serve, warm_up
+    from runner.sandbox.inside import prepare
+    from runner.sandbox.inside.prelude import namespace
 
     try:
         for name in libraries.preloaded(flavour):
@@ -92,7 +93,7 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
         for name in libraries.FOR_NO_OPEN:
             _try_import(name)
     libraries.use_plain_importers()
-    warm_up()
+    namespace()
     random.seed(SEED)  # every execution starts from the same state: verdicts can be reproduced
     abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
     mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
@@ -113,7 +114,7 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"landlock": abi, "open_mode": mode, "uid": uid >= 0}).encode())
-    _serve_forks(control, lambda _, fds: warden.run(socket.socket(fileno=fds[0]), ruleset, folders, walls, serve))
+    _serve_forks(control, lambda _, fds: warden.run(socket.socket(fileno=fds[0]), ruleset, folders, walls, prepare))
     os._exit(0)
 
 

@@ -9,17 +9,18 @@ from typing import Any
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import read_frame, write_frame
 from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.values import OBJECT, Tree
 from runner.sandbox.wire import CONTROL_FD
 
 ITEMS = 1_000_000
 
 
-def serve() -> None:
+def serve(interpreter: Interpreter) -> None:
     """Load the program, then answer requests until the other side hangs up."""
     payload = read_payload()
-    source: str = payload["program"]
-    main = Interpreter().fresh_main(payload["prelude"])
+    source = payload[1:].decode("utf-8", "surrogatepass")
+    main = interpreter.fresh_main(payload[:1] == PRELUDE_MARK)
     server = _Server(source, main)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         while True:

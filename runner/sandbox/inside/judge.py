@@ -3,6 +3,7 @@ what comes back is decoded into plain data here, so that the test's own `==` dec
 
 import builtins
 import contextlib
+import json
 import sys
 import types
 from collections.abc import Iterator
@@ -26,10 +27,10 @@ class CandidateGoneError(BaseException):
     """The program under test has ended or broken the protocol. Not an Exception: tests must not swallow it."""
 
 
-def serve() -> None:
+def serve(interpreter: Interpreter) -> None:
     """Run the test code once and tell the runner how it went."""
-    payload = read_payload()
-    main = Interpreter().fresh_main(prelude=False)
+    payload = json.loads(read_payload())
+    main = interpreter.fresh_main(prelude=False)
     write_frame(CONTROL_FD, _verdict(payload, main))
     with contextlib.suppress(BaseException):
         sys.stderr.flush()

@@ -1,4 +1,9 @@
-"""Runs one program the way `python solution.py` would: standard streams, `__main__`, exit, what happens at the end."""
+"""Runs one program the way `python solution.py` would: standard streams, `__main__`, exit, what happens at the end.
+
+A child's cost is nearly proportional to the memory pages that it touches, and touching an object's reference count is
+enough. So everything here is made before the fork (`Interpreter.prepare`), and a first test changes as little of it
+as it can.
+"""
 
 import _thread
 import atexit
@@ -7,7 +12,6 @@ import contextlib
 import fcntl
 import gc
 import io
-import json
 import linecache
 import os
 import random
@@ -16,7 +20,6 @@ import sys
 import threading
 import traceback
 import types
-from dataclasses import dataclass, field
 from typing import Any
 
 from runner.sandbox.inside.prelude import RECURSION_LIMIT, namespace
@@ -26,58 +29,65 @@ NAME = "solution.py"
 KEPT_FROM = 24
 FINISHED, RAISED, OUT_OF_MEMORY = b"f", b"x", b"m"
 _RESET = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_LAST_OWN_NAME = "__file__"
 
 
-def read_payload() -> dict[str, Any]:
+def read_payload() -> bytes:
     """What the runner put on the code descriptor."""
-    size = os.fstat(CODE_FD).st_size
-    payload: dict[str, Any] = json.loads(os.pread(CODE_FD, size, 0))
+    payload = os.pread(CODE_FD, os.fstat(CODE_FD).st_size, 0)
     os.close(CODE_FD)
     return payload
 
 
-@dataclass
+def _new_main(prelude: bool) -> types.ModuleType:
+    main = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if prelude:
+        main.__dict__.update(namespace(), __name__="__main__")
+    main.__dict__[_LAST_OWN_NAME] = NAME
+    return main
+
+
 class Interpreter:
     """The state that a program can change and the next test must find as new."""
 
-    kept: tuple[int, ...] = field(default_factory=lambda: tuple(_keep(fd) for fd in (0, 1, 2)))
-    """A program may close its streams; `open(0)` does so when it is collected."""
-    names: dict[str, Any] = field(default_factory=lambda: dict(vars(builtins)))
-    path: list[str] = field(default_factory=lambda: list(sys.path))
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    digits: int = field(default_factory=sys.get_int_max_str_digits)
-    recursion: int = field(default_factory=sys.getrecursionlimit)
-    folder: str = field(default_factory=os.getcwd)
-    used: bool = False
+    def __init__(self) -> None:
+        self.names = dict(builtins.__dict__)
+        self.path = list(sys.path)
+        self.environment = dict(os.environ)
+        self.digits, self.recursion = sys.get_int_max_str_digits(), sys.getrecursionlimit()
+        self.folder = os.getcwd()
+        self.mains = {prelude: _new_main(prelude) for prelude in (False, True)}
+        self.streams = _new_streams()
+        self.kept: tuple[int, ...] = ()
+        self.used = False
+
+    def begin(self) -> None:
+        """Once in the child. A program may close its streams (`open(0)` does when it is collected): keep copies."""
+        self.kept = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, KEPT_FROM) for fd in (0, 1, 2))
 
     def fresh_main(self, prelude: bool) -> types.ModuleType:
         """Standard streams, settings and `__main__` as at the start of a process."""
         if self.used:
             self._reset()
+            self.streams = _new_streams()
+            main = _new_main(prelude)
+        else:
+            main = self.mains[prelude]
         self.used = True
-        stdin = io.TextIOWrapper(
-            io.BufferedReader(io.FileIO(0, "r", closefd=False), 65536), "utf-8", "surrogateescape", "\n"
-        )
-        stdout = io.TextIOWrapper(
-            io.BufferedWriter(io.FileIO(1, "w", closefd=False), 65536), "utf-8", "surrogateescape", "\n"
-        )
-        stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
-        for stream, name, mode in ((stdin, "<stdin>", "r"), (stdout, "<stdout>", "w"), (stderr, "<stderr>", "w")):
-            _label(stream, name, mode)
+        stdin, stdout, stderr = self.streams
         sys.stdin = sys.__stdin__ = stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
-        main = types.ModuleType("__main__")
         if prelude:
             sys.setrecursionlimit(RECURSION_LIMIT)
-            main.__dict__.update(namespace())
-            main.__dict__.update(__name__="__main__", stdin=stdin, stdout=stdout, stderr=stderr)
-        main.__dict__.update(__file__=NAME, __builtins__=builtins)
+            main.__dict__.update(stdin=stdin, stdout=stdout, stderr=stderr)
         sys.modules["__main__"] = main
         sys.argv = [NAME]
         return main
 
     def _reset(self) -> None:
+        gc.collect()
         for number, fd in enumerate(self.kept):
             os.dup2(fd, number)
         os.lseek(0, 0, os.SEEK_SET)
@@ -106,13 +116,20 @@ class Interpreter:
         os.chdir(self.folder)
 
 
-def _keep(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, KEPT_FROM)
+def _new_streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+    stdin = _stream(io.BufferedReader(io.FileIO(0, "r", closefd=False), 65536), "surrogateescape", "<stdin>", "r")
+    stdout = _stream(io.BufferedWriter(io.FileIO(1, "w", closefd=False), 65536), "surrogateescape", "<stdout>", "w")
+    stderr = _stream(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), "backslashreplace", "<stderr>", "w")
+    stderr.reconfigure(line_buffering=True)
+    return stdin, stdout, stderr
 
 
-def _label(stream: Any, name: str, mode: str) -> None:
-    """Name a stream as the interpreter does; fast readers that people paste ask for the mode."""
-    stream.buffer.raw.name, stream.mode = name, mode
+def _stream(buffer: Any, errors: str, name: str, mode: str) -> io.TextIOWrapper:
+    """A stream as the interpreter makes it; fast readers that people paste ask for its mode."""
+    text = io.TextIOWrapper(buffer, "utf-8", errors, "\n")
+    buffer.raw.name = name
+    vars(text)["mode"] = mode
+    return text
 
 
 def show_exception(source: str) -> None:
@@ -143,9 +160,10 @@ def wind_up(main: types.ModuleType) -> bool:
     well = True
     streams = sys.__stdout__, sys.__stderr__
     try:
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
+        if has_company():
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread() and not thread.daemon:
+                    thread.join()
         atexit._run_exitfuncs()
     except BaseException:
         well = False
@@ -153,11 +171,20 @@ def wind_up(main: types.ModuleType) -> bool:
     _flush(sys.stderr)
     with contextlib.suppress(BaseException):
         sys.stdout = sys.__stdout__
-        main.__dict__.clear()  # destructors of globals: files around descriptor 1 are flushed here
-        gc.collect()
+        _drop_names(main.__dict__)
+        gc.collect(1)
     for stream in streams:
         _flush(stream)
     return well
+
+
+def _drop_names(names: dict[str, Any]) -> None:
+    """Let go of the program's globals: files around descriptor 1 are flushed by their destructors."""
+    while names:
+        name, value = names.popitem()
+        if name == _LAST_OWN_NAME:
+            return
+        del value
 
 
 def _flush(stream: Any) -> bool:

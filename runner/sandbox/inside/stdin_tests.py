@@ -18,12 +18,17 @@ from runner.sandbox.inside.program import (
 )
 from runner.sandbox.wire import CONTROL_FD
 
+PRELUDE_MARK = b"P"
 
-def serve() -> None:
-    """Run tests until the runner hangs up or this process is no longer as new."""
+
+def serve(interpreter: Interpreter) -> None:
+    """Run tests until the runner hangs up or this process is no longer as new.
+
+    The payload is one byte (`PRELUDE_MARK`, or anything else for no prelude) and the source.
+    """
     payload = read_payload()
-    source, prelude = payload["program"], payload["prelude"]
-    interpreter = Interpreter()
+    prelude, source = payload[:1] == PRELUDE_MARK, payload[1:].decode("utf-8", "surrogatepass")
+    interpreter.begin()
     code: CodeType | None = None
     while os.read(CONTROL_FD, 1):
         main = interpreter.fresh_main(prelude)
