@@ -126,9 +126,12 @@ class Work:
     async def _item(self, item: Item) -> ItemResult:
         """One item to its outcome; an error of ours is tried once more."""
         trouble = ""
-        for _ in range(TRIES):
+        for left in reversed(range(TRIES)):
             try:
-                return await self._once(item)
+                result = await self._once(item)
+                if result.outcome is not Outcome.INFRA_ERROR or not left:
+                    return result
+                self._log("item.again", item=item.call_key, trouble=result.detail)
             except BudgetExhausted:
                 raise
             except ProblemError as error:

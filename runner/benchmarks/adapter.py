@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runner.benchmarks.extraction import Extraction
+from runner.benchmarks.gsm8k import Gsm8kTask
+from runner.benchmarks.humaneval import HumanEvalTask
+from runner.benchmarks.humaneval_plus import HumanEvalPlusTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
+from runner.benchmarks.mbpp import MbppTask
+from runner.benchmarks.mbpp_plus import MbppPlusTask
+from runner.benchmarks.mmlu_pro import MmluProTask
 from runner.contract import ExecutionLimits
 from runner.grading import Verdict
 from runner.llm.client import Prompt
@@ -33,4 +39,10 @@ Adapter = Callable[[Mapping[str, Any]], Task]
 
 ADAPTERS: Mapping[str, Adapter] = {
     "livecodebench": LiveCodeBenchTask.read,
+    "humaneval": HumanEvalTask.read,
+    "humaneval_plus": HumanEvalPlusTask.read,
+    "mbpp": MbppTask.read,
+    "mbpp_plus": MbppPlusTask.read,
+    "mmlu_pro": MmluProTask.read,
+    "gsm8k": Gsm8kTask.read,
 }

@@ -34,7 +34,7 @@ class Extraction:
     """`code` is None when nothing was found; `complete` says that the text did not end inside the last block."""
 
     code: str | None
-    rule: Rule
+    rule: StrEnum
     complete: bool = True
 
 

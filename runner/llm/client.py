@@ -27,6 +27,10 @@ FINAL_CODES = frozenset(
 """Codes with which the gateway says that it has tried everything."""
 
 
+GATEWAY_CODES = frozenset({"UNAVAILABLE", "UNAUTHORIZED"})
+"""Codes about the gateway, not the provider. That a run token is dead is for the reporter to notice, which stops all."""
+
+
 class Finish(StrEnum):
     """Why the model stopped."""
 
@@ -96,7 +100,7 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
         return BudgetExhausted(detail)
     if code == "PROVIDER_KEY_REFUSED":
         return ProviderFailed(text, 401)
-    if code == "UNAVAILABLE" or (status in AWAY and code not in FINAL_CODES and not told):
+    if code in GATEWAY_CODES or (status in AWAY and code not in FINAL_CODES and not told):
         return GatewayAway(text, seconds(headers.get("retry-after")))
     return ProviderFailed(text, status)
 

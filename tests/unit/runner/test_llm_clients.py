@@ -120,6 +120,7 @@ def problem(status: int, code: str, message: str = "no") -> Response:
 ERRORS: dict[str, tuple[Callable[[str], Response], type[CallError]]] = {
     "bad gateway": (lambda p: Response("<html>", 502), GatewayAway),
     "unavailable": (lambda p: problem(503, "UNAVAILABLE"), GatewayAway),
+    "dead run token": (lambda p: problem(401, "UNAUTHORIZED"), GatewayAway),
     "gateway time-out": (lambda p: Response("", 504), GatewayAway),
     "provider gave out": (lambda p: problem(502, "EXTERNAL_API_ERROR"), ProviderFailed),
     "provider crowded": (lambda p: problem(429, "RATE_LIMITED"), ProviderFailed),

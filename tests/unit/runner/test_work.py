@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from runner.log import Log
 from runner.problems import Problems
 from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
+from runner.sandbox.outcome import Ending, Execution
 from runner.work import Item, Work, items_of
 
 pytestmark = pytest.mark.anyio
@@ -121,7 +122,7 @@ async def test_what_earlier_attempts_finished_is_left_out(orchestrator: FakeOrch
 class BrokenOnce(Executor):
     """A sandbox that fails on its first program."""
 
-    programs = 0
+    programs: ClassVar[int] = 0
 
     async def run_stdin(self, program: str, *args: Any, **more: Any) -> Any:
         if "input()" in program:
@@ -141,8 +142,27 @@ class Broken(Executor):
 
 
 async def test_our_own_trouble_is_tried_again(orchestrator: FakeOrchestrator) -> None:
+    BrokenOnce.programs = 0
     await work_on(orchestrator, BrokenOnce)
     assert outcomes(orchestrator) == {"p1": "passed"}
+
+
+class Unable(Executor):
+    """A sandbox that says itself that it failed."""
+
+    async def run_stdin(self, program: str, *args: Any, **more: Any) -> Any:
+        if "input()" in program:
+            BrokenOnce.programs += 1
+            return [Execution(Ending.sandbox_failed, detail="it broke")]
+        return await super().run_stdin(program, *args, **more)
+
+
+async def test_a_sandbox_that_fails_is_tried_again_and_the_answer_kept(orchestrator: FakeOrchestrator) -> None:
+    BrokenOnce.programs = 0
+    await work_on(orchestrator, Unable)
+    assert BrokenOnce.programs == 2
+    assert outcomes(orchestrator) == {"p1": "infra_error"}
+    assert orchestrator.items["p1"]["answer"] == RIGHT
 
 
 async def test_our_own_trouble_is_never_a_wrong_answer(orchestrator: FakeOrchestrator) -> None:

@@ -1,0 +1,94 @@
+"""GSM8K: word problems with a number as the answer, compared as numbers (18 equals 18.00 and $18).
+
+Asked without examples, for a last line `#### n`. The last number of that form counts, then the last in a box, then the last
+that is called the answer, then the last number at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any
+
+from runner.benchmarks.extraction import Extraction, without_thinking
+from runner.benchmarks.humaneval import required
+from runner.contract import ExecutionLimits, Outcome
+from runner.errors import ProblemError
+from runner.grading import Verdict
+from runner.llm.client import Prompt
+from runner.sandbox.executor import Executor
+
+PROMPT_VERSION = "gsm8k-1"
+SYSTEM = "You solve word problems of arithmetic."
+TASK = """\
+{question}
+
+Work it out step by step. Then finish with one line of exactly this form, with the final number for N, without unit:
+#### N
+"""
+NUMBER = r"[-−+]?(?:\d[\d,]{0,40}(?:\.\d{1,40})?|\.\d{1,40})"
+MARKED = re.compile(rf"####\s{{0,5}}[*$€£]{{0,3}}\s?({NUMBER})")
+BOXED = re.compile(rf"\\boxed\{{\s?(?:\\\$|\$)?\s?({NUMBER})")
+STATED = re.compile(rf"answer(?: is)?:?\s{{0,3}}[*$€£]{{0,4}}\s?({NUMBER})", re.IGNORECASE)
+ANY = re.compile(rf"(?<![\w.])({NUMBER})")
+
+
+class NumberRule(StrEnum):
+    """How the number was found."""
+
+    MARKED = "marked"  #: behind the last ####
+    BOXED = "boxed"  #: in the last box
+    STATED = "stated"  #: behind the last "answer is" or "answer:"
+    LAST_NUMBER = "last_number"  #: the last number of the text
+    NONE = "none"  #: nothing found
+
+
+@dataclass(frozen=True)
+class Gsm8kTask:
+    question: str
+    answer: Decimal
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Gsm8kTask:
+        answer = as_number(required(record, "answer").rpartition("####")[2])
+        if answer is None:
+            raise ProblemError("the answer of the record is no number")
+        return cls(required(record, "question"), answer)
+
+    def prompt(self) -> Prompt:
+        return Prompt(SYSTEM, TASK.format(question=self.question.strip()), PROMPT_VERSION)
+
+    def extract(self, text: str) -> Extraction:
+        return extract_number(text)
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        if as_number(code) == self.answer:
+            return Verdict(Outcome.PASSED, f"{code} is right", 1, 1)
+        return Verdict(Outcome.WRONG_ANSWER, f"{code:.60} was answered, {self.answer} is right", 1, 0)
+
+
+def as_number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip().replace(",", "").replace("−", "-"))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def extract_number(text: str) -> Extraction:
+    """The answer as a number in plain digits. The last number at all counts only for an answer that came to its end."""
+    text = without_thinking(text)
+    for rule, pattern in (
+        (NumberRule.MARKED, MARKED),
+        (NumberRule.BOXED, BOXED),
+        (NumberRule.STATED, STATED),
+        (NumberRule.LAST_NUMBER, ANY),
+    ):
+        for match in reversed(list(pattern.finditer(text))):
+            number = as_number(match[1])
+            if number is not None:
+                return Extraction(f"{number:f}", rule, complete=rule is not NumberRule.LAST_NUMBER)
+    return Extraction(None, NumberRule.NONE)

@@ -1,0 +1,90 @@
+"""HumanEval: complete a function from its signature and docstring; assertions decide.
+
+A chat model answers with the whole function. What stands before it in the prompt (imports, helpers) is put in front of its
+code, since the task was given in that context; a block without the function is taken as its continuation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.benchmarks.extraction import Extraction, extract_code
+from runner.benchmarks.humaneval_check import check_limits, judge_by_check
+from runner.contract import ExecutionLimits
+from runner.errors import ProblemError
+from runner.grading import Verdict
+from runner.llm.client import Prompt
+from runner.sandbox.executor import Executor
+
+PROMPT_VERSION = "humaneval-1"
+SYSTEM = "You are a careful Python programmer. Your code is run against hidden tests."
+TASK = """\
+Complete the Python function `{entry}`. Keep its name and its parameters; do what its docstring says, in every case.
+
+```python
+{prompt}
+```
+
+End your reply with the whole function, and the imports and helpers that it needs, in one block that begins with ```python.
+Do not call the function and do not add tests.
+"""
+
+
+@dataclass(frozen=True)
+class HumanEvalTask:
+    """A function to complete."""
+
+    source: str
+    """The beginning of the program, as the benchmark gives it."""
+    entry: str
+    test: str
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> HumanEvalTask:
+        return cls(required(record, "prompt"), entry_point(record), required(record, "test"))
+
+    def prompt(self) -> Prompt:
+        return Prompt(SYSTEM, TASK.format(entry=self.entry, prompt=self.source.rstrip()), PROMPT_VERSION)
+
+    def extract(self, text: str) -> Extraction:
+        return extract_code(text, self.entry)
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        program = whole_program(self.source, self.entry, code)
+        context = stub(self.source)
+        return await judge_by_check(program, self.test, self.entry, executor, check_limits(limits), context=context)
+
+
+def required(record: Mapping[str, Any], field: str) -> str:
+    value = record.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise ProblemError(f"the record has no {field}")
+    return value
+
+
+def entry_point(record: Mapping[str, Any]) -> str:
+    name = required(record, "entry_point")
+    if not name.isidentifier():
+        raise ProblemError(f"entry_point is not a function name: {name!r:.100}")
+    return name
+
+
+def defines(code: str, entry: str) -> re.Match[str] | None:
+    """Where the code defines the function at the outermost level."""
+    return re.search(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", code, re.MULTILINE)
+
+
+def whole_program(source: str, entry: str, code: str) -> str:
+    """The program to run: the answer in the context of the task."""
+    if defines(code, entry) is None:
+        return source + code + "\n"
+    here = defines(source, entry)
+    return source[: here.start() if here else 0] + code + "\n"
+
+
+def stub(source: str) -> str:
+    """The beginning with an empty body: some tests lean on helpers that stand in it."""
+    return source.rstrip() + "\n    pass\n"

@@ -1,0 +1,124 @@
+"""HumanEval+: HumanEval's tasks, judged by comparison with a reference solution on many inputs.
+
+The reference runs in the judge's process; its results never reach the program. The whole check may use ten times the CPU
+limit of a single test (60 s by default, as EvalPlus allows for a task).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from runner.benchmarks.extraction import Extraction, extract_code
+from runner.benchmarks.humaneval import PROMPT_VERSION, SYSTEM, TASK, entry_point, required, stub, whole_program
+from runner.benchmarks.humaneval_check import check_limits, check_verdict
+from runner.contract import ExecutionLimits, Outcome
+from runner.errors import ProblemError
+from runner.grading import Verdict
+from runner.llm.client import Prompt
+from runner.sandbox.executor import Executor
+from runner.sandbox.outcome import Execution
+
+CPU_FACTOR = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a program is compared on."""
+
+    reference: str
+    """A whole program that defines the function."""
+    entry: str
+    inputs: list[list[Any]]
+    atol: float
+    mbpp: bool = False
+
+    def test_code(self, at_least_s: float) -> str:
+        """The text that the judge runs: the rules, the reference under its own names, the comparison."""
+        inputs = json.dumps([tagged(arguments) for arguments in self.inputs])
+        return (
+            f"{_rules()}\n"
+            f"_scope = {{'__name__': 'reference'}}\n"
+            f"exec(compile({self.reference!r}, 'reference.py', 'exec'), _scope)\n"
+            f"def check(candidate):\n"
+            f"    compare(candidate, _scope[{self.entry!r}], {inputs!r}, {self.entry!r}, {self.atol!r}, {self.mbpp!r}, "
+            f"{at_least_s!r})\n"
+        )
+
+    async def judge(self, program: str, executor: Executor, limits: ExecutionLimits, context: str = "") -> Verdict:
+        test = self.test_code(at_least_s=2 * limits.cpu_s + 2)
+        execution = await executor.run_check(program, test, self.entry, check_limits(limits, CPU_FACTOR), context=context)
+        return _verdict(execution, f"{self.entry} on {len(self.inputs)} inputs")
+
+
+@dataclass(frozen=True)
+class HumanEvalPlusTask:
+    source: str
+    comparison: Comparison
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> HumanEvalPlusTask:
+        source = required(record, "prompt")
+        reference = source + required(record, "canonical_solution")
+        entry = entry_point(record)
+        return cls(source, Comparison(reference, entry, inputs_of(record), atol_of(record)))
+
+    def prompt(self) -> Prompt:
+        user = TASK.format(entry=self.comparison.entry, prompt=self.source.rstrip())
+        return Prompt(SYSTEM, user, PROMPT_VERSION)
+
+    def extract(self, text: str) -> Extraction:
+        return extract_code(text, self.comparison.entry)
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        program = whole_program(self.source, self.comparison.entry, code)
+        return await self.comparison.judge(program, executor, limits, context=stub(self.source))
+
+
+def inputs_of(record: Mapping[str, Any]) -> list[list[Any]]:
+    base, plus = record.get("base_input"), record.get("plus_input")
+    if not isinstance(base, list) or not isinstance(plus, list) or not (base or plus):
+        raise ProblemError("the record has no inputs to compare on")
+    return [*base, *plus]
+
+
+def atol_of(record: Mapping[str, Any]) -> float:
+    atol = record.get("atol", 0)
+    if isinstance(atol, bool) or not isinstance(atol, (int, float)):
+        raise ProblemError("atol of the record is no number")
+    return atol
+
+
+def tagged(value: Any) -> Any:
+    """A value as JSON that keeps tuples, sets, complex numbers and keys apart."""
+    if isinstance(value, list):
+        return [tagged(item) for item in value]
+    if isinstance(value, tuple):
+        return {"t": [tagged(item) for item in value]}
+    if isinstance(value, (set, frozenset)):
+        return {"s": [tagged(item) for item in value]}
+    if isinstance(value, complex):
+        return {"c": [value.real, value.imag]}
+    if isinstance(value, dict):
+        return {"d": [[tagged(key), tagged(item)] for key, item in value.items()]}
+    return value
+
+
+def _verdict(execution: Execution, shown: str) -> Verdict:
+    verdict = check_verdict(execution, shown)
+    if verdict.outcome is not Outcome.RUNTIME_ERROR:
+        return verdict
+    for name, outcome in (("TooSlow", Outcome.TIME_LIMIT), ("ReferenceFailed", Outcome.INFRA_ERROR)):
+        if f"The test raised {name}:" in execution.detail:
+            tests = [test.model_copy(update={"outcome": outcome}) for test in verdict.tests]
+            return Verdict(outcome, execution.detail, 1, 0, tests, verdict.usage, verdict.exit)
+    return verdict
+
+
+@cache
+def _rules() -> str:
+    return Path(__file__).with_name("humaneval_plus_check.py").read_text(encoding="utf-8")

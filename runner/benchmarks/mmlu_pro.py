@@ -1,0 +1,103 @@
+"""MMLU-Pro: multiple choice with up to ten options. Asked without examples; the last stated answer counts.
+
+The rules are those of the benchmark's authors, with two differences: thinking is removed, and where the answer is stated
+several times the last one counts instead of the first. All searches are linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from runner.benchmarks.extraction import Extraction, without_thinking
+from runner.benchmarks.humaneval import required
+from runner.contract import ExecutionLimits, Outcome
+from runner.errors import ProblemError
+from runner.grading import Verdict
+from runner.llm.client import Prompt
+from runner.sandbox.executor import Executor
+
+PROMPT_VERSION = "mmlu_pro-1"
+LETTERS = "ABCDEFGHIJ"
+SYSTEM = "You answer multiple-choice questions. Exactly one option is right."
+TASK = """\
+Subject: {category}
+
+{question}
+
+{options}
+
+Think it through step by step. Then finish with one line of exactly this form, with the letter of your choice for X:
+The answer is (X).
+"""
+STATED = re.compile(r"answer is:? ?\(?([A-J])\b")
+LABELLED = re.compile(r"[Aa]nswer: {0,20}\(?([A-J])\b")
+BOXED = re.compile(r"\\boxed\{(?:\\text\{)?\(?([A-J])\)?\}")
+ALONE = re.compile(r"\b([A-J])\b")
+
+
+class LetterRule(StrEnum):
+    """How the letter was found."""
+
+    STATED = "stated"  #: "the answer is (X)", the last one
+    BOXED = "boxed"  #: the last letter in a box
+    LABELLED = "labelled"  #: "Answer: X", the last one
+    LAST_LETTER = "last_letter"  #: the last letter that stands alone
+    NONE = "none"  #: nothing found
+
+
+@dataclass(frozen=True)
+class MmluProTask:
+    question: str
+    options: list[str]
+    answer: str
+    category: str
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> MmluProTask:
+        options = record.get("options")
+        if not isinstance(options, list) or not 1 < len(options) <= len(LETTERS):
+            raise ProblemError("the record has no options to choose from")
+        answer = required(record, "answer")
+        if answer not in LETTERS[: len(options)]:
+            raise ProblemError(f"the answer {answer!r:.20} is not among the options")
+        category = str(record.get("category") or "general")
+        return cls(required(record, "question"), [str(option) for option in options], answer, category)
+
+    def prompt(self) -> Prompt:
+        options = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False))
+        user = TASK.format(category=self.category, question=self.question.strip(), options=options)
+        return Prompt(SYSTEM, user, PROMPT_VERSION)
+
+    def extract(self, text: str) -> Extraction:
+        return extract_letter(text)
+
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        if code == self.answer:
+            return Verdict(Outcome.PASSED, f"{code} is right", 1, 1)
+        return Verdict(Outcome.WRONG_ANSWER, f"{code} was chosen, {self.answer} is right", 1, 0)
+
+
+def extract_letter(text: str) -> Extraction:
+    """The chosen letter. A letter that merely stands alone counts only for an answer that came to its end."""
+    text = without_thinking(text).replace("**", "")
+    for rule, pattern in (
+        (LetterRule.STATED, STATED),
+        (LetterRule.BOXED, BOXED),
+        (LetterRule.LABELLED, LABELLED),
+    ):
+        if letter := _last(pattern.finditer(text)):
+            return Extraction(letter, rule)
+    if letter := _last(ALONE.finditer(text)):
+        return Extraction(letter, LetterRule.LAST_LETTER, complete=False)
+    return Extraction(None, LetterRule.NONE)
+
+
+def _last(matches: Iterable[re.Match[str]]) -> str | None:
+    found = None
+    for match in matches:
+        found = match[1]
+    return found
