@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -17,7 +18,15 @@ from orchestrator.engines.docker_options import DockerEngineConfig
 from .rigs import PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
 
 ROOT = Path(__file__).parents[2]
-RUNNER_PORT = 18471
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+RUNNER_PORT = free_port()
 
 
 @pytest.fixture

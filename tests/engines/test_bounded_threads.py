@@ -43,7 +43,7 @@ async def test_a_slow_call_is_given_up_and_told_so() -> None:
         await threads.call(slow, limit_s=0.1)
     with pytest.raises(TimeoutError):  # waiting for a free thread counts
         await threads.call(lambda _: pytest.fail("must not run"), limit_s=0.1)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     release.set()
     assert await asyncio.to_thread(stopped.wait, 5)
     assert await threads.call(lambda _: 1, limit_s=1) == 1

@@ -92,7 +92,7 @@ async def test_a_hung_engine_is_given_up_in_time(tmp_path: Path, monkeypatch: py
     async with answering(tmp_path / "s", None) as base_url, engine_at(base_url) as engine:
         began = time.monotonic()
         ends = await asyncio.gather(*(outcome(call, engine) for call in CALLS.values()))
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 6
         assert set(ends) == {"EngineUnreachable"}
         await asyncio.sleep(1.2)  # the threads come back
 

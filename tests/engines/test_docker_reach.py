@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from .conftest import RUNNER_PORT
+from .conftest import RUNNER_PORT, free_port
 from .rigs import PROGRAM, DockerRig, docker, order, request, until_logged
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engine]
 
-OTHER_PORT = 18472
+OTHER_PORT = free_port()
 PEER_PORT = 18473
 ENGINE_PORTS = (2375, 2376)
 
