@@ -1,27 +1,59 @@
-"""The `benchyard` command."""
+"""The `benchyard` command: puts the commands together and turns every failure into a sentence and an exit code."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+from orchestrator.cli import catalogue_commands, run_commands, service_commands
+from orchestrator.cli.errors import INTERRUPTED, CliError
+from orchestrator.cli.text import clean
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @app.callback()
 def benchyard() -> None:
-    """Measure language models: one short-lived, sandboxed container per run."""
+    """Measure language models: one short-lived, sandboxed container per run.
+
+    The service is found at BENCHYARD_URL, or at BENCHYARD_HOST and BENCHYARD_PORT (http://127.0.0.1:8000); its token in
+    BENCHYARD_TOKEN, or in the directory BENCHYARD_DATA (./data).
+    """
 
 
-@app.command()
-def serve() -> None:
-    """Run the service in the foreground."""
-    from orchestrator.server import serve as run
-    from orchestrator.settings import Settings
-
-    raise typer.Exit(run(Settings()))
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    service_commands.up,
+    service_commands.down,
+    service_commands.demo,
+    run_commands.run,
+    run_commands.runs,
+    run_commands.show,
+    run_commands.logs,
+    run_commands.cancel,
+    run_commands.retry,
+    catalogue_commands.benchmarks,
+    catalogue_commands.fleet,
+    service_commands.doctor,
+    service_commands.serve,
+    service_commands.nuke,
+)
+for _function in _COMMANDS:
+    app.command()(_function)
+app.add_typer(catalogue_commands.models_app, name="models")
 
 
 def main() -> None:
-    sys.exit(app())
+    """Run the command and exit with its code."""
+    try:
+        app()
+    except CliError as error:
+        sys.stderr.write(f"benchyard: {clean(error)}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

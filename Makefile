@@ -1,0 +1,65 @@
+# Benchyard: what developers type. `make` alone lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help setup engine images postgres browser demo up down test test-fast check bench lock clean
+
+bin := .venv/bin
+pytest := $(bin)/python -m pytest -q
+# The stages of `make test`, quick ones first; a directory that is not there yet is left out.
+quick := $(wildcard tests/unit tests/contract tests/architecture)
+middle := $(wildcard tests/engines tests/sandbox)
+slow := $(wildcard tests/e2e tests/faults)
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup:  ## Make .venv with the locked versions, and the command .venv/bin/benchyard
+	@scripts/setup
+
+engine:  ## Make a Docker engine answer; install and start one where that is possible
+	@scripts/ensure-engine
+
+images: engine  ## Build the runner's and the orchestrator's image, if their source changed
+	@scripts/build-images
+
+demo: setup images  ## Set everything up, run the demo models in real containers, leave the dashboard running
+	@$(bin)/benchyard demo
+
+up: setup images  ## Start the service in the background and print its address
+	@$(bin)/benchyard up
+
+down:  ## Stop the service and remove its containers and networks; the data stays
+	@if [ -x $(bin)/benchyard ]; then $(bin)/benchyard down; else echo "Nothing of Benchyard was set up here."; fi
+
+check: setup  ## Lint, formatting, types, who imports whom
+	@$(bin)/ruff check
+	@$(bin)/ruff format --check --quiet
+	@$(bin)/mypy
+	@$(bin)/lint-imports
+
+test-fast: setup  ## The tests that need neither engine nor browser
+	@$(pytest) -m "not engine and not browser" $(quick)
+
+test: setup images postgres browser  ## Everything: set up what the tests need, then run them all, quick ones first
+	@$(MAKE) check
+	@test -z "$(quick)" || $(pytest) $(quick)
+	@test -z "$(middle)" || $(pytest) $(middle)
+	@test -z "$(slow)" || $(pytest) $(slow)
+
+postgres: engine  ## Find or build a PostgreSQL image for the tests
+	@scripts/postgres-image >/dev/null
+
+browser:  ## Find or install a Chromium for the tests
+	@scripts/browser >/dev/null
+
+bench: setup images  ## Measure; figures for docs/performance.md
+	@for each in tests/bench/bench_*.py; do echo "== $$each"; $(bin)/python $$each; done
+
+lock: setup  ## Write requirements/*.txt anew from pyproject.toml
+	@scripts/lock
+
+clean:  ## Delete .venv, caches and build leftovers; data and images stay
+	@rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

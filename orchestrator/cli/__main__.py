@@ -1,0 +1,5 @@
+"""`python -m orchestrator.cli`: the `benchyard` command where only the interpreter is known."""
+
+from orchestrator.cli.main import main
+
+main()

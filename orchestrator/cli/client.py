@@ -1,0 +1,189 @@
+"""The REST API as the commands use it. Every failure leaves here as one of `errors`, with the service's own sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from orchestrator.cli.connection import Connection
+from orchestrator.cli.errors import CliError, NotReachable, Refused
+from orchestrator.cli.text import clean
+
+TIMEOUT = httpx.Timeout(35, connect=5)
+STREAM_TIMEOUT = httpx.Timeout(45, connect=5)
+"""The service sends a sign of life every 15 s."""
+PAGE = 200
+
+Json = dict[str, Any]
+
+
+class Client:
+    def __init__(self, connection: Connection, transport: httpx.BaseTransport | None = None) -> None:
+        self.connection = connection
+        headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
+        # A proxy that is set for the outside world does not lead to a service on this machine.
+        self._http = httpx.Client(
+            base_url=connection.url,
+            headers=headers,
+            timeout=TIMEOUT,
+            trust_env=not connection.is_local,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._http.close()
+
+    # -- health
+
+    def is_ready(self) -> tuple[bool, str]:
+        """Whether /readyz says yes, and otherwise why not."""
+        try:
+            response = self._http.get("/readyz", timeout=5)
+            problems = [clean(each) for each in response.json().get("problems", [])]
+        except (httpx.HTTPError, ValueError, AttributeError) as error:
+            return False, _why(error)
+        return response.status_code == httpx.codes.OK, "; ".join(problems)
+
+    # -- runs
+
+    def create_run(self, body: Json) -> str:
+        return str(self._call("POST", "/api/container-runs", json=body)["run_id"])
+
+    def runs(
+        self, *, limit: int, status: str | None = None, after: str | None = None, model: int | None = None
+    ) -> list[Json]:
+        wanted = {"status": status, "model_id": model}
+        query = {key: value for key, value in wanted.items() if value is not None}
+        return self._pages("/api/container-runs", limit=limit, after=after, query=query)
+
+    def run(self, run_id: str) -> Json:
+        return self._call("GET", _run(run_id))
+
+    def find_run(self, beginning: str) -> Json:
+        """A run by its id or by any beginning of it that no other run has."""
+        beginning = beginning.strip().lower()
+        if len(beginning) >= 36:
+            return self.run(beginning)
+        if not beginning or set(beginning) - set("0123456789abcdef-"):
+            raise CliError(f"{clean(beginning)!r} is not the beginning of a run's id; `benchyard runs` lists them.")
+        # Ids sort by time and the list starts below `after`: the runs that begin so come first.
+        found = [run for run in self.runs(limit=5, after=f"{beginning}z") if str(run["id"]).startswith(beginning)]
+        if not found:
+            raise CliError(f"There is no run {beginning}; `benchyard runs` lists those there are.")
+        if len(found) > 1:
+            some = ", ".join(clean(run["id"]) for run in found[:3])
+            raise CliError(f"Several runs begin with {beginning}: {some}; give more of the id.")
+        return self.run(str(found[0]["id"]))
+
+    def logs(self, run_id: str, *, attempt: int | None = None) -> Json:
+        """All log lines, and the end of the container's output."""
+        lines: list[Json] = []
+        after = "0"
+        while True:
+            query = {"after": after, "limit": "500"} | ({"attempt": str(attempt)} if attempt else {})
+            page = self._call("GET", f"{_run(run_id)}/logs", params=query)
+            lines += page["lines"]
+            if not page.get("next"):
+                return {"lines": lines, "container_log": page["container_log"]}
+            after = page["next"]
+
+    def cancel(self, run_id: str) -> Json:
+        return self._call("POST", f"{_run(run_id)}/cancel")
+
+    def retry(self, run_id: str) -> str:
+        return str(self._call("POST", f"{_run(run_id)}/retry")["run_id"])
+
+    @contextmanager
+    def open_stream(self, run_id: str, last_event_id: str | None) -> Iterator[Iterator[str]]:
+        """The lines of a run's event stream, from after the given event."""
+        headers = {"last-event-id": last_event_id} if last_event_id else {}
+        try:
+            with self._http.stream("GET", f"{_run(run_id)}/stream", headers=headers, timeout=STREAM_TIMEOUT) as response:
+                if response.status_code != httpx.codes.OK:
+                    response.read()
+                    raise _refusal(response)
+                yield response.iter_lines()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise NotReachable(self.connection.url, _why(error)) from error
+
+    # -- catalogue
+
+    def models(self, *, archived: bool = False) -> list[Json]:
+        return self._pages("/api/models", limit=10_000, query={"archived": "true"} if archived else {})
+
+    def add_model(self, body: Json) -> Json:
+        return self._call("POST", "/api/models", json=body)
+
+    def remove_model(self, model: str) -> None:
+        self._call("DELETE", f"/api/models/{quote(model, safe='/')}")
+
+    def benchmarks(self) -> list[Json]:
+        return list(self._call("GET", "/api/benchmarks")["items"])
+
+    def fleet(self) -> Json:
+        return self._call("GET", "/api/fleet")
+
+    # -- underneath
+
+    def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None) -> list[Json]:
+        found: list[Json] = []
+        while len(found) < limit:
+            asked = {**query, "limit": str(min(PAGE, limit - len(found)))} | ({"after": after} if after else {})
+            page = self._call("GET", path, params=asked)
+            found += page["items"]
+            after = page.get("next")
+            if not after:
+                break
+        return found
+
+    def _call(self, method: str, path: str, *, json: Json | None = None, params: Json | None = None) -> Json:
+        try:
+            response = self._http.request(method, path, json=json, params=params)
+        except httpx.HTTPError as error:
+            raise NotReachable(self.connection.url, _why(error)) from error
+        if response.is_error or response.is_redirect:
+            raise _refusal(response)
+        if not response.content:
+            return {}
+        try:
+            body = response.json()
+        except ValueError as error:
+            raise CliError(f"What answers at {self.connection.url} is not Benchyard.") from error
+        if not isinstance(body, dict):
+            raise CliError(f"What answers at {self.connection.url} is not Benchyard.")
+        return body
+
+
+def _run(run_id: str) -> str:
+    return f"/api/container-runs/{quote(run_id, safe='')}"
+
+
+def _refusal(response: httpx.Response) -> CliError:
+    """The problem's sentence; what is not a problem of ours did not come from us."""
+    try:
+        body = response.json()
+        detail, code = clean(body["detail"]).strip(), str(body.get("code", ""))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return CliError(
+            f"What answers at {response.request.url.netloc.decode()} answered {response.status_code}: is it Benchyard?"
+        )
+    sentence = detail[:1].upper() + detail[1:]
+    if not sentence.endswith((".", "?", "!")):
+        sentence += "."
+    if response.status_code == httpx.codes.UNAUTHORIZED:
+        sentence += " The command takes it from BENCHYARD_TOKEN, or from the directory that BENCHYARD_DATA names."
+    return Refused(sentence, response.status_code, code)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectError):
+        return "connection refused" if "refused" in str(error).lower() else clean(error)
+    return type(error).__name__ if not isinstance(error, httpx.TimeoutException) else "no answer in time"

@@ -1,0 +1,118 @@
+"""What this machine offers and what it lacks: one check each, one sentence each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.cli.client import Client
+from orchestrator.cli.connection import Connection
+from orchestrator.cli.errors import CliError
+from orchestrator.cli.teardown import uses_docker
+from orchestrator.cli.text import GIB, clean, size
+from orchestrator.engines.docker_cleanup import DockerCleanup
+from orchestrator.engines.engine import EngineError
+from orchestrator.settings import Settings
+
+OK, WARN, BAD = "ok", "warn", "bad"
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    verdict: str
+    """`ok`, `warn` (it works, with less) or `bad` (runs cannot work)."""
+    sentence: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def examine(settings: Settings, connection: Connection, client: Client) -> list[Check]:
+    checks = [*_engine(settings), _disk(settings), *_service(connection, client)]
+    return checks
+
+
+def _engine(settings: Settings) -> Iterator[Check]:
+    if not uses_docker(settings):
+        yield Check(
+            "engine", WARN, "No Docker here: runs are processes of this user, less isolated. scripts/ensure-engine helps."
+        )
+        return
+    api = DockerCleanup(settings.docker_host)
+    try:
+        host = api.host()
+        machine = f"Docker {host.version} on {clean(host.system)}, {host.cpus} CPUs, {size(host.memory_bytes)}."
+        yield Check("engine", OK, machine)
+        if host.is_this_machine or settings.in_container:
+            yield Check(
+                "mode", OK, "The service can run as a process of this machine (benchyard up) or with docker compose up."
+            )
+        else:
+            yield Check("mode", WARN, "The engine runs in a machine of its own: use docker compose up, not benchyard up.")
+        if api.has_image(settings.runner_image):
+            yield Check("images", OK, f"The runner image {settings.runner_image} is there.")
+        else:
+            yield Check("images", BAD, f"The runner image {settings.runner_image} is missing: run scripts/build-images.")
+    except EngineError as error:
+        yield Check("engine", BAD, f"{clean(error)} scripts/ensure-engine starts one where it can.")
+    finally:
+        api.close()
+
+
+def _disk(settings: Settings) -> Check:
+    data_dir = settings.data.absolute()
+    place = next(each for each in (data_dir, *data_dir.parents) if each.exists())
+    usage = shutil.disk_usage(place)
+    enough = usage.free >= settings.min_free_disk_bytes and usage.free >= settings.min_free_disk_share * usage.total
+    sentence = f"{usage.free / GIB:.1f} of {usage.total / GIB:.0f} GiB are free at {_short(data_dir)}."
+    return Check("disk", OK if enough else BAD, sentence if enough else f"{sentence} No run starts until there is more.")
+
+
+def _service(connection: Connection, client: Client) -> Iterator[Check]:
+    ready, why = client.is_ready()
+    if not ready:
+        yield Check("service", WARN, f"Not ready at {connection.url} ({why or 'no answer'}); benchyard up starts it.")
+        return
+    try:
+        fleet = client.fleet()
+    except CliError as error:
+        yield Check("service", BAD, f"It answers at {connection.url}, but: {error}")
+        return
+    yield Check("service", OK, f"Ready at {connection.url}.")
+    engine = fleet["engine"]
+    isolation = clean(engine["isolation"] or "Not known yet.")
+    open_host = engine["less_isolated"] or "also reach" in isolation
+    yield Check("isolation", WARN if open_host else OK, isolation)
+    if fleet["banner"]:
+        yield Check("dispatch", BAD, clean(fleet["banner"]))
+    yield _sandbox(client.run)(client.runs(limit=20))
+
+
+def _sandbox(detail: Callable[[str], dict[str, Any]]) -> Callable[[list[dict[str, Any]]], Check]:
+    """The sandbox's level is known where it works: in a runner. The newest run that tells it counts."""
+
+    def check(runs: list[dict[str, Any]]) -> Check:
+        for run in runs:
+            for attempt in reversed(detail(str(run["id"]))["attempts"]):
+                if told := attempt["facts"].get("sandbox"):
+                    level, sentence = _level(told)
+                    return Check("sandbox", OK if level in ("full", "") else WARN, f"{sentence} (run {run['id']})")
+        return Check("sandbox", WARN, "Not known before a run has told: benchyard demo.")
+
+    return check
+
+
+def _level(told: Any) -> tuple[str, str]:
+    if isinstance(told, dict):
+        name = clean(told.get("name") or told.get("level") or "")
+        return name, clean(told.get("sentence") or f"Sandbox level {name}.")
+    text = clean(told)
+    return (text.removeprefix("Sandbox level ").split(":")[0] if text.startswith("Sandbox level ") else text), text
+
+
+def _short(path: Path) -> str:
+    return clean(path)

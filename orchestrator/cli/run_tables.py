@@ -1,0 +1,138 @@
+"""Runs as people read them: the list, one run, the result. Pure: the API's answers in, things to print out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.output import facts, status_text, table
+from orchestrator.cli.text import ago, clean, interval, moment, money, outcomes_sentence, percent, short_ids, took
+
+Run = dict[str, Any]
+
+
+def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
+    if not runs:
+        return Text("No runs. Start one: benchyard run --model demo-strong --sample-size 10")
+    short = short_ids([str(run["id"]) for run in runs])
+    rows = [
+        (
+            short[str(run["id"])],
+            run["model"],
+            ", ".join(run["benchmarks"]),
+            status_text(run["status"]),
+            f"{run['progress']['done']}/{run['progress']['total']}",
+            percent((run["score"] or {}).get("estimate")),
+            interval(run["score"]),
+            ago(run["created_at"], now),
+        )
+        for run in runs
+    ]
+    columns = ("Run", "Model", "Benchmark", "Status", "Done", "Score", "95 % interval", "Created")
+    return table(columns, rows, right=("Done", "Score", "95 % interval"))
+
+
+def result_table(runs: Sequence[Run], now: datetime) -> Table:
+    """Scores with intervals, side by side."""
+    rows = [
+        (
+            Text(clean(run["model"]), "bold"),
+            status_text(run["status"]),
+            percent((run["score"] or {}).get("estimate")),
+            interval(run["score"]),
+            f"{(run['score'] or {}).get('passed', 0)}/{(run['score'] or {}).get('n', 0)}",
+            outcomes_sentence(run["outcomes"]),
+            took(run, now),
+            money(run["cost_usd"]),
+        )
+        for run in runs
+    ]
+    columns = ("Model", "Status", "Score", "95 % interval", "Passed", "Outcomes", "Took", "Cost")
+    return table(columns, rows, right=("Score", "95 % interval", "Passed", "Took", "Cost"))
+
+
+def remarks(run: Run) -> list[str]:
+    """What must be said with a result: why it ended otherwise than planned, and what is left out of its score."""
+    said = []
+    if run["reason"]:
+        said.append(reason_sentence(run))
+    score = run["score"]
+    if score and (left_out := score["n_all"] - score["n"]):
+        said.append(
+            f"{left_out} of {score['n_all']} items failed for other reasons than the model and are not in the score; "
+            f"counted as failures it would be {percent(score['estimate_all'])}."
+        )
+    if score and not score["comparable"]:
+        said.append("This score is not comparable: too much is missing from it.")
+    return said
+
+
+def reason_sentence(run: Run) -> str:
+    general, own = clean(run.get("reason_sentence") or run["reason"] or ""), clean(run.get("error_message") or "")
+    return own if general in own else f"{general} {own}".strip()
+
+
+def run_detail(run: Run, now: datetime) -> RenderableType:
+    score = run["score"] or {}
+    progress = run["progress"]
+    waits = run["waiting_for"] and f"waits: {run['waiting_for']}"
+    stage = run["stage"] if run["status"] == "running" else ""
+    head = facts(
+        (
+            ("Run", run["id"]),
+            ("Model", run["model"]),
+            ("Benchmark", ", ".join(run["benchmarks"])),
+            ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
+            ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),
+            ("Score", score and f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"),
+            ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
+            ("Outcomes", outcomes_sentence(run["outcomes"])),
+            ("Sample", _sample(run)),
+            ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
+            ("Budget", run["budget_usd"] and money(run["budget_usd"])),
+            ("Cost", f"{money(run['cost_usd'])}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
+            ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
+            ("Started", run["started_at"] and _at(run["started_at"])),
+            ("Ended", run["completed_at"] and f"{_at(run['completed_at'])}, took {took(run, now)}"),
+            ("Retry of", run["retry_of"]),
+            ("Artefacts", ", ".join(each["name"] for each in run["artefacts"])),
+        )
+    )
+    return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
+
+
+def attempts_table(attempts: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            each["number"],
+            each["container_name"],
+            each["engine"],
+            _at(each["dispatched_at"]),
+            _at(each["ended_at"]) if each["ended_at"] else "–",
+            "–" if each["exit_code"] is None else each["exit_code"],
+            _attempt_end(each),
+        )
+        for each in attempts
+    ]
+    return table(("Attempt", "Container", "Engine", "Started", "Ended", "Exit", "Note"), rows)
+
+
+def _attempt_end(attempt: dict[str, Any]) -> str:
+    words = [attempt["reason"] or "", "out of memory" if attempt["oom_killed"] else "", attempt["detail"] or ""]
+    return ": ".join(clean(word) for word in words if word)
+
+
+def _sample(run: Run) -> str:
+    share = f" ({run['subset_pct']:g} %)" if run["subset_pct"] else ""
+    each = f", {run['samples_per_problem']} samples each" if run["samples_per_problem"] > 1 else ""
+    return f"{run['sample_size']} problems{share}{each}, seed {run['seed']}"
+
+
+def _at(text: str) -> str:
+    at = moment(text)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if at else "–"

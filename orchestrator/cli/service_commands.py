@@ -1,0 +1,239 @@
+"""Commands about the service and this machine: serve, up, down, demo, nuke, doctor."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from orchestrator.cli import demo as demo_plan
+from orchestrator.cli import service_process
+from orchestrator.cli.context import Command, command, now
+from orchestrator.cli.errors import BadUsage, CliError
+from orchestrator.cli.output import JsonFlag, facts, table
+from orchestrator.cli.run_commands import raise_for, say_remarks, submit, wait
+from orchestrator.cli.run_tables import result_table
+from orchestrator.cli.text import clean
+
+MARK = {"ok": ("ok", "green"), "warn": ("!", "yellow"), "bad": ("x", "red")}
+
+
+def serve() -> None:
+    """Run the service in the foreground; its log, one JSON object per line, goes to standard error."""
+    from orchestrator.cli.connection import read_settings
+    from orchestrator.server import serve as run_server
+
+    raise typer.Exit(run_server(read_settings()))
+
+
+def up(as_json: JsonFlag = False) -> None:
+    """Start the service in the background, and print where it is."""
+    with command(as_json) as cmd:
+        running = _up(cmd)
+        cmd.out.result(running, lambda: _address(running))
+
+
+def _up(cmd: Command) -> dict[str, object]:
+    """Idempotent: a service that runs already is only described."""
+    if cmd.connection.given:
+        raise BadUsage("BENCHYARD_URL names a service elsewhere; unset it to start one here.")
+    data_dir = cmd.settings.data.absolute()
+    with service_process.one_at_a_time(data_dir):
+        started = service_process.start(cmd.settings, cmd.client, lambda: _check_engine(cmd))
+    with command(cmd.out.as_json) as known:  # the token may be new
+        return {
+            "url": known.connection.url,
+            "login_url": known.connection.login_link,
+            "pid": started.pid,
+            "started": not started.was_running,
+            "data": str(data_dir),
+            "log": str(data_dir / service_process.LOG_FILE),
+        }
+
+
+def _check_engine(cmd: Command) -> None:
+    """Say now what would otherwise be found out by the first run."""
+    from orchestrator.cli.teardown import uses_docker
+    from orchestrator.engines.docker_cleanup import DockerCleanup
+    from orchestrator.engines.engine import EngineError
+
+    settings = cmd.settings
+    if not uses_docker(settings):
+        cmd.out.warn("No Docker here: runs will be processes of this user, less isolated. scripts/ensure-engine helps.")
+        return
+    api = DockerCleanup(settings.docker_host)
+    try:
+        host = api.host()
+        has_image = api.has_image(settings.runner_image)
+    except EngineError as error:
+        raise CliError(f"{error} On Debian or Ubuntu, scripts/ensure-engine installs and starts one.") from error
+    finally:
+        api.close()
+    if not host.is_this_machine and not settings.runner_host and not settings.runner_url:
+        raise CliError(
+            f"The engine ({clean(host.system)}) is not on this machine's own Linux, so its containers cannot reach a "
+            "service here: start it with docker compose up."
+        )
+    if not has_image:
+        cmd.out.warn(
+            f"The runner image {settings.runner_image} is not there: run scripts/build-images before the first run."
+        )
+
+
+def _address(running: dict[str, object]) -> Text:
+    word = "started" if running["started"] else "runs already"
+    return Text(
+        f"Benchyard {word} at {running['url']} (process {running['pid']}, log {running['log']}).\n"
+        f"Open the dashboard: {running['login_url']}"
+    )
+
+
+def down(as_json: JsonFlag = False) -> None:
+    """Stop the service and remove its containers, networks and firewall rules. Data stays; runs go on at the next up."""
+    with command(as_json) as cmd:
+        stopped = _down(cmd)
+        cmd.out.result(stopped, lambda: Text(_down_sentence(stopped)))
+
+
+def _down(cmd: Command) -> dict[str, object]:
+    from orchestrator.cli.teardown import Removed, remove_instance
+
+    data_dir = cmd.settings.data.absolute()
+    if not (data_dir / "lock").exists():
+        pid, removed = None, Removed()  # nothing was ever started here
+    else:
+        with service_process.one_at_a_time(data_dir):
+            pid = service_process.stop(data_dir)
+            removed = remove_instance(cmd.settings)
+    return {
+        "pid": pid,
+        "containers": removed.containers,
+        "networks": removed.networks,
+        "processes": removed.processes,
+        "data": str(data_dir),
+    }
+
+
+def _down_sentence(stopped: dict[str, object]) -> str:
+    parts = [f"the service (process {stopped['pid']})"] if stopped["pid"] else []
+    for word in ("containers", "networks", "processes"):
+        names = stopped[word]
+        if isinstance(names, list) and names:
+            parts.append(
+                f"{len(names)} {word if len(names) > 1 else word.removesuffix('es' if word == 'processes' else 's')}"
+            )
+    if not parts:
+        return "Nothing of Benchyard was running here."
+    return f"Stopped and removed: {', '.join(parts)}. The data stays in {stopped['data']}."
+
+
+def demo(as_json: JsonFlag = False) -> None:
+    """Start the service if need be, run both demo models on the sample benchmark at once, and show the scores."""
+    with command(as_json) as cmd:
+        if not cmd.connection.given:
+            running = _up(cmd)
+            cmd.out.note(_address(running).plain)
+    with command(as_json) as cmd:
+        client, out = cmd.client, cmd.out
+        demo_plan.ensure_models(client)
+        chosen = demo_plan.choose_type(client.fleet(), len(demo_plan.MODELS))
+        out.note(f"Running {' and '.join(demo_plan.MODELS)} on the sample benchmark, a container ({chosen}) each.")
+        finished = wait(cmd, submit(cmd, demo_plan.bodies(chosen)))
+        url, link = cmd.connection.url, cmd.connection.login_link
+        out.result({"runs": finished, "url": url, "login_url": link}, lambda: result_table(finished, now()))
+        say_remarks(cmd, finished)
+        out.say()
+        out.say(f"The dashboard runs at {url}. Open it: {link}")
+        out.say("Stop it all with: make down (or benchyard down)")
+        raise_for(finished)
+
+
+def nuke(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Also delete the data directory, results included.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove every container, network and volume of Benchyard from the engine, of every instance. Asks first."""
+    from orchestrator.cli.teardown import Removed, uses_docker
+    from orchestrator.engines.docker_cleanup import Belongings, DockerCleanup
+    from orchestrator.engines.engine import EngineError
+
+    with command(as_json) as cmd:
+        data_dir = cmd.settings.data.absolute()
+        if data:
+            check_deletable(data_dir)
+        api = DockerCleanup(cmd.settings.docker_host)
+        try:
+            found = api.find() if uses_docker(cmd.settings) else Belongings()
+            _confirm(cmd, found, data_dir if data else None, yes=yes)
+            stopped = _down(cmd)
+            removed = Removed()
+            if uses_docker(cmd.settings):
+                left = api.find()  # down took some, and something may be new
+                api.sweep(left)
+                removed.add(Belongings(*(tuple({*a, *b}) for a, b in zip(_parts(found), _parts(left), strict=True))))
+        except EngineError as error:
+            raise CliError(f"Not everything could be removed. {clean(error)}") from error
+        finally:
+            api.close()
+        if data and data_dir.exists():
+            shutil.rmtree(data_dir)
+        answer = {
+            "pid": stopped["pid"],
+            "containers": sorted(removed.containers),
+            "networks": sorted(removed.networks),
+            "volumes": sorted(removed.volumes),
+            "data": str(data_dir) if data else None,
+        }
+        count = f"{len(removed.containers)} containers, {len(removed.networks)} networks, {len(removed.volumes)} volumes"
+        cmd.out.result(answer, lambda: Text(f"Removed {count}{f', and {data_dir}' if data else ''}."))
+
+
+def _parts(found: object) -> tuple[tuple[str, ...], ...]:
+    from orchestrator.engines.docker_cleanup import Belongings
+
+    assert isinstance(found, Belongings)
+    return found.containers, found.networks, found.volumes
+
+
+def _confirm(cmd: Command, found: object, data_dir: Path | None, *, yes: bool) -> None:
+    containers, networks, volumes = _parts(found)
+    if yes:
+        return
+    if cmd.out.as_json or not sys.stdin.isatty():
+        raise BadUsage("Nobody can be asked here; say --yes if everything of Benchyard shall be removed.")
+    cmd.out.say("This removes, whichever instance it belongs to:")
+    pairs = (("containers", containers), ("networks", networks), ("volumes", volumes))
+    cmd.out.console.print(facts([(name, ", ".join(names) or "none") for name, names in pairs]))
+    if volumes or data_dir:
+        cmd.out.say(f"Results in the volumes{f' and in {data_dir}' if data_dir else ''} are lost for good.", "red")
+    if not typer.confirm("Go on?"):
+        raise CliError("Nothing was removed.")
+
+
+def check_deletable(data_dir: Path) -> None:
+    """Delete only what is surely ours, and never somewhere above where somebody stands."""
+    if not data_dir.exists():
+        return
+    place = data_dir.resolve()
+    if place in (Path.home(), Path.cwd().resolve()) or place in Path.cwd().resolve().parents:
+        raise BadUsage(f"{data_dir} is not deleted: it is, or holds, the directory that you are in, or your home.")
+    if not (data_dir / "orchestrator-id").is_file() or not (data_dir / "lock").exists():
+        raise BadUsage(f"{data_dir} does not look like a data directory of Benchyard; it is not deleted.")
+
+
+def doctor(as_json: JsonFlag = False) -> None:
+    """Examine engine, images, disk, service, sandbox and network isolation. Exit code 1 if runs cannot work."""
+    from orchestrator.cli.doctor import BAD, examine
+
+    with command(as_json) as cmd:
+        checks = examine(cmd.settings, cmd.connection, cmd.client)
+        healthy = all(each.verdict != BAD for each in checks)
+        rows = [(Text(*MARK[each.verdict]), each.name, each.sentence) for each in checks]
+        answer = {"ok": healthy, "checks": [each.as_json() for each in checks]}
+        cmd.out.result(answer, lambda: table(("", "What", "How it is"), rows))
+        raise typer.Exit(0 if healthy else 1)

@@ -1,0 +1,110 @@
+"""What of ours is on a Docker engine, by label, and its removal; for the command line's `down`, `nuke` and `doctor`.
+
+Looks at nothing but the label `benchyard.instance`: with an instance name only that instance's things, without one
+everything of ours. Removing what is gone already is success.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
+from orchestrator.engines.docker_network import read_network
+from orchestrator.engines.engine import LABEL_INSTANCE, ImageMissing
+from orchestrator.engines.host_guard import HostGuard
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """Names of things of ours."""
+
+    containers: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.containers or self.networks or self.volumes)
+
+
+@dataclass(frozen=True)
+class EngineHost:
+    """What the engine says of the machine it runs on."""
+
+    version: str
+    system: str
+    cpus: int
+    memory_bytes: int
+    kernel: str = field(repr=False)
+    rootless: bool = False
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Whether a process here has the runner network's own address: not with Docker Desktop, rootless or far away."""
+        return sys.platform == "linux" and self.kernel == platform.release() and not self.rootless
+
+
+class DockerCleanup(DockerApi):
+    """Synchronous; raises `EngineUnreachable` when no engine answers."""
+
+    def __init__(self, base_url: str | None) -> None:
+        super().__init__(base_url, connections=2)
+
+    def host(self) -> EngineHost:
+        return read_host(self.info())
+
+    def has_image(self, image: str) -> bool:
+        try:
+            with self._door() as client:
+                client.inspect_image(image)  # type: ignore[no-untyped-call]
+        except (ImageMissing, NotThere):
+            return False
+        return True
+
+    def find(self, instance: str | None = None) -> Belongings:
+        """Everything of ours, or of one instance, in every state."""
+        label = {"label": [LABEL_INSTANCE if instance is None else f"{LABEL_INSTANCE}={instance}"]}
+        with self._door() as client:
+            containers = client.containers(all=True, filters=label)
+            networks = client.networks(filters=label)
+            volumes = client.volumes(filters=label).get("Volumes") or []
+        return Belongings(
+            containers=tuple(sorted(_name(each) for each in containers)),
+            networks=tuple(sorted(str(each["Name"]) for each in networks)),
+            volumes=tuple(sorted(str(each["Name"]) for each in volumes)),
+        )
+
+    def sweep(self, found: Belongings) -> None:
+        """Remove it all: containers first, since they hold the rest; a network's firewall rules before the network."""
+        for container in found.containers:
+            self.remove(container)
+        for network in found.networks:
+            if (described := self.find_network(network)) is not None:
+                seen = read_network(described)
+                HostGuard(bridge=seen.bridge, gateway=seen.gateway or "", port=0).lift()
+                self.remove_network(described["Id"])
+        for volume in found.volumes:
+            with suppress(NotThere, Conflict), self._door() as client:
+                client.remove_volume(volume)
+
+
+def read_host(described: Mapping[str, Any]) -> EngineHost:
+    """From the answer of the engine's info."""
+    return EngineHost(
+        version=str(described["ServerVersion"]),
+        system=str(described.get("OperatingSystem") or "unknown"),
+        cpus=int(described["NCPU"]),
+        memory_bytes=int(described["MemTotal"]),
+        kernel=str(described.get("KernelVersion") or ""),
+        rootless=any("name=rootless" in str(each) for each in described.get("SecurityOptions") or []),
+    )
+
+
+def _name(summary: Mapping[str, Any]) -> str:
+    """A container's name; one that is being made has none yet."""
+    names = summary.get("Names") or []
+    return str(names[0]).removeprefix("/") if names else str(summary["Id"])
