@@ -112,6 +112,12 @@ class ExecutionLimits(Message):
     cpu_s: float = 6.0
     memory_bytes: int = 1 << 30
     output_bytes: int = 16 << 20
+    slowdown: float = 1.0
+    """How many seconds of the clock a second of CPU takes here at the best; more than 1 on a share of a core."""
+
+    def wall_s(self, cpu_s: float) -> float:
+        """The outer fence for a program that may use `cpu_s`: verdicts go by CPU time, on every instance type."""
+        return (2 * cpu_s + 2) * self.slowdown
 
 
 class BenchmarkSpec(Message):
@@ -121,6 +127,8 @@ class BenchmarkSpec(Message):
     adapter: str
     pack_digest: str
     problem_ids: list[str]
+    cpu_s: float | None = None
+    """CPU seconds for one test, where the benchmark has a rule of its own."""
 
 
 class ItemKey(Message):

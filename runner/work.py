@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
-from runner.contract import CallFacts, FailureReason, ItemResult, Outcome, RunSpec
+from runner.contract import BenchmarkSpec, CallFacts, ExecutionLimits, FailureReason, ItemResult, Outcome, RunSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, ProblemError, ProviderFailed, RunFailed
 from runner.grading import Verdict
 from runner.llm.calls import Calls
@@ -75,6 +75,7 @@ class Work:
         self._reporter, self._problems, self._calls, self._executor = reporter, problems, calls, executor
         self._judging = asyncio.Semaphore(spec.sandbox_slots)
         self._left = Counter((item.benchmark, item.problem_id) for item in items)
+        self._limits = {each.name: _limits(spec, each) for each in spec.benchmarks}
         self._end: RunFailed | None = None
         self._answered = 0
         self._hopeless = 0
@@ -160,7 +161,7 @@ class Work:
                 outcome = outcome or Outcome.NO_ANSWER
                 verdict = Verdict(outcome, WHY[outcome])
             else:
-                verdict = await task.judge(found.code, self._executor, self._spec.limits)
+                verdict = await task.judge(found.code, self._executor, self._limits[item.benchmark])
             del task
         return ItemResult(
             benchmark=item.benchmark,
@@ -235,3 +236,7 @@ def _facts(completion: Completion, call_key: str) -> CallFacts:
         finish_reason=completion.finish.value,
         replayed=completion.replayed,
     )
+
+
+def _limits(spec: RunSpec, benchmark: BenchmarkSpec) -> ExecutionLimits:
+    return spec.limits if benchmark.cpu_s is None else spec.limits.model_copy(update={"cpu_s": benchmark.cpu_s})

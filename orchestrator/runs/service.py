@@ -22,7 +22,7 @@ from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.identifiers import uuid7
 from orchestrator.runs.capacity import Capacity, never_fits
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.plan import CPU_LIMITS_S, Plan
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
 from runner.contract import NOT_THE_MODELS_FAULT, BenchmarkSpec
@@ -219,7 +219,13 @@ class RunService:
         info = self._catalogue.get(name)
         wanted = Selection(sample_size=request.sample_size, subset_pct=request.subset_pct, seed=request.seed)
         ids = self._catalogue.choose(name, wanted)
-        return BenchmarkSpec(name=info.name, adapter=info.adapter, pack_digest=info.pack_digest, problem_ids=ids)
+        return BenchmarkSpec(
+            name=info.name,
+            adapter=info.adapter,
+            pack_digest=info.pack_digest,
+            problem_ids=ids,
+            cpu_s=CPU_LIMITS_S.get(info.name),
+        )
 
 
 _COPIED = (

@@ -20,7 +20,7 @@ def check_limits(limits: ExecutionLimits, cpu_factor: float = 1.0) -> Limits:
     cpu_s = limits.cpu_s * cpu_factor
     return Limits(
         cpu_s=cpu_s,
-        wall_s=2 * cpu_s + 2,
+        wall_s=limits.wall_s(cpu_s),
         memory_bytes=limits.memory_bytes,
         output_bytes=max(limits.output_bytes, OUTPUT_BYTES),
     )

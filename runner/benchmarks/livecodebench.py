@@ -133,7 +133,7 @@ def _bounds(limits: ExecutionLimits, longest_output: int) -> Limits:
     room = Limits.output_for(longest_output)
     return Limits(
         cpu_s=limits.cpu_s,
-        wall_s=2 * limits.cpu_s + 2,
+        wall_s=limits.wall_s(limits.cpu_s),
         memory_bytes=limits.memory_bytes,
         output_bytes=room if longest_output > limits.output_bytes else min(room, limits.output_bytes),
     )

@@ -131,7 +131,7 @@ class Service:
     # what a user does
 
     def submit(self, model: str = "demo-strong", sample_size: int = 12, **fields: object) -> str:
-        body = {"model_id": model, "sample_size": sample_size, "instance_type": "basic", **fields}
+        body = {"model_id": model, "sample_size": sample_size, "instance_type": "standard-1", **fields}
         answer = self.client.post("/api/container-runs", json=body)
         assert answer.status_code == 202, answer.text
         return str(answer.json()["run_id"])
