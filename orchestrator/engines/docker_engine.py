@@ -14,6 +14,8 @@ import asyncio
 import contextlib
 import math
 import socket
+import threading
+import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
@@ -55,7 +57,8 @@ class DockerEngine:
         self._network: RunnerNetwork | None = None
         self._cpus = 0
         self._guarded = False
-        self._launching: dict[str, asyncio.Lock] = {}
+        self._preparing = threading.Lock()
+        self._launching: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def prepare(self) -> None:
         await self._call(self._prepare)
@@ -92,13 +95,9 @@ class DockerEngine:
         )
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
-        lock = self._launching.setdefault(request.name, asyncio.Lock())
-        try:
-            async with lock:
-                return await self._call(lambda deadline: self._launch(request, deadline))
-        finally:
-            if not lock.locked():
-                self._launching.pop(request.name, None)
+        lock = self._launching.setdefault(request.name, asyncio.Lock())  # there as long as somebody holds or awaits it
+        async with lock:
+            return await self._call(lambda deadline: self._launch(request, deadline))
 
     async def list(self) -> list[ContainerFacts]:
         wanted = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_RUN]
@@ -166,6 +165,17 @@ class DockerEngine:
     # -- in the threads
 
     def _prepare(self, deadline: Deadline) -> RunnerNetwork:
+        with self._preparing:
+            deadline.check()
+            network = self._make_network()
+            deadline.check()
+            guard = self._guard(network)
+            self._guarded = guard is not None and guard.put()
+            self._cpus = self._cpus or self._api.info()["NCPU"]
+            self._network = network
+            return network
+
+    def _make_network(self) -> RunnerNetwork:
         config = self.config
         described = self._api.find_network(config.network)
         if described and not is_usable(described, config):
@@ -178,13 +188,7 @@ class DockerEngine:
             described = self._api.find_network(config.network)
         if described is None:
             raise EngineError(f"Docker network {config.network} was removed while it was being made.")
-        network = read_network(described)
-        self._cpus = self._cpus or self._api.info()["NCPU"]
-        deadline.check()
-        guard = self._guard(network)
-        self._guarded = guard is not None and guard.put()
-        self._network = network
-        return network
+        return read_network(described)
 
     def _teardown(self, _: Deadline) -> None:
         described = self._api.find_network(self.config.network)

@@ -148,6 +148,16 @@ async def test_stop_kills_what_does_not_listen(rig: Rig) -> None:
     assert (await until(rig.engine, asked.name, ContainerState.EXITED)).exit_code == 137
 
 
+async def test_stop_of_something_paused_ends_it_too(rig: Rig) -> None:
+    asked = request(rig, order("sleep"))
+    await rig.engine.launch(asked)
+    await until_logged(rig.engine, asked.name, b"ready")
+    await rig.pause(asked.name)
+    await until(rig.engine, asked.name, ContainerState.PAUSED)
+    await rig.engine.stop(asked.name, grace_s=1)
+    assert (await until(rig.engine, asked.name, ContainerState.EXITED)).exit_code in (137, 143)
+
+
 @pytest.mark.parametrize("paused", [False, True], ids=["running", "paused"])
 async def test_kill(rig: Rig, paused: bool) -> None:
     asked = request(rig, order("ignore_term"))
