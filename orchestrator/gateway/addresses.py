@@ -47,9 +47,11 @@ async def resolve(host: str, port: int) -> list[str]:
 class PinnedTransport(httpx.AsyncHTTPTransport):
     """Connects to judged addresses of the one host it is for; the certificate is still checked against the name."""
 
-    def __init__(self, host: str, *, allow_private: bool, resolver: Resolver = resolve) -> None:
+    def __init__(
+        self, host: str, *, allow_private: bool, tls: ssl.SSLContext | None = None, resolver: Resolver = resolve
+    ) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=200, keepalive_expiry=15.0)
-        super().__init__(verify=ssl.create_default_context(), trust_env=False, limits=limits)
+        super().__init__(verify=tls or ssl.create_default_context(), trust_env=False, limits=limits)
         self._host = host
         self._allow_private = allow_private
         self._resolver = resolver

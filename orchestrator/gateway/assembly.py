@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -46,8 +47,9 @@ async def open_gateway(
     upstreams: dict[str, Upstream] = {
         DEMO_PROVIDER: DemoUpstream(demo_load, clock=clock, sleep=sleep, latency_s=demo_latency_s)
     }
+    tls = ssl.create_default_context()
     for name, provider in providers_from_env(env).items():
-        upstreams[name] = HttpUpstream(provider, env, clock=clock)
+        upstreams[name] = HttpUpstream(provider, env, clock=clock, tls=tls)
     board = WaitBoard(clock)
     sender = Sender(
         upstreams=upstreams,

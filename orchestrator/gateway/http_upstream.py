@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 
 import httpx
@@ -43,14 +44,14 @@ class HttpUpstream:
         clock: Clock,
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         idle_s: float = IDLE_S,
-        transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._provider = provider
         self._env = env
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
         self._client = httpx.AsyncClient(
-            transport=transport or PinnedTransport(provider.origin[1], allow_private=provider.allow_private),
+            transport=PinnedTransport(provider.origin[1], allow_private=provider.allow_private, tls=tls),
             timeout=httpx.Timeout(connect=CONNECT_S, read=idle_s, write=60.0, pool=None),
             follow_redirects=False,
             trust_env=False,

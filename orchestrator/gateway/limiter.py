@@ -1,8 +1,10 @@
-"""How many calls may be at one (provider, model) at once, found out by trying.
+"""How many calls may be at one (provider, model) at once, and how fast one after the other, found out by trying.
 
-Grows while all goes well: quickly up to where trouble was last met, then by one per round. Halves when the provider is
-crowded, once per round however many calls report it. A pause that the provider asks for holds back everybody. Runs take
-turns, so that none starves. Only counts and times: what is sent is not its business.
+The number grows by one with each answer while others wait, and halves when the provider is crowded, once per round
+however many calls report it. From the first trouble on, calls also keep a pace: what the provider was just seen to take,
+then a little more in each round. When only few calls of a round are refused, the pace alone is corrected: that is how a
+rate limit is met without swinging around it. A pause that the provider asks for holds back everybody. Runs take turns, so
+that none starves. Only counts and times: what is sent is not its business.
 """
 
 from __future__ import annotations
@@ -14,6 +16,14 @@ from dataclasses import dataclass
 
 from orchestrator.clock import Clock
 
+FEW = 0.2
+"""When no larger share than this was refused, the pace is corrected and the number of calls is left alone."""
+SEEN, SEEN_S = 32, 30.0
+"""The pace that a provider takes is measured over so many of the last calls, and so many seconds at most."""
+SHORTEST_ROUND_S, LONGEST_ROUND_S = 1.0, 30.0
+"""A round is as long as calls take: sooner, the effect of a change cannot be seen."""
+PACE_DOWN, PACE_UP, FASTEST_UP = 0.95, 0.1, 1.0
+"""The pace falls to this share of what was taken; it grows by so much in the first quiet round, by more in the next."""
 LONGEST_PAUSE_S = 3600.0
 """However long a provider asks to be left alone, it is asked again after this."""
 
@@ -31,9 +41,11 @@ class PausedTooLong(Exception):
 class Slot:
     """The right to have one call at the provider. Give it back with `Limiter.release`."""
 
+    number: int
     run_id: str
     began: float
-    was_tight: bool
+    last_one: bool  #: it took the last place there was
+    others_wait: bool
 
 
 class Limiter:
@@ -48,12 +60,16 @@ class Limiter:
     ) -> None:
         self.limit = initial
         self.in_flight = 0
+        self.pace: float | None = None
         self.paused_until = 0.0
         self.pause_reason = ""
         self._ceiling = ceiling
         self._too_long_s = too_long_s
-        self._knee = float("inf")
         self._last_cut = float("-inf")
+        self._granted = self._answered = self._refused = 0
+        self._starts: OrderedDict[int, float] = OrderedDict()
+        self._next_at = 0.0
+        self._round_s = 10.0
         self._clock = clock
         self._sleep = sleep
         self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()
@@ -79,17 +95,24 @@ class Limiter:
 
     def release_well(self, slot: Slot, pause_s: float | None = None, reason: str = "") -> None:
         """The call was answered. `pause_s`: the provider said that its limit is used up for so long."""
-        if slot.was_tight:
-            self.limit = min(self.limit + (1.0 if self.limit < 0.9 * self._knee else 1.0 / self.limit), self._ceiling)
+        now = self._clock.monotonic()
+        self._answered += 1
+        self._round_s = min(max(0.8 * self._round_s + 0.2 * (now - slot.began), SHORTEST_ROUND_S), LONGEST_ROUND_S)
+        if slot.others_wait and self.pace is not None:
+            quiet_rounds = min((now - self._last_cut) / self._round_s, 10.0)
+            gain = min(PACE_UP * 2.0**quiet_rounds, FASTEST_UP)
+            self.pace *= 1 + gain / max(self.pace * self._round_s, 1.0)
+        if slot.last_one or slot.others_wait:
+            self.limit = min(self.limit + 1, self._ceiling)
         self._pause(pause_s, reason)
         self._give_back()
 
     def release_crowded(self, slot: Slot, pause_s: float | None, reason: str) -> None:
         """The provider said "too many" or "overloaded"."""
-        if slot.began >= self._last_cut:
-            self._knee = self.limit
-            self.limit = max(self.limit / 2, 1.0)
-            self._last_cut = self._clock.monotonic()
+        self._refused += 1
+        self._starts.pop(slot.number, None)
+        if slot.began >= self._last_cut and self._clock.monotonic() >= self._last_cut + self._round_s:
+            self._cut()
         self._pause(pause_s, reason)
         self._give_back()
 
@@ -104,6 +127,23 @@ class Limiter:
         if self._waker is not None:
             self._waker.cancel()
             await asyncio.gather(self._waker, return_exceptions=True)
+
+    def _cut(self) -> None:
+        taken = self._taken_per_s()
+        if taken is not None:
+            self.pace = taken * PACE_DOWN if self.pace is None else min(max(taken * PACE_DOWN, self.pace / 2), self.pace)
+        if taken is None or self._refused > FEW * (self._answered + self._refused):
+            self.limit = max(self.limit / 2, 1.0)
+        self._answered = self._refused = 0
+        self._last_cut = self._clock.monotonic()
+
+    def _taken_per_s(self) -> float | None:
+        """How many calls per second went out lately and were not refused; None when there were too few to say."""
+        now = self._clock.monotonic()
+        recent = [began for began in self._starts.values() if began > now - SEEN_S]
+        if len(recent) < 3:
+            return None
+        return len(recent) / max(now - recent[0], SHORTEST_ROUND_S)
 
     def _give_back(self) -> None:
         self.in_flight -= 1
@@ -125,7 +165,7 @@ class Limiter:
 
     def _grant(self) -> None:
         while self._waiting and self.in_flight < int(self.limit):
-            left = self.pause_left_s()
+            left = max(self.pause_left_s(), self._next_at - self._clock.monotonic())
             if left > 0:
                 self._wake_in(left)
                 return
@@ -136,16 +176,21 @@ class Limiter:
             if future.done():
                 continue
             self.in_flight += 1
-            tight = self.in_flight >= int(self.limit) or bool(self._waiting)
-            future.set_result(Slot(run_id, self._clock.monotonic(), tight))
+            if self.pace is not None:
+                self._next_at = max(self._next_at, self._clock.monotonic() - 1 / self.pace) + 1 / self.pace
+            last_one = self.in_flight >= int(self.limit)
+            self._granted += 1
+            slot = Slot(self._granted, run_id, self._clock.monotonic(), last_one, bool(self._waiting))
+            self._starts[slot.number] = slot.began
+            if len(self._starts) > SEEN:
+                self._starts.popitem(last=False)
+            future.set_result(slot)
 
     def _wake_in(self, seconds: float) -> None:
         if self._waker is None or self._waker.done():
             self._waker = asyncio.get_running_loop().create_task(self._wake(seconds))
 
     async def _wake(self, seconds: float) -> None:
-        while seconds > 0:
-            await self._sleep(seconds)
-            seconds = self.pause_left_s()
+        await self._sleep(seconds)
         self._waker = None
         self._grant()

@@ -143,7 +143,8 @@ class OpenAIChat:
 def _deltas(message: Message) -> Iterator[dict[str, Any]]:
     """A message as the deltas that a stream brings: role first, then growing texts, then tool calls, then the rest whole."""
     rest = {k: v for k, v in message.items() if k not in ("role", "tool_calls", *_GROWING) and v is not None}
-    yield {"role": message.get("role", "assistant"), "content": "", "refusal": None} | rest
+    content = "" if isinstance(message.get("content"), str) else None
+    yield {"role": message.get("role", "assistant"), "content": content, "refusal": None} | rest
     for field in _GROWING:
         if isinstance(message.get(field), str):
             for piece in pieces(message[field]):

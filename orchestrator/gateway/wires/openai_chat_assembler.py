@@ -91,6 +91,7 @@ class _Choice:
                 {**call, "function": {**call["function"], "arguments": "".join(call["function"]["arguments"])}}
                 for _, call in sorted(self._calls.items())
             ]
+        if self._calls or message["refusal"]:
             message["content"] = message["content"] or None
         return {"index": index, "message": message, "logprobs": self._logprobs, "finish_reason": self.finish_reason}
 

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import create_engine, event
-from sqlmodel import Session, SQLModel
+from sqlalchemy import create_engine
+from sqlmodel import Session
 
-from orchestrator.db import call_tables  # noqa: F401  (its tables belong to the schema)
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.gateway.database_ledger import DatabaseLedger
@@ -53,11 +52,8 @@ async def memory_world() -> AsyncIterator[LedgerWorld]:
 
 @contextlib.asynccontextmanager
 async def database_world(url: str) -> AsyncIterator[LedgerWorld]:
+    """On a database with all tables and no rows."""
     engine = create_engine(url)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
-    SQLModel.metadata.drop_all(engine)
-    SQLModel.metadata.create_all(engine)
     clock = FakeClock()
     with Session(engine) as session:
         session.add(

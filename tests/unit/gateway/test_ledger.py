@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger import Failure, InFlight, KeyTaken, NoRoom, Opened, Opening, Recovered, Reserved, Stored
 from orchestrator.gateway.usage import Finish, TokenUsage
 from runner.contract import Protocol
+from tests.postgres_from_wheel import TEMPLATE
 
 pytestmark = pytest.mark.anyio
 
@@ -31,22 +32,23 @@ ANSWER = Settlement(
 )
 
 
-@contextlib.asynccontextmanager
-async def _world(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LedgerWorld]:
-    if kind == "memory":
-        made = memory_world()
-    elif kind == "sqlite":
-        made = database_world(f"sqlite:///{tmp_path / 'ledger.db'}")
-    else:
-        made = database_world(request.getfixturevalue("postgres_url"))
-    async with made as world:
-        yield world
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    def make(kind: str) -> str:
+        if kind == "sqlite":
+            shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "ledger.db")
+            return f"sqlite:///{tmp_path / 'ledger.db'}"
+        server = request.getfixturevalue("postgres")
+        return str(server.url(server.create(TEMPLATE)))
+
+    return make
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LedgerWorld]:
-    async with _world(request.param, tmp_path, request) as made:
-        yield made
+async def world(request: pytest.FixtureRequest, database_url: Callable[[str], str]) -> AsyncIterator[LedgerWorld]:
+    made = memory_world() if request.param == "memory" else database_world(database_url(request.param))
+    async with made as world:
+        yield world
 
 
 def opening(
@@ -137,9 +139,9 @@ async def test_many_at_once_do_not_pass_the_budget(world: LedgerWorld) -> None:
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_another_process_takes_over_only_after_the_owner_is_silent(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+    kind: str, database_url: Callable[[str], str]
 ) -> None:
-    async with _world(kind, tmp_path, request) as world:
+    async with database_world(database_url(kind)) as world:
         assert world.db is not None
         other = DatabaseLedger(world.db, world.clock, "two")
         await world.ledger.open(opening())
@@ -157,8 +159,8 @@ async def test_another_process_takes_over_only_after_the_owner_is_silent(
         assert await world.ledger.open(opening()) == Stored(ANSWER)
 
 
-async def test_the_run_shows_what_it_cost(tmp_path: Path) -> None:
-    async with database_world(f"sqlite:///{tmp_path / 'ledger.db'}") as world:
+async def test_the_run_shows_what_it_cost(database_url: Callable[[str], str]) -> None:
+    async with database_world(database_url("sqlite")) as world:
         assert world.db is not None
         for key in ("a", "b"):
             await world.ledger.open(opening(key))

@@ -1,0 +1,233 @@
+"""Money, repetition and waiting at the desk, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from decimal import Decimal
+
+import pytest
+from desk_world import ScriptedUpstream, claude_run, make_call, make_desk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from virtual_time import run_virtually
+
+from orchestrator.gateway.calls import Answered
+from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.ledger import LedgerUnavailable
+from orchestrator.gateway.memory_ledger import MemoryLedger
+from orchestrator.gateway.prices import Prices, nusd
+from orchestrator.gateway.retry import RetryPolicy
+
+PRICES = Prices(Decimal(3), Decimal(15))
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_calls_at_the_provider_are_the_distinct_keys_whoever_dies(seed: int) -> None:
+    """I9: runners hang up and come back, orchestrators are killed; only sends in flight at such a kill are doubled."""
+    rng = random.Random(seed)
+    upstream = ScriptedUpstream(latency_s=lambda: rng.uniform(0.1, 3.0))
+    ledger = MemoryLedger()
+    keys = [f"b/{number}/0/0" for number in range(40)]
+    context = claude_run()
+
+    async def attempt(seconds: float | None) -> None:
+        """One runner at one orchestrator; after `seconds` the orchestrator is gone without a word."""
+        book = MemoryLedger(ledger.rows)
+        await book.recover()
+        desk = make_desk(upstream, book)
+        before = asyncio.all_tasks()
+
+        async def runner(life_s: float | None) -> None:
+            async with asyncio.timeout(life_s):
+                await asyncio.gather(*(desk.answer(make_call(context, key)) for key in keys))
+
+        for life in [rng.uniform(0.1, 4.0) for _ in range(3)] + [None]:
+            task = asyncio.create_task(runner(life))
+            try:
+                async with asyncio.timeout(seconds):
+                    await task
+                    return
+            except TimeoutError:
+                if seconds is not None and rng.random() < 0.5:
+                    break
+        doomed = asyncio.all_tasks() - before
+        for task in doomed:
+            task.cancel()
+        await asyncio.gather(*doomed, return_exceptions=True)
+
+    async def story() -> None:
+        for _ in range(5):
+            await attempt(rng.uniform(0.1, 2.0))
+        await attempt(None)
+
+    run_virtually(story())
+    lost = sum(row.lost_sends for row in ledger.rows.values())
+    assert all(row.settlement is not None for row in ledger.rows.values())
+    assert len(ledger.rows) == len(keys)
+    assert upstream.calls.total() == len(keys) + lost
+    assert set(upstream.calls) == set(keys)
+
+
+@pytest.mark.parametrize("output_tokens", [100, 1000], ids=["cheap answers", "worst answers"])
+def test_a_budget_is_used_but_never_passed_with_16_in_flight(output_tokens: int) -> None:
+    upstream = ScriptedUpstream(output_tokens=output_tokens)
+    ledger = MemoryLedger()
+    context = claude_run(prices=PRICES, budget_nusd=nusd(Decimal("0.20")))
+
+    async def story() -> list[GatewayError | Answered]:
+        desk, slots = make_desk(upstream, ledger), asyncio.Semaphore(16)
+
+        async def one(number: int) -> GatewayError | Answered:
+            async with slots:
+                try:
+                    return await desk.answer(make_call(context, f"b/{number}/0/0"))
+                except GatewayError as error:
+                    return error
+
+        return await asyncio.gather(*(one(number) for number in range(400)))
+
+    results = run_virtually(story())
+    refused = [result for result in results if isinstance(result, GatewayError)]
+    spending = run_virtually(ledger.spending("run-1"))
+    assert spending.settled_nusd <= context.budget_nusd
+    assert spending.settled_nusd + make_call(context, "b/9/0/0").worst_nusd > context.budget_nusd, "it is used up"
+    assert {(error.status, error.code) for error in refused} == {(402, Code.BUDGET_EXHAUSTED)}
+
+
+def test_a_budget_without_a_price_is_refused_with_what_to_do() -> None:
+    with pytest.raises(GatewayError, match="enter its prices") as refused:
+        make_call(claude_run(prices=None, budget_nusd=1), "b/p/0/0")
+    assert (refused.value.status, refused.value.code) == (402, Code.PRICE_UNKNOWN)
+
+
+def test_tries_that_may_have_been_billed_count_against_the_budget() -> None:
+    def cut(call: object) -> UpstreamError:
+        return UpstreamError(502, "cut", retry=True, maybe_billed=True)
+
+    ledger = MemoryLedger()
+    worst = make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nusd
+    context = claude_run(prices=PRICES, budget_nusd=3 * worst)
+    upstream = ScriptedUpstream(act=cut)
+
+    async def story() -> None:
+        with pytest.raises(GatewayError) as refused:
+            await make_desk(upstream, ledger).answer(make_call(context, "b/p/0/0"))
+        assert refused.value.code is Code.BUDGET_EXHAUSTED
+
+    run_virtually(story())
+    assert upstream.calls.total() == 3
+    assert run_virtually(ledger.spending("run-1")).lost_nusd == 3 * worst
+
+
+def test_a_waiting_run_says_so() -> None:
+    def crowded(call: object) -> UpstreamError | None:
+        return (
+            UpstreamError(429, "slow", retry=True, crowded=True, retry_after_s=12) if upstream.calls.total() == 1 else None
+        )
+
+    upstream = ScriptedUpstream(act=crowded)
+
+    async def story() -> None:
+        desk = make_desk(upstream)
+        asking = asyncio.create_task(desk.answer(make_call(claude_run(), "b/p/0/0")))
+        await asyncio.sleep(0.5)
+        assert desk.status("run-1") is None, "too short to be worth a word"
+        await asyncio.sleep(2)
+        assert desk.status("run-1") == "waiting for anthropic: 429, next try in 10 s"
+        assert desk.status("run-2") is None
+        another = asyncio.create_task(desk.answer(make_call(claude_run("run-2"), "b/p/0/0")))
+        await asyncio.sleep(1.5)
+        assert desk.status("run-2") == "waiting for anthropic: 429, next try in 9 s"
+        answered = await asking
+        await another
+        assert desk.status("run-1") is None
+        assert answered.settlement.queue_s == pytest.approx(12, abs=1)
+        assert answered.settlement.provider_s == pytest.approx(1.05, abs=0.01)
+
+    run_virtually(story())
+
+
+def test_an_answer_is_held_while_the_ledger_is_away() -> None:
+    class Away(MemoryLedger):
+        refusals = 5
+
+        async def settle(self, *args: object) -> None:
+            if self.refusals:
+                self.refusals -= 1
+                raise LedgerUnavailable("locked")
+            await super().settle(*args)  # type: ignore[arg-type]
+
+    upstream, ledger = ScriptedUpstream(), Away()
+
+    async def story() -> None:
+        assert not (await make_desk(upstream, ledger).answer(make_call(claude_run(), "b/p/0/0"))).replayed
+
+    run_virtually(story())
+    assert upstream.calls.total() == 1
+
+
+def test_a_ledger_that_is_away_is_a_503() -> None:
+    class Away(MemoryLedger):
+        async def open(self, opening: object) -> object:  # type: ignore[override]
+            raise LedgerUnavailable("locked")
+
+    async def story() -> None:
+        with pytest.raises(GatewayError) as refused:
+            await make_desk(ScriptedUpstream(), Away()).answer(make_call(claude_run(), "b/p/0/0"))
+        assert (refused.value.status, refused.value.code) == (503, Code.UNAVAILABLE)
+
+    run_virtually(story())
+
+
+def test_the_calls_of_a_run_that_ended_are_given_up_unless_they_are_at_the_provider() -> None:
+    upstream, ledger = ScriptedUpstream(latency_s=lambda: 10.0), MemoryLedger()
+
+    async def story() -> None:
+        desk = make_desk(upstream, ledger)
+        calls = [make_call(claude_run(), f"b/{number}/0/0") for number in range(20)]
+        asking = [asyncio.create_task(desk.answer(call)) for call in calls]
+        await asyncio.sleep(1)
+        await desk.abandon("run-1")
+        results = await asyncio.gather(*asking, return_exceptions=True)
+        answered = [result for result in results if isinstance(result, Answered)]
+        given_up = [result for result in results if isinstance(result, GatewayError)]
+        assert (len(answered), len(given_up)) == (16, 4)
+        assert {error.code for error in given_up} == {Code.UNAVAILABLE}
+        assert desk.in_flight() == 0
+
+    run_virtually(story())
+    assert upstream.calls.total() == 16
+    assert run_virtually(ledger.spending("run-1")).lost_sends == 0
+
+
+def test_closing_waits_for_what_is_at_the_provider_and_takes_nothing_new() -> None:
+    upstream, ledger = ScriptedUpstream(latency_s=lambda: 3.0), MemoryLedger()
+
+    async def story() -> None:
+        desk = make_desk(upstream, ledger)
+        asking = asyncio.create_task(desk.answer(make_call(claude_run(), "b/p/0/0")))
+        await asyncio.sleep(1)
+        closing = asyncio.create_task(desk.close(grace_s=5))
+        await asyncio.sleep(0.1)
+        with pytest.raises(GatewayError) as refused:
+            await desk.answer(make_call(claude_run(), "b/q/0/0"))
+        assert refused.value.status == 503
+        await closing
+        assert (await asking).settlement
+
+    run_virtually(story())
+
+
+def test_giving_up_is_bounded_in_tries_and_time() -> None:
+    async def story(error: UpstreamError) -> float:
+        desk = make_desk(ScriptedUpstream(act=lambda call: error), policy=RetryPolicy(max_tries=5, total_s=300))
+        with pytest.raises(GatewayError):
+            await desk.answer(make_call(claude_run(), "b/p/0/0"))
+        await desk.close(0)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtually(story(UpstreamError(500, "no", retry=True))) < 10
+    crowded = run_virtually(story(UpstreamError(429, "no", retry=True, crowded=True)))
+    assert 200 < crowded <= 301

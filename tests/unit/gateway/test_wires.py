@@ -1,0 +1,159 @@
+"""What is streamed out is what comes together again, for any answer; finish reasons and usage in one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.gateway.router import WIRES
+from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.gateway.wires.anthropic_messages import AnthropicMessages
+from orchestrator.gateway.wires.openai_chat import OpenAIChat
+from orchestrator.gateway.wires.openai_responses import OpenAIResponses
+from orchestrator.gateway.wires.sse import Event, EventReader, EventTooLarge, encode
+from orchestrator.gateway.wires.wire import BadStream, PlainReply
+
+STRANGE = ['{"type": "message_delta"}', "[]", "null", '{"choices": [1]}', '{"type": "content_block_delta", "index": 3}']
+FINISHES = [Finish.STOP, Finish.LENGTH, Finish.REFUSAL]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1500)
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.path)
+@given(text=TEXT, thinking=TEXT | st.just(""), finish=st.sampled_from(FINISHES), cut=st.integers(20, 99))
+@settings(max_examples=40, deadline=None)
+def test_an_answer_survives_its_own_stream(wire: Any, text: str, thinking: str, finish: Finish, cut: int) -> None:
+    message = wire.compose(PlainReply("1", "m", 0, text, thinking, finish, TokenUsage(5, 7, reasoning_tokens=2)))
+    wire.check(message)
+    stream = b"".join(wire.stream(message, {"stream_options": {"include_usage": True}}))
+    reader, assembler = EventReader(1 << 20), wire.assembler()
+    for start in range(0, len(stream), cut):
+        for event in reader.feed(stream[start : start + cut]):
+            assert not assembler.over
+            assembler.feed(event)
+    assert assembler.complete
+    assert assembler.over
+    again = assembler.message()
+    assert again == message
+    assert wire.usage(again) == TokenUsage(5, 7, reasoning_tokens=2)
+    assert wire.finish(again) is finish
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("end_turn", Finish.STOP),
+        ("stop_sequence", Finish.STOP),
+        ("max_tokens", Finish.LENGTH),
+        ("model_context_window_exceeded", Finish.CONTEXT_WINDOW),
+        ("refusal", Finish.REFUSAL),
+        ("tool_use", Finish.TOOL_USE),
+        ("pause_turn", Finish.PAUSE),
+        ("something new", Finish.OTHER),
+        (None, Finish.OTHER),
+    ],
+)
+def test_anthropic_finish(reason: str | None, expected: Finish) -> None:
+    assert AnthropicMessages().finish({"stop_reason": reason}) is expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"finish_reason": "stop", "message": {"refusal": None}}, Finish.STOP),
+        ({"finish_reason": "stop", "message": {"refusal": "I will not"}}, Finish.REFUSAL),
+        ({"finish_reason": "length", "message": {}}, Finish.LENGTH),
+        ({"finish_reason": "content_filter", "message": {}}, Finish.CONTENT_FILTER),
+        ({"finish_reason": "tool_calls", "message": {}}, Finish.TOOL_USE),
+        ({"finish_reason": None, "message": {}}, Finish.OTHER),
+    ],
+)
+def test_chat_finish(choice: dict[str, Any], expected: Finish) -> None:
+    assert OpenAIChat().finish({"choices": [choice]}) is expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ({"status": "completed", "output": []}, Finish.STOP),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": []}, Finish.LENGTH),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}, "output": []}, Finish.CONTENT_FILTER),
+        ({"status": "incomplete", "incomplete_details": None, "output": []}, Finish.OTHER),
+        (
+            {"status": "completed", "output": [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]},
+            Finish.REFUSAL,
+        ),
+        ({"status": "completed", "output": [{"type": "function_call"}]}, Finish.TOOL_USE),
+    ],
+)
+def test_responses_finish(response: dict[str, Any], expected: Finish) -> None:
+    assert OpenAIResponses().finish(response) is expected
+
+
+def test_usage_has_one_meaning() -> None:
+    expected = TokenUsage(17, 30, cached_tokens=5, cache_write_tokens=2, reasoning_tokens=12)
+    anthropic = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": 2,
+        "output_tokens": 30,
+        "output_tokens_details": {"thinking_tokens": 12},
+    }
+    chat = {
+        "prompt_tokens": 17,
+        "completion_tokens": 30,
+        "prompt_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 2},
+        "completion_tokens_details": {"reasoning_tokens": 12},
+    }
+    responses = {
+        "input_tokens": 17,
+        "output_tokens": 30,
+        "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 2},
+        "output_tokens_details": {"reasoning_tokens": 12},
+    }
+    assert AnthropicMessages().usage({"usage": anthropic}) == expected
+    assert OpenAIChat().usage({"usage": chat}) == expected
+    assert OpenAIResponses().usage({"usage": responses}) == expected
+    for wire in WIRES:
+        assert wire.usage({"usage": None}) is None
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.path)
+@given(name=st.sampled_from([None, "message_start", "x"]), data=st.text(max_size=60) | st.sampled_from(STRANGE))
+@settings(max_examples=40, deadline=None)
+def test_a_strange_event_is_a_bad_stream_and_nothing_else(wire: Any, name: str | None, data: str) -> None:
+    assembler = wire.assembler()
+    try:
+        assembler.feed(Event(name, data))
+    except BadStream:
+        return
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.path)
+@pytest.mark.parametrize("message", [{}, {"type": "message"}, {"choices": [1]}, {"object": "response"}, {"choices": []}])
+def test_a_strange_answer_is_a_bad_stream(wire: Any, message: dict[str, Any]) -> None:
+    with pytest.raises(BadStream):
+        wire.check(message)
+
+
+def test_events_are_read_with_any_line_ending_and_comments_are_skipped() -> None:
+    reader = EventReader(1000)
+    raw = b": hi\r\n\r\nevent: a\r\ndata: 1\r\ndata: 2\r\n\r\n\n\ndata:3\n\nid: 7\ndata"
+    assert list(reader.feed(raw)) == [Event("a", "1\n2"), Event(None, "3")]
+    assert list(reader.feed(b": end")) == []
+    assert list(reader.end()) == [Event(None, "end")]
+
+
+@pytest.mark.parametrize("piece", [b"data: " + b"x" * 2000, b"data: " + b"x" * 600 + b"\n"], ids=["one line", "many lines"])
+def test_an_endless_event_is_cut_off(piece: bytes) -> None:
+    reader = EventReader(1000)
+    with pytest.raises(EventTooLarge):
+        for _ in range(3):
+            list(reader.feed(piece))
+
+
+def test_encode() -> None:
+    assert encode({"a": "ü\n"}, "x") == 'event: x\ndata: {"a":"ü\\n"}\n\n'.encode()
+    assert encode("[DONE]") == b"data: [DONE]\n\n"
