@@ -22,6 +22,8 @@ from runner.sandbox.wire import Job, Mode, Report
 TAIL_BYTES = 4096
 LARGE = 1 << 20
 FRAME_SLACK = 64 * 1024
+QUICK_S = 0.002
+"""A test that took less can't have touched much new memory."""
 
 
 @dataclass
@@ -40,9 +42,11 @@ class Child:
     """One program in one process; several tests of that same program may follow each other."""
 
     def __init__(self, lane: Lane, limits: Limits, streams: Streams, control: socket.socket | None) -> None:
-        self._lane, self._limits, self._streams, self._talk = lane, limits, streams, control
+        self._lane, self._streams, self._talk = lane, streams, control
+        self.limits = limits
         self._pid = 0
         self._report: Report | None = None
+        self._peak = 0
         self._loop = asyncio.get_running_loop()
         self.tests = 0
         self.disturbed = False
@@ -58,12 +62,10 @@ class Child:
         *,
         tests: int = 1,
         control: socket.socket | None = None,
-        peer: socket.socket | None = None,
     ) -> Self:
         """Start a child that will serve that many tests.
 
-        `control` is the child's end when somebody else than the runner talks to it; `peer` is its end of a second
-        connection. Both are closed here.
+        `control` is the child's end when somebody else than the runner talks to it; it is closed here.
         """
         ours: socket.socket | None = None
         if control is None:
@@ -83,14 +85,12 @@ class Child:
                 processes=limits.processes,
                 open_files=limits.open_files,
             )
-            child._pid = await lane.start(job, [*fds, control.fileno(), *([peer.fileno()] if peer else [])])
+            child._pid = await lane.start(job, [*fds, control.fileno()])
         except BaseException:
             child._release()
             raise
         finally:
             control.close()
-            if peer is not None:
-                peer.close()
             for fd in fds:
                 os.close(fd)
         return child
@@ -121,7 +121,7 @@ class Child:
     async def _call_turn(self, request: bytes) -> Reply:
         await self._loop.sock_sendall(self._control, len(request).to_bytes(4, "little") + request)
         size = int.from_bytes(await self._receive(4), "little")
-        if size > self._limits.output_bytes + FRAME_SLACK:
+        if size > self.limits.output_bytes + FRAME_SLACK:
             return Reply(too_large=True)
         answer = parse(await self._receive(size))
         if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
@@ -139,18 +139,21 @@ class Child:
             parts += part
         return bytes(parts)
 
-    async def judgement(self) -> Execution:
-        """Let test code run to its end; its verdict is the value of the execution."""
+    async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
+        """Let test code run to its end against the program behind `peer`; its verdict is the execution's value."""
         self._streams.prepare(b"")
-        return await self._test(self._judgement_turn)
+        return await self._test(lambda: self._judgement_turn(task, peer))
 
-    async def _judgement_turn(self) -> Reply:
+    async def _judgement_turn(self, task: bytes, peer: socket.socket) -> Reply:
+        with peer:
+            socket.send_fds(self._control, [len(task).to_bytes(4, "little")], [peer.fileno()])
+        await self._loop.sock_sendall(self._control, task)
         answer = json.loads(await self._receive(int.from_bytes(await self._receive(4), "little")))
         return Reply(b"f", 0, answer)
 
     def overlooked(self) -> "Watch":
         """A watch over a child that somebody else talks to; hand it to `conclude`."""
-        return Watch(self._pid, self._limits.cpu_s, self._limits.wall_s, self._lane.kill)
+        return Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill)
 
     async def conclude(self, watch: "Watch", patience_s: float) -> Execution:
         """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
@@ -164,7 +167,7 @@ class Child:
 
     async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
         self.tests += 1
-        watch = Watch(self._pid, self._limits.cpu_s, self._limits.wall_s, self._lane.kill)
+        watch = Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill)
         broken: str | None = None
         reply = Reply()
         try:
@@ -182,10 +185,14 @@ class Child:
         return self._conclude(reply, watch.cut, max(cpu or 0.0, 0.0), wall, broken)
 
     def _conclude(self, reply: Reply, cut: str | None, cpu: float, wall: float, broken: str | None) -> Execution:
-        peak = self._report.peak_bytes if self._report else peak_bytes(self._pid)
+        if self._report is not None:
+            self._peak = self._report.peak_bytes
+        elif cpu > QUICK_S or not self._peak:
+            self._peak = peak_bytes(self._pid)
+        peak = self._peak
         out, err = self._streams.sizes()
         seen = Evidence(
-            limits=self._limits,
+            limits=self.limits,
             said=reply.said,
             status=reply.status,
             report=self._report,
@@ -197,7 +204,7 @@ class Child:
             err_bytes=err,
         )
         if reply.too_large:
-            verdict = Verdict(Ending.output_limit, f"It returned more than {self._limits.output_bytes} bytes.")
+            verdict = Verdict(Ending.output_limit, f"It returned more than {self.limits.output_bytes} bytes.")
         else:
             verdict = decide(seen)
             if broken and verdict.ending in (Ending.finished, Ending.crashed):
@@ -205,7 +212,7 @@ class Child:
         self.disturbed = killed_from_outside(seen) and verdict.signal == signal.SIGKILL
         return Execution(
             ending=verdict.ending,
-            stdout=self._streams.output(self._limits.output_bytes),
+            stdout=self._streams.output(self.limits.output_bytes),
             stderr_tail=self._streams.error_tail(TAIL_BYTES),
             exit_code=verdict.exit_code,
             signal=verdict.signal,
@@ -235,6 +242,14 @@ class Child:
             self._talk.close()
         self._streams.close()
 
+    def abandon(self) -> None:
+        """Let go at once, whatever it is doing; its lane is lost with it if it still ran."""
+        self._release()
+        if self._report is None:
+            with contextlib.suppress(GoneError):
+                self._lane.kill()
+            self._lane.close()
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -243,8 +258,4 @@ class Child:
             if kind is None:
                 await self.end()
         finally:
-            self._release()
-            if kind is not None and self._report is None:
-                with contextlib.suppress(GoneError):
-                    self._lane.kill()
-                self._lane.close()
+            self.abandon()

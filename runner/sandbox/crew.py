@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.sandbox import kernel, landlock
+from runner.sandbox.child import Child
 from runner.sandbox.lane import Forker, GoneError, Keeper, Lane
 from runner.sandbox.level import Level
 
@@ -46,9 +47,19 @@ class Slot:
 
     index: int
     lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    judges: dict[str, Child] = field(default_factory=dict)
+    """Processes that run test code, by flavour; they never run a line of a program and so serve more than once."""
+
+    def dismiss(self, flavour: str) -> None:
+        """Let go of a judge."""
+        judge = self.judges.pop(flavour, None)
+        if judge is not None:
+            judge.abandon()
 
     def discard(self) -> None:
-        """Let go of all its wardens."""
+        """Let go of all its processes."""
+        for flavour in list(self.judges):
+            self.dismiss(flavour)
         for lane in self.lanes.values():
             lane.close()
         self.lanes.clear()

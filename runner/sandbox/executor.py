@@ -5,10 +5,11 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from runner.sandbox.checking import Checked, combine
+from runner.sandbox.checking import tag as _tag
 from runner.sandbox.child import Child
 from runner.sandbox.crew import Crew, SandboxUnavailableError, Slot, choices
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
@@ -25,6 +26,7 @@ Test = Callable[[Child, int], Awaitable[Execution]]
 
 _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
 _LAST_WORDS_S = 0.25
+_CHECKS_PER_JUDGE = 100
 
 
 class Executor:
@@ -109,38 +111,55 @@ class Executor:
         the prompt with a body of `pass`, since some tests call helpers of the prompt); it runs beside the test.
         Ends as `finished` with value True (passed) or False (an assertion failed), `crashed` if something was raised.
         """
-        tests = {"test": test_code, "context": context, "entry": entry}
+        task = json.dumps({"test": test_code, "context": context, "entry": entry}).encode()
         async with self._slot() as slot:
-            execution = _failed("not tried")
-            for _ in range(2):
+            trouble = 0
+            while True:
                 try:
-                    execution, disturbed = await self._check(slot, program, tests, limits)
+                    checked = await self._check(slot, program, task, flavour_for(test_code), limits)
                 except GoneError as error:
                     slot.discard()
-                    execution, disturbed = _failed(str(error)), True
-                if not disturbed:
-                    break
-            return execution
+                    checked = Checked(_failed(str(error)), again=True)
+                if not checked.again or trouble:
+                    return checked.execution
+                trouble += 1
 
-    async def _check(self, slot: Slot, program: str, tests: dict[str, Any], limits: Limits) -> tuple[Execution, bool]:
-        crew = self._open_crew()
-        first = await crew.lane(slot, flavour_for(program), "candidate")
-        second = await crew.lane(slot, flavour_for(tests["test"]), "judge")
+    async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
+        lane = await self._open_crew().lane(slot, flavour_for(program), "candidate")
+        judge = await self._judge(slot, judge_flavour, limits)
+        fresh = judge.tests == 0
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with near, far:
-            payload = _payload(program, prelude=False)
-            async with await Child.start(first, Mode.CALLS, payload, limits, control=far) as candidate:
-                watch = candidate.overlooked()
-                try:
-                    async with await Child.start(second, Mode.JUDGE, json.dumps(tests).encode(), limits, peer=near) as judge:
-                        said = await judge.judgement()
-                    gone = said.ending is Ending.finished and _tag(said) == "gone"
-                    ended = await candidate.conclude(watch, _LAST_WORDS_S if gone else 0)
-                finally:
-                    watch.stop()
-                disturbed = judge.disturbed or candidate.disturbed
-        execution = _combine(said, ended)
-        return execution, disturbed or execution.ending is Ending.sandbox_failed
+        try:
+            with near, far:
+                payload = _payload(program, prelude=False)
+                async with await Child.start(lane, Mode.CALLS, payload, limits, control=far) as candidate:
+                    watch = candidate.overlooked()
+                    try:
+                        said = await judge.judgement(task, near)
+                        ended = await candidate.conclude(watch, _LAST_WORDS_S if _tag(said) == "gone" else 0)
+                    finally:
+                        watch.stop()
+        except BaseException:
+            slot.dismiss(judge_flavour)
+            raise
+        # A judge that has served before gets no blame passed on: what it did not like is tried with a new one.
+        suspicious = not fresh and (said.ending is not Ending.finished or _tag(said) == "raised")
+        if suspicious or not judge.alive or judge.tests >= _CHECKS_PER_JUDGE:
+            if judge.alive:
+                await judge.end()
+            slot.dismiss(judge_flavour)
+        execution = combine(said, ended)
+        disturbed = judge.disturbed or candidate.disturbed or execution.ending is Ending.sandbox_failed
+        return Checked(execution, again=disturbed or suspicious)
+
+    async def _judge(self, slot: Slot, flavour: str, limits: Limits) -> Child:
+        judge = slot.judges.get(flavour)
+        if judge is not None and judge.limits == limits:
+            return judge
+        slot.dismiss(flavour)
+        lane = await self._open_crew().lane(slot, flavour, "judge")
+        slot.judges[flavour] = await Child.start(lane, Mode.JUDGE, b"", limits, tests=_CHECKS_PER_JUDGE)
+        return slot.judges[flavour]
 
     async def _sequence(
         self,
@@ -250,31 +269,3 @@ def _payload(program: str, prelude: bool) -> bytes:
 
 def _failed(why: str) -> Execution:
     return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")
-
-
-def _tag(said: Execution) -> str:
-    value = said.value
-    return str(value[0]) if isinstance(value, list) and value else ""
-
-
-def _combine(said: Execution, candidate: Execution) -> Execution:
-    """One execution out of what the judge said and how the program under test ended."""
-    result = replace(candidate, value=None)
-    if candidate.ending not in (Ending.finished, Ending.crashed):
-        return result
-    if said.ending is not Ending.finished or not isinstance(said.value, list):
-        return replace(said, value=None, stdout=candidate.stdout, usage=candidate.usage)
-    tag, message = str(said.value[0]), str(said.value[1])
-    tail = candidate.stderr_tail or said.stderr_tail
-    if tag == "passed":
-        return replace(result, ending=Ending.finished, value=True, stderr_tail=tail, detail="All assertions held.")
-    if tag == "failed":
-        detail = f"An assertion failed{': ' + message if message else ''}."
-        return replace(result, ending=Ending.finished, value=False, stderr_tail=tail, detail=detail)
-    if tag == "memory":
-        detail = "It asked for more memory than it may have."
-        return replace(result, ending=Ending.memory_limit, stderr_tail=tail, detail=detail)
-    if tag == "gone":
-        detail = "It ended before the test was over." if candidate.ending is Ending.finished else candidate.detail
-        return replace(result, ending=Ending.crashed, detail=detail)
-    return replace(result, ending=Ending.crashed, exit_code=1, stderr_tail=tail, detail=f"The test raised {message}.")

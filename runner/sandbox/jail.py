@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runner.sandbox import kernel, landlock
 from runner.sandbox.seccomp import Filter
-from runner.sandbox.wire import CODE_FD, CONTROL_FD, PEER_FD, Job
+from runner.sandbox.wire import CODE_FD, CONTROL_FD, PEER_FD, Job, Mode
 
 RULESET_FD, JAILED_FD, FIRST_LIBRARY_FD = 6, 7, 8
 
@@ -27,6 +27,7 @@ class Walls:
     landlock_abi: int
     filter: Filter
     """Seccomp is not optional."""
+    judge_filter: Filter
     address_bytes: int
     """Address space of the zygote itself."""
     threads_of_uid: int
@@ -54,19 +55,16 @@ def enter(job: Job, fds: list[int], walls: Walls) -> None:
     if walls.landlock_abi:
         landlock.restrict_self(RULESET_FD, walls.landlock_abi)
     os.close(RULESET_FD)
-    walls.filter.install(os.getpid())
+    (walls.judge_filter if job.mode is Mode.JUDGE else walls.filter).install(os.getpid())
     os.write(JAILED_FD, (1).to_bytes(8, "little"))
     os.close(JAILED_FD)
 
 
 def _arrange_descriptors(fds: list[int], walls: Walls) -> None:
-    code, given, out, err, control, *peer = fds
+    code, given, out, err, control = fds
     for source, target in ((given, 0), (out, 1), (err, 2), (code, CODE_FD), (control, CONTROL_FD)):
         os.dup2(source, target, inheritable=False)
-    if peer:
-        os.dup2(peer[0], PEER_FD, inheritable=False)
-    else:
-        os.close(PEER_FD)
+    os.close(PEER_FD)  # judges receive it later
     kernel.close_from(FIRST_LIBRARY_FD + walls.library_fds)
 
 

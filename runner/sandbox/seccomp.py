@@ -26,6 +26,9 @@ class OpenMode(StrEnum):
     no_open = "no-open"
 
 
+FOR_JUDGES = ("recvmsg",)
+"""What test code of a benchmark may do on top: be handed the connection to the next program."""
+
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32_BIT = 0x40000000
 FIRST_NEW_CALL = 424
@@ -60,15 +63,16 @@ IOCTL = (0x5401, 0x5413, 0x5450, 0x5451, 0x541B, 0x5421)
 PRCTL = (15, 16, 3, 39, 23)
 
 
-def build(arch: str, open_mode: OpenMode) -> bytes:
+def build(arch: str, open_mode: OpenMode, extra: tuple[str, ...] = ()) -> bytes:
     """The filter program for an architecture; `OWN_PID` is still to be replaced."""
-    policy = _Policy(arch, open_mode)
+    policy = _Policy(arch, open_mode, extra)
     return policy.program()
 
 
 class _Policy:
-    def __init__(self, arch: str, open_mode: OpenMode) -> None:
+    def __init__(self, arch: str, open_mode: OpenMode, extra: tuple[str, ...]) -> None:
         self.arch, self.open_mode = arch, open_mode
+        self.allowed = (*ALWAYS, *extra)
         self.numbers = NUMBERS[arch]
         self.out = Assembler()
 
@@ -87,7 +91,7 @@ class _Policy:
         self._file_calls()
         self._socket_calls()
         out.load(bpf.NUMBER)
-        self._allowed_ranges(sorted(self.numbers[name] for name in ALWAYS if name in self.numbers))
+        self._allowed_ranges(sorted(self.numbers[name] for name in self.allowed if name in self.numbers))
         return out.assemble()
 
     def _case(self, name: str) -> str | None:
@@ -212,8 +216,8 @@ class _Policy:
 class Filter:
     """A filter laid out in memory before the fork, so that installing it in the child is two stores and one call."""
 
-    def __init__(self, open_mode: OpenMode, arch: str = kernel.ARCH) -> None:
-        program = build(arch, open_mode)
+    def __init__(self, open_mode: OpenMode, extra: tuple[str, ...] = (), arch: str = kernel.ARCH) -> None:
+        program = build(arch, open_mode, extra)
         self._buffer = ctypes.create_string_buffer(program, len(program))
         marker = struct.pack("<I", OWN_PID)
         self._places = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]

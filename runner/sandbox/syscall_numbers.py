@@ -1,6 +1,7 @@
 """System call numbers of the two supported architectures, only for calls that the policy names."""
 
 X86_64: dict[str, int] = {
+    "recvmsg": 47,
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap":
     9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
     "ioctl": 16, "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "select": 23,
@@ -24,6 +25,7 @@ X86_64: dict[str, int] = {
 }  # fmt: skip
 
 AARCH64: dict[str, int] = {
+    "recvmsg": 212,
     "getcwd": 17, "eventfd2": 19, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "dup3": 24,
     "fcntl": 25, "ioctl": 29, "flock": 32, "statfs": 43, "fstatfs": 44, "faccessat": 48, "chdir": 49, "fchdir": 50,
     "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62, "read": 63, "write": 64, "readv": 65,

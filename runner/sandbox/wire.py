@@ -38,7 +38,7 @@ class How(IntEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """One child to start; descriptors follow in the order code, stdin, stdout, stderr, control[, peer]."""
+    """One child to start; descriptors follow in the order code, stdin, stdout, stderr, control."""
 
     mode: Mode
     uid: int

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from runner.sandbox import kernel, landlock, libraries, warden
 from runner.sandbox.jail import Walls
-from runner.sandbox.seccomp import Filter, OpenMode
+from runner.sandbox.seccomp import FOR_JUDGES, Filter, OpenMode
 from runner.sandbox.wire import LONGEST
 
 MIB = 1024 * 1024
@@ -105,6 +105,7 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     walls = Walls(
         landlock_abi=abi,
         filter=Filter(mode),
+        judge_filter=Filter(mode, FOR_JUDGES),
         address_bytes=_address_bytes(),
         threads_of_uid=0 if uid >= 0 else _threads_of_this_uid(),
         library_fds=len(folders),

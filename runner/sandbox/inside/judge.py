@@ -4,6 +4,8 @@ what comes back is decoded into plain data here, so that the test's own `==` dec
 import builtins
 import contextlib
 import json
+import os
+import socket
 import sys
 import types
 from collections.abc import Iterator
@@ -11,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 from runner.sandbox.inside.encoding import decode, encode
-from runner.sandbox.inside.frames import read_frame, write_frame
-from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.inside.frames import HEADER_BYTES, read_exactly, read_frame, write_frame
+from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception, wind_up
 from runner.sandbox.values import OBJECT, Tree
 from runner.sandbox.wire import CONTROL_FD, PEER_FD
 
@@ -28,12 +30,26 @@ class CandidateGoneError(BaseException):
 
 
 def serve(interpreter: Interpreter) -> None:
-    """Run the test code once and tell the runner how it went."""
-    payload = json.loads(read_payload())
-    main = interpreter.fresh_main(prelude=False)
-    write_frame(CONTROL_FD, _verdict(payload, main))
-    with contextlib.suppress(BaseException):
-        sys.stderr.flush()
+    """Run one test code after another, each against another program, and tell the runner how it went.
+
+    No line of a program ever runs in this process, so it may serve many; the runner hands it a new connection each
+    time.
+    """
+    read_payload()
+    interpreter.begin()
+    control = socket.socket(fileno=CONTROL_FD)
+    while True:
+        header, fds, _, _ = socket.recv_fds(control, HEADER_BYTES, 1)
+        if not header:
+            return
+        os.dup2(fds[0], PEER_FD)
+        os.close(fds[0])
+        task = json.loads(read_exactly(CONTROL_FD, int.from_bytes(header, "little")))
+        main = interpreter.fresh_main(prelude=False)
+        verdict = _verdict(task, main)
+        os.close(PEER_FD)
+        wind_up(main)
+        write_frame(CONTROL_FD, verdict)
 
 
 def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
@@ -41,11 +57,12 @@ def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
     candidate = _Candidate()
     test: str = payload["test"]
     try:
-        exec(compile(payload["context"], "context.py", "exec", dont_inherit=True), scope)  # noqa: S102
+        if payload["context"]:
+            exec(compile(payload["context"], "context.py", "exec", dont_inherit=True), scope)  # noqa: S102
         code = compile(test, NAME, "exec", dont_inherit=True)
         entry = candidate.function(payload["entry"])
         scope[payload["entry"]] = scope["candidate"] = entry
-        candidate.lend(code, scope)
+        scope["__builtins__"] = _Names(candidate)
         exec(code, scope)  # noqa: S102
         scope[payload["entry"]] = entry
         check = scope.get("check")
@@ -76,15 +93,6 @@ class _Candidate:
 
         call.__name__ = call.__qualname__ = name
         return call
-
-    def lend(self, code: types.CodeType, scope: dict[str, Any]) -> None:
-        """Names that the test uses and only the program defines (a class for its arguments) are looked up over there."""
-        for name in _names(code) - set(scope) - set(vars(builtins)):
-            if name in sys.stdlib_module_names:
-                scope[name] = import_module(name)
-            else:
-                with contextlib.suppress(NameError):
-                    scope[name] = self.value(self.ask(["global", name])[1])
 
     def ask(self, request: list[Any]) -> list[Any]:
         try:
@@ -118,6 +126,22 @@ class _Candidate:
 
     def call_object(self, handle: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         return self._call("call object", handle, arguments, keywords)
+
+
+class _Names(dict[str, Any]):
+    """Built-in names, and behind them what a test uses and only the program defines (a class for its arguments)."""
+
+    def __init__(self, candidate: _Candidate) -> None:
+        super().__init__(vars(builtins))
+        self._candidate = candidate
+
+    def __missing__(self, name: str) -> Any:
+        if name in sys.stdlib_module_names:
+            return import_module(name)
+        try:
+            return self._candidate.value(self._candidate.ask(["global", name])[1])
+        except NameError:
+            raise KeyError(name) from None
 
 
 class Opaque:
@@ -181,11 +205,3 @@ def _update(argument: Any, now: Any) -> None:
     elif isinstance(argument, (dict, set)) and isinstance(now, type(argument)):
         argument.clear()
         argument.update(now)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _names(constant)
-    return found
