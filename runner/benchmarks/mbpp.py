@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class MbppTask:
             raise ProblemError("the record has no tests")
         return cls(
             text=required(record, "text"),
-            entry=tested_function(tests, record.get("code")),
+            entry=function_under_test(tests, record.get("code")),
             tests=tests,
             imports="\n".join(_texts(record, "test_imports")),
             setup=str(record.get("test_setup_code") or ""),
@@ -69,17 +70,23 @@ class MbppTask:
         return await judge_by_check(program, test, self.entry, executor, check_limits(limits))
 
 
-def tested_function(tests: str, reference: object) -> str:
+def function_under_test(tests: str, reference: object) -> str:
     """The function that the assertions are about: the first called that the reference defines, or no builtin."""
     try:
-        called = [str(node.func.id) for node in _calls(ast.parse(tests))]
-        defined = {node.name for node in ast.parse(str(reference or "")).body if isinstance(node, ast.FunctionDef)}
+        called = [str(node.func.id) for node in _calls(_parsed(tests))]
+        defined = {node.name for node in _parsed(str(reference or "")).body if isinstance(node, ast.FunctionDef)}
     except (SyntaxError, ValueError, RecursionError):
         raise ProblemError("the tests of the record are not Python") from None
     for name in called:
         if name in defined or (not defined.intersection(called) and not hasattr(builtins, name)):
             return name
     raise ProblemError("the tests of the record call no function")
+
+
+def _parsed(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the escapes of old sources
+        return ast.parse(source)
 
 
 def _calls(tree: ast.Module) -> list[Any]:
