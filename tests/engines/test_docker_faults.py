@@ -142,3 +142,28 @@ async def test_an_engine_that_dies_at_any_request_of_a_launch(
     assert after.state is ContainerState.RUNNING
     assert [one.container_id for one in await docker_rig.engine.list()] == [after.container_id]
     assert {one.container_id for one in left} <= {after.container_id}
+
+
+@pytest.mark.engine
+async def test_an_engine_that_comes_back_is_used_again(docker_rig: DockerRig, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    asked = request(docker_rig, order("sleep"))
+    engine = DockerEngine(replace(docker_rig.config, base_url=f"unix://{path}", runner_port=None))
+    try:
+        with pytest.raises(EngineUnreachable):
+            await engine.launch(asked)
+        async with CuttingProxy(path, 10_000, False).serving():
+            await engine.launch(asked)
+            watching = asyncio.ensure_future(anext(engine.watch(), None))
+            await asyncio.sleep(0.3)
+        assert await asyncio.wait_for(watching, 5) is None, "the watch ends with the engine"
+        with pytest.raises(EngineUnreachable):
+            await engine.inspect(asked.name)
+        path.unlink(missing_ok=True)
+        async with CuttingProxy(path, 10_000, False).serving():
+            facts = await engine.inspect(asked.name)
+            assert facts is not None
+            assert facts.state is ContainerState.RUNNING
+            await engine.remove(asked.name)
+    finally:
+        await engine.close()
