@@ -1,0 +1,19 @@
+"""The document names what the code has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.gateway.errors import Code
+from orchestrator.gateway.ledger import CallState
+from orchestrator.gateway.router import WIRES
+from orchestrator.gateway.usage import Finish
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "gateway.md"
+
+
+@pytest.mark.parametrize("word", [*Code, *Finish, *CallState, *(wire.path for wire in WIRES)])
+def test_every_word_is_documented(word: str) -> None:
+    assert word in DOCUMENT.read_text()
