@@ -36,7 +36,7 @@ from orchestrator.engines.engine import (
     ImageMissing,
     LaunchRequest,
 )
-from orchestrator.engines.host_guard import HostGuard
+from orchestrator.engines.host_guard import HostGuard, lift
 from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ class DockerEngine:
         if described and not is_usable(described, config):
             if not is_replaceable(described, config):
                 raise refusal(config)
-            self._api.remove_network(described["Id"])
+            self._remove_network(described)
             described = None
         if described is None:
             self._api.create_network(network_options(config))
@@ -194,10 +194,13 @@ class DockerEngine:
         described = self._api.find_network(self.config.network)
         if described is None or not is_replaceable(described, self.config):
             return
-        if (guard := self._guard(read_network(described))) is not None:
-            guard.lift()
-        self._api.remove_network(described["Id"])
+        self._remove_network(described)
         self._network, self._guarded = None, False
+
+    def _remove_network(self, described: dict[str, Any]) -> None:
+        self._api.remove_network(described["Id"])
+        if self.config.host_mode:
+            lift(read_network(described).bridge)
 
     def _guard(self, network: RunnerNetwork) -> HostGuard | None:
         port = self.config.runner_port

@@ -8,11 +8,14 @@ iptables; without them `put` returns False, and the caller says so instead of pr
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 LIMIT_S = 4
+PREFIX = "BENCHYARD-"
 
 
 @dataclass(frozen=True)
@@ -23,25 +26,19 @@ class HostGuard:
 
     @property
     def chain(self) -> str:
-        return f"BENCHYARD-{self.bridge.removeprefix('br-')}"[:28]
+        return chain_of(self.bridge)
 
     def put(self) -> bool:
-        """Idempotent. True when the rules stand."""
+        """Idempotent. True when the rules stand. Rules of bridges that are gone are removed on the way."""
         if not possible():
             return False
+        sweep()
         stands = self._put("iptables", rules(self.chain, self.gateway, self.port))
         self._put("ip6tables", closed_rules(self.chain))  # where the kernel has no IPv6 there is nothing to guard
         return stands
 
     def lift(self) -> None:
-        """Remove every rule of ours for this bridge. Idempotent."""
-        if not possible():
-            return
-        for tool in ("iptables", "ip6tables"):
-            while _run([tool, "-w", "2", "-D", "INPUT", *self._jump]):
-                pass
-            _run([tool, "-w", "2", "-F", self.chain])
-            _run([tool, "-w", "2", "-X", self.chain])
+        lift(self.bridge)
 
     def _put(self, tool: str, text: str) -> bool:
         if not _run([f"{tool}-restore", "-w", "2", "--noflush"], text):
@@ -52,7 +49,38 @@ class HostGuard:
 
     @property
     def _jump(self) -> tuple[str, ...]:
-        return ("-i", self.bridge, "-j", self.chain)
+        return jump(self.bridge)
+
+
+def chain_of(bridge: str) -> str:
+    return f"{PREFIX}{bridge.removeprefix('br-')}"[:28]
+
+
+def jump(bridge: str) -> tuple[str, ...]:
+    return ("-i", bridge, "-j", chain_of(bridge))
+
+
+def lift(bridge: str) -> None:
+    """Remove every rule of ours for this bridge. Idempotent."""
+    if not possible():
+        return
+    for tool in ("iptables", "ip6tables"):
+        while _run([tool, "-w", "2", "-D", "INPUT", *jump(bridge)]):
+            pass
+        _run([tool, "-w", "2", "-F", chain_of(bridge)])
+        _run([tool, "-w", "2", "-X", chain_of(bridge)])
+
+
+def sweep() -> None:
+    """Lift the rules of bridges that are gone: networks are also removed by hand, and then nobody asked us."""
+    for bridge in guarded_bridges(_output(["iptables", "-w", "2", "-S", "INPUT"])):
+        if not Path("/sys/class/net", bridge).exists():
+            lift(bridge)
+
+
+def guarded_bridges(listing: str) -> list[str]:
+    """From the output of `iptables -S INPUT`."""
+    return re.findall(rf"^-A INPUT -i (\S+) -j {PREFIX}\S+$", listing, re.MULTILINE)
 
 
 def possible() -> bool:
@@ -79,8 +107,17 @@ def closed_rules(chain: str) -> str:
 
 
 def _run(command: list[str], text: str = "") -> bool:
+    done = _done(command, text)
+    return done is not None and done.returncode == 0
+
+
+def _output(command: list[str]) -> str:
+    done = _done(command)
+    return "" if done is None else done.stdout.decode(errors="replace")
+
+
+def _done(command: list[str], text: str = "") -> subprocess.CompletedProcess[bytes] | None:
     try:
-        done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=LIMIT_S, check=False)
+        return subprocess.run(command, input=text.encode(), capture_output=True, timeout=LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None

@@ -12,7 +12,7 @@ from orchestrator.engines.docker_facts import isolation_sentence, read_container
 from orchestrator.engines.docker_network import is_replaceable, is_usable, read_network, refusal
 from orchestrator.engines.docker_options import DockerEngineConfig, network_options
 from orchestrator.engines.engine import ContainerState, ContainerStats
-from orchestrator.engines.host_guard import HostGuard, closed_rules, rules
+from orchestrator.engines.host_guard import HostGuard, closed_rules, guarded_bridges, rules
 
 CONFIG = DockerEngineConfig(instance="here")
 CONTAINER_MODE = replace(CONFIG, host_mode=False)
@@ -182,3 +182,12 @@ def test_firewall_rules_end_with_drop() -> None:
     ]
     assert "ACCEPT" not in closed_rules(guard.chain)
     assert len(HostGuard("a-very-long-bridge-name-indeed", "10.0.0.1", 1).chain) <= 28
+
+
+def test_bridges_with_rules_of_ours_are_found_again() -> None:
+    listing = """-P INPUT ACCEPT
+-A INPUT -i br-cecc8030e410 -j BENCHYARD-cecc8030e410
+-A INPUT -i eth0 -j ufw-before
+-A INPUT -i yard0 -j BENCHYARD-yard0
+"""
+    assert guarded_bridges(listing) == ["br-cecc8030e410", "yard0"]

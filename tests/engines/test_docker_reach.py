@@ -8,6 +8,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,10 @@ def listening(address: str, port: int) -> Iterator[None]:
 def addresses_of_this_machine() -> list[str]:
     text = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout
     return [address for address in text.split() if ":" not in address]
+
+
+def firewall() -> str:
+    return subprocess.run(["iptables", "-w", "5", "-S", "INPUT"], capture_output=True, text=True, check=True).stdout
 
 
 async def reach(rig: DockerRig, targets: list[tuple[str, int]]) -> dict[str, str]:
@@ -87,8 +92,20 @@ async def test_the_firewall_is_what_keeps_runners_from_the_host(docker_rig: Dock
         closed_door = await reach(docker_rig, [(gateway, OTHER_PORT)])
     assert open_door == {f"{gateway}:{OTHER_PORT}": "reached"}
     assert "reached" not in closed_door.values()
-    jumps = subprocess.run(["iptables", "-S", "INPUT"], capture_output=True, text=True, check=True).stdout
-    assert jumps.count(f"-j {guard.chain}") == 1
+    assert firewall().count(f"-j {guard.chain}") == 1
+
+
+async def test_rules_of_a_network_that_was_removed_by_hand_are_swept(docker_rig: DockerRig) -> None:
+    config = replace(docker_rig.config, network=f"{docker_rig.config.network}-gone")
+    lost = DockerRig(config, docker_rig.image)
+    await lost.engine.prepare()
+    network = lost.engine._network
+    assert network is not None
+    await asyncio.to_thread(docker, "network", "rm", config.network)
+    assert network.bridge in firewall()
+    await docker_rig.engine.prepare()
+    assert network.bridge not in firewall()
+    await lost.close()
 
 
 async def test_orchestrator_in_a_container(inner_rig: DockerRig) -> None:
