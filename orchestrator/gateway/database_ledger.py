@@ -46,6 +46,7 @@ class DatabaseLedger:
         self._db = db
         self._clock = clock
         self._owner = owner
+        self._live: set[tuple[str, str]] = set()
 
     async def recover(self) -> Recovered:
         def work(session: Session) -> Recovered:
@@ -63,12 +64,22 @@ class DatabaseLedger:
         return await self._write(work)
 
     async def open(self, opening: Opening) -> Opened:
-        return await self._write(lambda session: self._open(session, opening))
+        try:
+            return await self._write(lambda session: self._open(session, opening))
+        except LedgerUnavailable:
+            self.released(opening.run_id, opening.call_key)
+            raise
 
     async def sent(self, run_id: str, call_key: str) -> None:
         def work(session: Session) -> None:
             row = _row(session, run_id, call_key)
             row.state, row.tries = CallState.SENT, row.tries + 1
+
+        await self._write(work)
+
+    async def refused(self, run_id: str, call_key: str) -> None:
+        def work(session: Session) -> None:
+            _row(session, run_id, call_key).state = CallState.RESERVED
 
         await self._write(work)
 
@@ -109,6 +120,9 @@ class DatabaseLedger:
 
         await self._write(work)
 
+    def released(self, run_id: str, call_key: str) -> None:
+        self._live.discard((run_id, call_key))
+
     async def spending(self, run_id: str) -> Spending:
         try:
             money = await self._db.read(lambda session: calls.money(session, run_id))
@@ -122,7 +136,8 @@ class DatabaseLedger:
         row = calls.get(session, run_id, call_key)
         if row is not None and row.state in (CallState.RESERVED, CallState.SENT):
             flight = calls.flight(session, run_id, call_key)
-            if flight is None or flight.until < self._clock.now():
+            dropped = flight is not None and flight.owner == self._owner and (run_id, call_key) not in self._live
+            if flight is None or dropped or flight.until < self._clock.now():
                 self._abandoned(session, [(run_id, call_key)])
         if row is not None and row.state != CallState.FAILED:
             if row.request_hash != opening.request_hash:
@@ -148,6 +163,7 @@ class DatabaseLedger:
         row.request_hash, row.state, row.error = opening.request_hash, CallState.RESERVED, None
         row.reserved_usd = usd(opening.worst_nusd)
         calls.take_off(session, run_id, call_key, self._owner, self._believed_until())
+        self._live.add((run_id, call_key))
         return Reserved()
 
     def _abandoned(self, session: Session, flights: list[tuple[str, str]]) -> Recovered:

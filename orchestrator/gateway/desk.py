@@ -96,6 +96,7 @@ class CallDesk:
 
     def _land(self, call: Call, task: asyncio.Task[Answered]) -> None:
         self._flights.pop(call.flight, None)
+        self._ledger.released(*call.flight)
         self._landed.set()
         self._landed = asyncio.Event()
         where = {"run_id": call.context.run_id, "call_key": call.key, "provider": call.context.provider}

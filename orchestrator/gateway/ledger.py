@@ -120,6 +120,9 @@ class Ledger(Protocol):
     async def sent(self, run_id: str, call_key: str) -> None:
         """A try goes out now."""
 
+    async def refused(self, run_id: str, call_key: str) -> None:
+        """The try that was sent cost nothing and another will follow: the call is reserved as before."""
+
     async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
         """The last try may have been billed: count it as lost and reserve anew. False: the budget has no room for that,
         and nothing was changed."""
@@ -127,5 +130,8 @@ class Ledger(Protocol):
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None: ...
 
     async def fail(self, run_id: str, call_key: str, failure: Failure) -> None: ...
+
+    def released(self, run_id: str, call_key: str) -> None:
+        """This process does nothing more about the call, whatever the book says: it could not be written, perhaps."""
 
     async def spending(self, run_id: str) -> Spending: ...

@@ -81,6 +81,9 @@ class MemoryLedger:
         row = self.rows[run_id, call_key]
         row.state, row.sends = CallState.SENT, row.sends + 1
 
+    async def refused(self, run_id: str, call_key: str) -> None:
+        self.rows[run_id, call_key].state = CallState.RESERVED
+
     async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
         row = self.rows[run_id, call_key]
         if self._no_room(run_id, row.reserved_nusd, budget_nusd) is not None:
@@ -97,6 +100,9 @@ class MemoryLedger:
         if failure.lost:
             row.lose()
         row.give_up(failure.error)
+
+    def released(self, run_id: str, call_key: str) -> None:
+        """Memory can always be written."""
 
     async def spending(self, run_id: str) -> Spending:
         rows = [row for (run, _), row in self.rows.items() if run == run_id]

@@ -62,7 +62,7 @@ def _endpoint(deps: GatewayDeps, wire: Wire) -> Callable[[Request, str], Awaitab
             if call.asked.stream:
                 return await _streamed(deps, call)
             answered = await deps.desk.answer(call)
-            content = json.dumps(answered.settlement.message, ensure_ascii=False).encode("utf-8", "replace")
+            content = json.dumps(answered.settlement.message).encode()
             return Response(content, media_type="application/json", headers=_facts(answered))
         except GatewayError as error:
             return _error_response(wire, error)
@@ -135,5 +135,5 @@ def _error_response(wire: Wire, error: GatewayError) -> Response:
     headers = {CODE_HEADER: error.code.value, "x-should-retry": "true" if error.status == 503 else "false"}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(math.ceil(error.retry_after_s))
-    body = json.dumps(wire.error_body(error), ensure_ascii=False).encode("utf-8", "replace")
+    body = json.dumps(wire.error_body(error)).encode()
     return Response(body, status_code=error.status, media_type="application/json", headers=headers)

@@ -97,7 +97,9 @@ class Sender:
                 delay = self._policy.delay_s(error, failures, trip.elapsed_s(), self._rng)
                 if delay is None:
                     raise
-                if error.maybe_billed and not await self._ledger.again(*call.flight, call.context.budget_nusd):
+                if not error.maybe_billed:
+                    await self._ledger.refused(*call.flight)
+                elif not await self._ledger.again(*call.flight, call.context.budget_nusd):
                     message = f"no room in the run's budget for another try after: {error.message}"
                     raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
                 await self._back_off(call, trip, delay, str(error.status))
@@ -213,11 +215,11 @@ def _settlement(call: Call, message: Message, trip: _Trip) -> Settlement:
 
 
 def _estimate(call: Call, message: Message) -> TokenUsage:
-    """For servers that do not count: four bytes to a token, and marked as estimated."""
-    output = len(str(message).encode()) // 4
+    """For servers that do not count: four letters to a token, and marked as estimated."""
+    output = len(str(message)) // 4
     limit = call.asked.max_output_tokens
     return TokenUsage(
-        input_tokens=len(call.asked.prompt_text.encode()) // 4,
+        input_tokens=len(call.asked.prompt_text) // 4,
         output_tokens=output if limit is None else min(output, limit * call.asked.answers),
         estimated=True,
     )

@@ -22,7 +22,7 @@ class EventTooLarge(Exception):
 
 def encode(data: Any, name: str | None = None) -> bytes:
     """One event; `data` is written as JSON unless it is text already."""
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode()
 

@@ -7,7 +7,7 @@ import random
 from decimal import Decimal
 
 import pytest
-from desk_world import ScriptedUpstream, claude_run, make_call, make_desk
+from desk_world import WIRE, ScriptedUpstream, claude_run, make_call, make_desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
@@ -18,6 +18,8 @@ from orchestrator.gateway.ledger import LedgerUnavailable
 from orchestrator.gateway.memory_ledger import MemoryLedger
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.retry import RetryPolicy
+from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.gateway.wires.wire import PlainReply
 
 PRICES = Prices(Decimal(3), Decimal(15))
 
@@ -166,6 +168,12 @@ def test_an_answer_is_held_while_the_ledger_is_away() -> None:
 
     run_virtually(story())
     assert upstream.calls.total() == 1
+
+
+def test_half_a_letter_in_an_answer_is_no_trouble() -> None:
+    message = WIRE.compose(PlainReply("1", "m", 0, "half \ud83d", "", Finish.STOP, TokenUsage(1, 1)))
+    assert b"half \\ud83d" in b"".join(WIRE.stream(message, {}))
+    assert make_call(claude_run(prices=PRICES), "b/p/0/0").worst_nusd
 
 
 def test_a_ledger_that_is_away_is_a_503() -> None:

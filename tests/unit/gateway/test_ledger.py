@@ -127,6 +127,13 @@ async def test_a_process_that_comes_back_frees_what_was_not_sent_and_counts_the_
     assert await after.open(opening("settled")) == Stored(ANSWER)
 
 
+async def test_a_try_that_cost_nothing_is_not_lost_in_a_crash(world: LedgerWorld) -> None:
+    await world.ledger.open(opening())
+    await world.ledger.sent("run-1", "k")
+    await world.ledger.refused("run-1", "k")
+    assert await (await world.restart()).recover() == Recovered(unsent=1, lost=0)
+
+
 async def test_of_many_that_open_one_key_one_gets_it(world: LedgerWorld) -> None:
     opened = await asyncio.gather(*(world.ledger.open(opening(budget=100)) for _ in range(12)))
     assert sorted(type(each).__name__ for each in opened) == ["InFlight"] * 11 + ["Reserved"]
@@ -157,6 +164,15 @@ async def test_another_process_takes_over_only_after_the_owner_is_silent(
         assert (await other.spending("run-1")).lost_sends == 1
         await other.settle("run-1", "k", ANSWER)
         assert await world.ledger.open(opening()) == Stored(ANSWER)
+
+
+async def test_a_call_that_could_not_be_written_off_is_not_in_flight_for_ever(database_url: Callable[[str], str]) -> None:
+    async with database_world(database_url("sqlite")) as world:
+        await world.ledger.open(opening())
+        await world.ledger.sent("run-1", "k")
+        world.ledger.released("run-1", "k")
+        assert await world.ledger.open(opening()) == Reserved()
+        assert (await world.ledger.spending("run-1")).lost_sends == 1
 
 
 async def test_the_run_shows_what_it_cost(database_url: Callable[[str], str]) -> None:

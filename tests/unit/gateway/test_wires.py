@@ -155,5 +155,5 @@ def test_an_endless_event_is_cut_off(piece: bytes) -> None:
 
 
 def test_encode() -> None:
-    assert encode({"a": "ü\n"}, "x") == 'event: x\ndata: {"a":"ü\\n"}\n\n'.encode()
+    assert encode({"a": "ü\n"}, "x") == b'event: x\ndata: {"a":"\\u00fc\\n"}\n\n'
     assert encode("[DONE]") == b"data: [DONE]\n\n"
