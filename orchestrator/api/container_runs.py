@@ -123,10 +123,10 @@ async def list_items(
 async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> ItemResult:
     """One result whole: prompt, answer, code, tests, usage, calls."""
     await context.runs.get(run_id)
-    rows = await context.db.read(lambda s: item_queries.page(s, run_id, limit=1, after=position - 1))
-    if not rows or rows[0].position != position:
+    row = await context.db.read(lambda s: item_queries.at(s, run_id, position))
+    if row is None:
         raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists those there are")
-    return ItemResult.model_validate(rows[0].data)
+    return ItemResult.model_validate(row.data)
 
 
 @router.get("/{run_id}/logs")

@@ -12,7 +12,7 @@ from orchestrator.api.context import Context
 from orchestrator.api.schemas import ModelCreate, ModelOut, ModelPatch, Page
 from orchestrator.db import model_queries
 from orchestrator.db.tables import LlmModel
-from orchestrator.errors import Conflict
+from orchestrator.errors import Conflict, NotFound
 from runner.contract import Protocol
 
 router = APIRouter(prefix="/api/models", tags=["models"])
@@ -79,8 +79,9 @@ async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> M
             del given[name]
 
     def update(session: Session) -> LlmModel:
-        row = model_queries.get(session, found.id or 0)
-        assert row is not None
+        row = model_queries.lock(session, found.id or 0)
+        if row is None:
+            raise NotFound(f"the model {model!r} was deleted just now")
         for name, value in given.items():
             setattr(row, name, str(value) if name == "protocol" else value)
         if any(name in given for name in PRICES):
@@ -99,8 +100,9 @@ async def delete_model(model: ModelRef, context: Context) -> None:
     now = context.clock.now()
 
     def remove(session: Session) -> None:
-        row = model_queries.get(session, found.id or 0)
-        assert row is not None
+        row = model_queries.lock(session, found.id or 0)
+        if row is None:
+            return  # somebody else was quicker
         if model_queries.run_count(session, found.id or 0):
             row.archived_at = now
             row.slug = f"{row.slug}~{row.id}"  # the name becomes free for another model

@@ -11,8 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.errors import Code, ServiceError, Unavailable
+from orchestrator.db.session import DatabaseUnavailable, NotStorable
+from orchestrator.errors import Code, Invalid, ServiceError, Unavailable
 
 log = structlog.get_logger()
 
@@ -80,6 +80,11 @@ def install(app: FastAPI) -> None:
         log.warning("database unavailable", action="database_unavailable", error=str(error))
         sentence = f"The database cannot be used now ({error}). Nothing was stored; try again shortly."
         return render(Unavailable(sentence), request_id_of(request))
+
+    @app.exception_handler(NotStorable)
+    async def _misfit(request: Request, error: NotStorable) -> Response:
+        sentence = f"The request has a text or number that cannot be stored ({error}); nothing was stored."
+        return render(Invalid(sentence), request_id_of(request))
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:

@@ -52,6 +52,8 @@ def log_lines(session: Session, run_id: str, *, after_number: int, limit: int) -
 
 
 def forget_before(session: Session, before: datetime) -> int:
-    """Drop old events, but never the transitions: they are the proof of every state."""
-    statement = delete(Event).where(col(Event.at) < before, col(Event.type) != "transition")
+    """Drop old events, but never the transitions: they are the proof of every state. The newest one stays as well:
+    SQLite would give its number to the next event, and a client that has seen the number would miss that one."""
+    older = col(Event.id) < last_number(session)
+    statement = delete(Event).where(col(Event.at) < before, col(Event.type) != "transition", older)
     return int(session.connection().execute(statement).rowcount)

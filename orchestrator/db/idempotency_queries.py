@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import delete
 from sqlmodel import Session, col
 
+from orchestrator.db.insert_once import insert_once
 from orchestrator.db.tables import IdempotencyKey
 
 
@@ -15,9 +16,12 @@ def find(session: Session, scope: str, key: str) -> IdempotencyKey | None:
     return session.get(IdempotencyKey, (key, scope))
 
 
-def remember(session: Session, scope: str, key: str, request_hash: str, answer: dict[str, Any], now: datetime) -> None:
-    session.add(IdempotencyKey(key=key, scope=scope, request_hash=request_hash, answer=answer, created_at=now))
-    session.flush()
+def remember(
+    session: Session, scope: str, key: str, request_hash: str, answer: dict[str, Any], now: datetime
+) -> IdempotencyKey | None:
+    """Keep the answer; or the answer that is kept already, if another request with this key was quicker."""
+    row = IdempotencyKey(key=key, scope=scope, request_hash=request_hash, answer=answer, created_at=now)
+    return None if insert_once(session, row) else find(session, scope, key)
 
 
 def forget_before(session: Session, before: datetime) -> int:

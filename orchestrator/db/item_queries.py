@@ -7,26 +7,23 @@ from typing import Any
 
 from sqlalchemy import func, insert, literal
 from sqlalchemy import select as sa_select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
+from orchestrator.db.insert_once import insert_once
 from orchestrator.db.tables import GatewayCall, ItemRow
 
 
 def insert_new(session: Session, row: ItemRow) -> bool:
     """Store a result unless the item has one; says whether it was stored."""
-    values = {name: getattr(row, name) for name in ItemRow.__table__.columns.keys()}  # type: ignore[attr-defined]  # noqa: SIM118
-    dialect = session.get_bind().dialect.name
-    statement: Any = (postgresql if dialect == "postgresql" else sqlite).insert(ItemRow).values(**values)
-    result = session.connection().execute(statement.on_conflict_do_nothing())
-    return bool(result.rowcount)
+    return insert_once(session, row)
 
 
 def page(
     session: Session, run_id: str, *, limit: int, after: int | None = None, outcome: str | None = None
 ) -> Sequence[ItemRow]:
-    """In the order of the plan."""
-    query = select(ItemRow).where(ItemRow.run_id == run_id)
+    """In the order of the plan, without the large column."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id).options(defer(ItemRow.data))  # type: ignore[arg-type]
     if after is not None:
         query = query.where(col(ItemRow.position) > after)
     if outcome is not None:
@@ -34,8 +31,9 @@ def page(
     return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
 
 
-def get(session: Session, run_id: str, benchmark: str, problem_id: str, sample_index: int) -> ItemRow | None:
-    return session.get(ItemRow, (run_id, benchmark, problem_id, sample_index))
+def at(session: Session, run_id: str, position: int) -> ItemRow | None:
+    """One result whole, by its place in the plan."""
+    return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()
 
 
 def keys(session: Session, run_id: str) -> list[tuple[str, str, int]]:

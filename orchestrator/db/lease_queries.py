@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlmodel import Session, select
 
+from orchestrator.db.insert_once import insert_once
 from orchestrator.db.tables import Lease, ServiceFact
 
 LEADER = "leader"
@@ -20,10 +21,9 @@ def acquire(session: Session, holder: str, now: datetime, until: datetime, *, re
 
     Without `renew` (the first time after a start) a lease of our own earlier life is taken over under a new epoch.
     """
-    row = session.exec(select(Lease).where(Lease.name == LEADER).with_for_update()).first()
-    if row is None:
-        session.add(Lease(name=LEADER, holder=holder, epoch=1, until=until))
+    if insert_once(session, Lease(name=LEADER, holder=holder, epoch=1, until=until)):
         return 1
+    row = session.exec(select(Lease).where(Lease.name == LEADER).with_for_update()).one()
     if row.holder == holder and row.until > now and renew:
         row.until = until
         return row.epoch
@@ -48,9 +48,5 @@ def guard(session: Session, epoch: int) -> None:
 
 def shared_fact(session: Session, name: str, proposal: str) -> str:
     """The stored value of `name`; `proposal` becomes it if there is none."""
-    row = session.get(ServiceFact, name)
-    if row is None:
-        row = ServiceFact(name=name, value=proposal)
-        session.add(row)
-        session.flush()
-    return row.value
+    insert_once(session, ServiceFact(name=name, value=proposal))
+    return session.exec(select(ServiceFact.value).where(ServiceFact.name == name)).one()

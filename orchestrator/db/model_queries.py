@@ -14,6 +14,12 @@ def get(session: Session, model_id: int) -> LlmModel | None:
     return session.get(LlmModel, model_id) if -(2**31) <= model_id < 2**31 else None
 
 
+def lock(session: Session, model_id: int) -> LlmModel | None:
+    """The model, locked for this transaction, unless it is gone or archived."""
+    query = select(LlmModel).where(LlmModel.id == model_id, col(LlmModel.archived_at).is_(None))
+    return session.exec(query.with_for_update()).first()
+
+
 def by_slug(session: Session, slug: str) -> LlmModel | None:
     return session.exec(select(LlmModel).where(LlmModel.slug == slug)).first()
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import func, or_, update
+from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun
 
 LIVE = ("starting", "running")
+WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
+"""A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
 
 
 def get(session: Session, run_id: str) -> ContainerRun | None:
@@ -19,7 +22,8 @@ def get(session: Session, run_id: str) -> ContainerRun | None:
 
 def lock(session: Session, run_id: str) -> ContainerRun | None:
     """The run, locked for this transaction (on SQLite the one writer is the lock)."""
-    return session.exec(select(ContainerRun).where(ContainerRun.id == run_id).with_for_update()).first()
+    query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN)
+    return session.exec(query.with_for_update()).first()
 
 
 def page(
@@ -31,7 +35,7 @@ def page(
     model_id: int | None = None,
 ) -> Sequence[ContainerRun]:
     """Newest first; identifiers are ordered by time."""
-    query = select(ContainerRun)
+    query = select(ContainerRun).options(WITHOUT_PLAN)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
     if status is not None:
@@ -51,12 +55,13 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[ContainerRun]:
         )
         .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
         .limit(limit)
+        .options(WITHOUT_PLAN)
     )
     return session.exec(query).all()
 
 
 def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
-    query = select(ContainerRun).where(ContainerRun.status == "pending")
+    query = select(ContainerRun).where(ContainerRun.status == "pending").options(WITHOUT_PLAN)
     return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()
 
 
@@ -69,6 +74,7 @@ def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
             (col(Attempt.run_id) == col(ContainerRun.id)) & (col(Attempt.number) == col(ContainerRun.attempt)),
         )
         .where(col(ContainerRun.status).in_(LIVE))
+        .options(WITHOUT_PLAN)
     )
     return [(run, attempt) for run, attempt in session.exec(query).all()]
 
@@ -113,6 +119,11 @@ def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
 def unremoved_attempts(session: Session) -> Sequence[Attempt]:
     """Attempts whose container has not been seen removed yet."""
     return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None))).all()
+
+
+def holding_attempts(session: Session) -> Sequence[Attempt]:
+    """Attempts that take up room: until the engine has said that a container ended, it may still run, whatever its run is."""
+    return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None))).all()
 
 
 def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:

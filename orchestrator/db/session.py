@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
@@ -29,10 +29,15 @@ READERS = 4
 PG_WRITERS = 8
 BUSY_TIMEOUT_MS = 5000
 RETRYABLE_SQLSTATES = frozenset({"40001", "40P01"})
+MISFITS = (DataError, UnicodeEncodeError, OverflowError)
 
 
 class DatabaseUnavailable(Exception):
     """The database cannot be used now (locked, full, unreachable). Nothing was stored; try again shortly."""
+
+
+class NotStorable(Exception):
+    """A value does not fit its column: NUL or half a character in a text, a number too large. Nothing was stored."""
 
 
 class Database:
@@ -63,6 +68,8 @@ class Database:
         self._committed.append(call)
 
     async def read(self, fn: Callable[[Session], T]) -> T:
+        if self._closed:
+            raise DatabaseUnavailable("the service is shutting down")
         return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn)
 
     async def write(self, fn: Callable[[Session], T]) -> T:
@@ -102,6 +109,8 @@ class Database:
                 return fn(session)
         except (OperationalError, InterfaceError) as error:
             raise DatabaseUnavailable(_first_line(error)) from error
+        except MISFITS as error:
+            raise NotStorable(_first_line(error)) from error
 
     def _checkpoint(self) -> None:
         connection = self._read_engine.raw_connection()
@@ -121,6 +130,8 @@ class Database:
                 if not last and getattr(error.orig, "sqlstate", None) in RETRYABLE_SQLSTATES:
                     continue
                 raise DatabaseUnavailable(_first_line(error)) from error
+            except MISFITS as error:
+                raise NotStorable(_first_line(error)) from error
         raise AssertionError("unreachable")
 
     def _write_loop(self) -> None:
@@ -151,6 +162,10 @@ class Database:
                         results.append((job, value, None))
                     except (OperationalError, InterfaceError):
                         raise
+                    except MISFITS as error:
+                        misfit = NotStorable(_first_line(error))
+                        misfit.__cause__ = error
+                        results.append((job, None, misfit))
                     except BaseException as error:
                         results.append((job, None, error))
         except DBAPIError as error:
@@ -188,8 +203,9 @@ class _Job:
             self._loop.call_soon_threadsafe(settle)
 
 
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+def _first_line(error: Exception) -> str:
+    said = error.orig if isinstance(error, DBAPIError) else error
+    return str(said).splitlines()[0] if str(said) else type(said).__name__
 
 
 def _sqlite_engine(url: str, begin: str, size: int) -> Engine:

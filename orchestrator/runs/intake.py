@@ -6,6 +6,7 @@ one that follows a gap is not taken; what is acknowledged is committed. Nothing 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -54,11 +55,31 @@ class Superseded(Conflict):
     """Another attempt has taken the run over, or it has ended: this runner must stop."""
 
 
+class PositionCache:
+    """Where each item of a run stands in its plan. Plans never change: the newest few are kept, for all threads."""
+
+    def __init__(self, size: int = 64) -> None:
+        self._size = size
+        self._known: dict[str, dict[tuple[str, str, int], int]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, run: ContainerRun) -> dict[tuple[str, str, int], int]:
+        with self._lock:
+            found = self._known.pop(run.id, None)
+            if found is None:
+                found = Plan.of(run).positions()
+            self._known[run.id] = found
+            while len(self._known) > self._size:
+                del self._known[next(iter(self._known))]
+            return found
+
+
 class Intake:
     def __init__(self, db: Database, clock: Clock, *, lease_s: float) -> None:
         self._db = db
         self._clock = clock
         self._lease = timedelta(seconds=lease_s)
+        self._positions = PositionCache()
 
     async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
         """The runner of `attempt` reports for the first time, or again because the answer was lost."""
@@ -73,6 +94,8 @@ class Intake:
                 session.add(row)
             elif run.status != Status.RUNNING or row.runner_id != runner_id:
                 raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
+            session.flush()
+            session.refresh(run, ["plan"])
             return Claim(run, row, item_queries.keys(session, run.id))
 
         return await self._db.write(work)
@@ -89,7 +112,7 @@ class Intake:
             return EventAck(ack_seq=row.last_seq, desired=Desired.RUN)
         if run.status != Status.RUNNING:
             raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
-        context = _Context(session, run, row, now)
+        context = _Context(session, run, row, now, self._positions)
         for event in sorted(batch.events, key=lambda e: e.seq):
             if event.seq <= row.last_seq:
                 continue
@@ -110,12 +133,14 @@ class Intake:
 class _Context:
     """One batch being stored."""
 
-    def __init__(self, session: Session, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
+    def __init__(
+        self, session: Session, run: ContainerRun, attempt: Attempt, now: datetime, positions: PositionCache
+    ) -> None:
         self._session = session
         self._run = run
         self._attempt = attempt
         self._now = now
-        self._positions: dict[tuple[str, str, int], int] | None = None
+        self._positions = positions
         self._takers: dict[type[Any], Callable[[Any], None]] = {
             StageEvent: self._stage,
             HeartbeatEvent: self._heartbeat,
@@ -155,12 +180,11 @@ class _Context:
 
     def _progress(self, event: ProgressEvent) -> None:
         item = event.item
-        if self._positions is None:
-            self._positions = Plan.of(self._run).positions()
+        positions = self._positions.of(self._run)
         key = (item.benchmark, item.problem_id, item.sample_index)
-        if key not in self._positions:
+        if key not in positions:
             raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
-        row = _item_row(self._run.id, self._attempt.number, self._positions[key], item, self._now)
+        row = _item_row(self._run.id, self._attempt.number, positions[key], item, self._now)
         if not item_queries.insert_new(self._session, row):
             return
         self._run.items_done += 1

@@ -103,12 +103,13 @@ class RunService:
         )
 
         def insert(session: Session) -> str:
+            if model_queries.lock(session, run.model_id) is None:
+                raise _no_model(request.model)  # deleted since we looked
             if idempotency is not None:
-                known = idempotency_queries.find(session, idempotency.scope, idempotency.key)
+                answer = {"run_id": run.id}
+                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
                 if known is not None:
                     return _same_request(known.request_hash, digest, known.answer)
-                answer = {"run_id": run.id}
-                idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
             session.add(run)
             session.flush()
             event_queries.append(session, "created", now, run_id=run.id, data={"model": model.slug, "status": "pending"})
@@ -186,7 +187,7 @@ class RunService:
 
         model = await self._db.read(look)
         if model is None or model.archived_at is not None:
-            raise NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
+            raise _no_model(given)
         return model
 
     async def tidy(self) -> None:
@@ -248,6 +249,10 @@ _COPIED = (
 
 def _no_run(run_id: str) -> NotFound:
     return NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+
+
+def _no_model(given: int | str) -> NotFound:
+    return NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
 
 
 def _same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alembic import context
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
 from orchestrator.db import call_tables, tables
@@ -13,8 +16,24 @@ target = SQLModel.metadata
 assert {tables.ContainerRun.__tablename__, call_tables.GatewayFlight.__tablename__} <= target.tables.keys()
 
 
+def open_engine(url: str) -> Engine:
+    """Without a pool: a connection that ends gives back its lock, however it ends."""
+    engine = create_engine(url, poolclass=NullPool)
+    if engine.dialect.name == "sqlite":
+
+        @event.listens_for(engine, "connect")
+        def _connect(connection: Any, _record: Any) -> None:
+            connection.isolation_level = None  # the driver would begin nothing before a CREATE TABLE
+
+        @event.listens_for(engine, "begin")
+        def _begin(connection: Any) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
 def run() -> None:
-    engine = create_engine(context.config.attributes["url"])
+    engine = open_engine(context.config.attributes["url"])
     with engine.connect() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
@@ -32,7 +51,6 @@ def run() -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})
             connection.commit()
-    engine.dispose()
 
 
 run()

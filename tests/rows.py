@@ -1,0 +1,55 @@
+"""Rows for tests, with everything filled in that a test does not care about."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from orchestrator.db.tables import Attempt, ContainerRun, ItemRow, LlmModel
+from orchestrator.identifiers import token_hash, uuid7
+from tests.manual_clock import START
+
+
+def a_model(slug: str = "m1", **changed: Any) -> LlmModel:
+    values = {"provider": "demo", "name": slug, "protocol": "openai_chat", "created_at": START, "updated_at": START}
+    return LlmModel(slug=slug, **{**values, **changed})
+
+
+def a_run(model_id: int = 1, *, items: int = 2, now: datetime = START, **changed: Any) -> ContainerRun:
+    problems = [f"p{number}" for number in range(items)]
+    values: dict[str, Any] = {
+        "id": uuid7(now),
+        "model_id": model_id,
+        "benchmarks": ["sample"],
+        "sample_size": items,
+        "instance_type": "basic",
+        "deadline_s": 3600,
+        "plan": [{"name": "sample", "adapter": "livecodebench", "pack_digest": "d", "problem_ids": problems}],
+        "items_total": items,
+        "created_at": now,
+    }
+    return ContainerRun(**{**values, **changed})
+
+
+def an_attempt(run_id: str, number: int = 1, token: str | None = "secret", **changed: Any) -> Attempt:
+    values: dict[str, Any] = {
+        "token_hash": token_hash(token) if token else None,
+        "engine": "fake",
+        "instance_type": "basic",
+        "container_name": f"benchyard-run-{run_id}-a{number}",
+        "dispatched_at": START,
+    }
+    return Attempt(run_id=run_id, number=number, **{**values, **changed})
+
+
+def an_item(run_id: str, problem_id: str = "p0", **changed: Any) -> ItemRow:
+    values: dict[str, Any] = {
+        "benchmark": "sample",
+        "sample_index": 0,
+        "position": 0,
+        "attempt": 1,
+        "outcome": "passed",
+        "data": {"answer": "x" * 50},
+        "created_at": START,
+    }
+    return ItemRow(run_id=run_id, problem_id=problem_id, **{**values, **changed})
