@@ -83,16 +83,24 @@ class Crew:
         lane = slot.lanes.get((flavour, role))
         if lane is not None and not lane.closed:
             return lane
+        try:
+            lane = await self._open_lane(flavour, self._uid(slot, role))
+        except GoneError:  # the zygote had died, maybe with its keeper: a new one
+            lane = await self._open_lane(flavour, self._uid(slot, role))
+        if lane is None:
+            return await self.lane(slot, "plain", role)
+        slot.lanes[flavour, role] = lane
+        return lane
+
+    async def _open_lane(self, flavour: str, uid: int) -> Lane | None:
         zygote = await self._zygote(flavour)
         if zygote is None:
-            return await self.lane(slot, "plain", role)
+            return None
         try:
-            lane = await Lane.open(zygote, self._uid(slot, role))
+            return await Lane.open(zygote, uid)
         except GoneError:
             await self._forget(flavour, zygote)
             raise
-        slot.lanes[flavour, role] = lane
-        return lane
 
     def _uid(self, slot: Slot, role: str) -> int:
         if self._choice.uid_base < 0:

@@ -1,0 +1,268 @@
+"""The executor as its callers see it: order, stopping, confirmation, replacement of what dies, cancellation."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from runner.sandbox.executor import Executor
+from runner.sandbox.limits import MIB, Limits
+from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.values import same
+
+LIMITS = Limits(cpu_s=2, wall_s=5, memory_bytes=128 * MIB)
+UID_BASE = 58_300
+
+
+def use(work: Callable[[Executor], Awaitable[None]], slots: int = 1) -> None:
+    async def main() -> None:
+        async with Executor.open(slots, UID_BASE) as executor:
+            await work(executor)
+
+    asyncio.run(main())
+
+
+def twice(index: int, execution: Execution) -> bool:
+    return execution.stdout == b"%d\n" % (2 * index)
+
+
+NUMBERS = [b"%d\n" % number for number in range(10)]
+
+
+def test_all_tests_of_a_solution_share_one_child_in_order() -> None:
+    async def work(executor: Executor) -> None:
+        done = await executor.run_stdin("import os\nprint(os.getpid())", [b""] * 5, LIMITS, lambda *_: True)
+        assert len({one.stdout for one in done}) == 1
+        done = await executor.run_stdin("print(2 * int(input()))", NUMBERS, LIMITS, twice)
+        assert [one.ending for one in done] == [Ending.finished] * 10
+
+    use(work)
+
+
+def test_stops_at_the_first_failure_or_not() -> None:
+    program = "n = int(input())\nprint(2 * n if n != 3 else 'no')"
+
+    async def work(executor: Executor) -> None:
+        assert len(await executor.run_stdin(program, NUMBERS, LIMITS, twice)) == 4
+        done = await executor.run_stdin(program, NUMBERS, LIMITS, twice, stop_at_first=False)
+        assert [twice(i, one) for i, one in enumerate(done)] == [True] * 3 + [False] + [True] * 6
+
+    use(work)
+
+
+def test_failure_by_leftover_state_is_confirmed_alone() -> None:
+    spoils_itself = "import math\nn = int(input())\nprint(math.pi if hasattr(math, 'seen') else 2 * n)\nmath.seen = 1"
+
+    async def work(executor: Executor) -> None:
+        done = await executor.run_stdin(spoils_itself, NUMBERS[:4], LIMITS, twice)
+        assert len(done) == 4
+        assert all(twice(i, one) for i, one in enumerate(done))
+
+    use(work)
+
+
+def test_program_that_ends_its_process_goes_on_in_a_new_one() -> None:
+    program = "import os, sys\nprint(2 * int(input())); sys.stdout.flush(); os._exit(0)"
+
+    async def work(executor: Executor) -> None:
+        assert len(await executor.run_stdin(program, NUMBERS, LIMITS, twice)) == 10
+
+    use(work)
+
+
+@pytest.mark.parametrize(
+    ("program", "ending"),
+    [
+        ("while True: pass", Ending.time_limit),
+        ("import time; time.sleep(60)", Ending.time_limit),
+        ("a = [bytearray(b'x' * (1 << 20)) for _ in range(1000)]", Ending.memory_limit),
+        ("a = bytearray(1 << 40)", Ending.memory_limit),
+        ("while True: print('x' * 1000)", Ending.output_limit),
+        ("1 / 0", Ending.crashed),
+        ("import ctypes; ctypes.string_at(0)", Ending.crashed),
+        ("raise SystemExit(3)", Ending.crashed),
+        ("def", Ending.crashed),
+        ("print('\\ud800')", Ending.crashed),
+        ("x = '\ud800'", Ending.crashed),
+        ("x = '\x00'", Ending.crashed),
+    ],
+)
+def test_endings_are_told_apart(program: str, ending: Ending) -> None:
+    limits = Limits(cpu_s=0.5, wall_s=1.0, memory_bytes=64 * MIB, output_bytes=64 * 1024)
+
+    async def work(executor: Executor) -> None:
+        (execution,) = await executor.run_stdin(program, [b""], limits, lambda *_: False)
+        assert execution.ending is ending, execution
+
+    use(work)
+
+
+def test_usage_is_measured() -> None:
+    program = "a = bytearray(b'x' * (50 << 20))\nimport time; time.sleep(0.2)\ns = sum(range(5_000_000))"
+
+    async def work(executor: Executor) -> None:
+        (execution,) = await executor.run_stdin(program, [b""], LIMITS, lambda *_: True)
+        assert execution.usage.wall_s >= 0.2
+        assert 0.02 <= execution.usage.cpu_s <= execution.usage.wall_s
+        assert 50 * MIB <= execution.usage.peak_bytes <= 120 * MIB
+
+    use(work)
+
+
+def test_calls_get_fresh_arguments_and_return_trees() -> None:
+    program = "class Solution:\n    def grow(self, a: List[int], n: int):\n        a.append(n)\n        return a, {'n': n}"
+
+    async def work(executor: Executor) -> None:
+        shared = [1]
+        done = await executor.run_calls(program, "grow", [[shared, 2], [shared, 3]], LIMITS, lambda *_: True)
+        assert same([[1, 2], {"n": 2}], done[0].value)
+        assert same([[1, 3], {"n": 3}], done[1].value)
+        assert shared == [1]
+        (missing,) = await executor.run_calls(program, "shrink", [[[], 1]], LIMITS, lambda *_: False)
+        assert missing.ending is Ending.crashed
+
+    use(work)
+
+
+@pytest.mark.parametrize(
+    ("program", "test", "ending", "passed"),
+    [
+        ("def f(a): return a + 1", "assert f(1) == 2", Ending.finished, True),
+        ("def f(a): return a", "assert f(1) == 2, 'no'", Ending.finished, False),
+        ("def f(a): return a", "def check(c):\n    assert c(1) == 1", Ending.finished, True),
+        ("def f(a): raise KeyError(a)", "assert f(1) == 2", Ending.crashed, False),
+        ("def f(a): raise ValueError", "try:\n    f(1)\n    assert False\nexcept ValueError: pass", Ending.finished, True),
+        ("def f(a): a.sort()", "x = [2, 1]\nf(x)\nassert x == [1, 2]", Ending.finished, True),
+        ("class P:\n    def __init__(s, v): s.v = v\ndef f(p): return p.v", "assert f(P(3)) == 3", Ending.finished, True),
+        ("def f(n): return (i for i in range(n))", "assert list(f(3)) == [0, 1, 2]", Ending.finished, True),
+        ("def f(s): return {1, 2}, (3, None), b'x', 1j, 10**30", "assert f(0) == ({1, 2}, (3, None), b'x', 1j, 10**30)",
+         Ending.finished, True),
+        ("def f(t, k): return [x for x in t if type(x) is not k]", "assert f([1, ''], int) == ['']", Ending.finished, True),
+        ("def f(a):\n    while True: pass", "f(1)", Ending.time_limit, False),
+        ("def f(a): return bytearray(1 << 40)", "f(1)", Ending.memory_limit, False),
+        ("import os\ndef f(a): os._exit(0)", "f(1)", Ending.crashed, False),
+        ("def f(a): return math.pi", "assert abs(f(0) - math.pi) < 1e-9", Ending.crashed, False),
+        ("import math\ndef f(a): return math.pi", "assert abs(f(0) - math.pi) < 1e-9", Ending.finished, True),
+    ],
+)  # fmt: skip
+def test_check(program: str, test: str, ending: Ending, passed: bool) -> None:
+    limits = Limits(cpu_s=0.7, wall_s=2.0, memory_bytes=64 * MIB)
+
+    async def work(executor: Executor) -> None:
+        for _ in range(2):  # a new judge, then one that has served before
+            execution = await executor.run_check(program, test, "f", limits)
+            assert (execution.ending, execution.passed) == (ending, passed), execution
+
+    use(work)
+
+
+def test_event_loop_is_never_blocked() -> None:
+    async def work(executor: Executor) -> None:
+        longest = 0.0
+
+        async def feel_the_pulse() -> None:
+            nonlocal longest
+            while True:
+                started = time.perf_counter()
+                await asyncio.sleep(0.005)
+                longest = max(longest, time.perf_counter() - started)
+
+        pulse = asyncio.create_task(feel_the_pulse())
+        jobs = [executor.run_stdin("s = sum(range(3_000_000))", [b""] * 3, LIMITS, lambda *_: True) for _ in range(8)]
+        big = executor.run_stdin("import sys; sys.stdin.read()", [b"x" * (10 * MIB)], LIMITS, lambda *_: True)
+        await asyncio.gather(*jobs, big)
+        pulse.cancel()
+        assert longest < 0.5
+
+    use(work, slots=2)
+
+
+def _descendants(pid: int) -> list[int]:
+    try:
+        children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return children + [deeper for child in children for deeper in _descendants(child)]
+
+
+async def _result_after_killing(executor: Executor, choose: Callable[[list[int]], list[int]]) -> list[Execution]:
+    """Start a program, kill some of the sandbox's processes while it runs."""
+    job = asyncio.create_task(executor.run_stdin("import time; time.sleep(0.5); print(1)", [b""], LIMITS, lambda *_: True))
+    await asyncio.sleep(0.2)
+    for victim in choose(_descendants(os.getpid())):
+        os.kill(victim, signal.SIGKILL)
+    return await job
+
+
+@pytest.mark.parametrize("generation", [0, 1, 2, 3], ids=["keeper", "zygote", "warden", "child"])
+def test_whatever_dies_is_replaced_and_the_work_repeated(generation: int) -> None:
+    async def work(executor: Executor) -> None:
+        def chain(processes: list[int]) -> list[int]:
+            return processes[generation : generation + 1]
+
+        done = await _result_after_killing(executor, chain)
+        assert [one.stdout for one in done] == [b"1\n"], done
+
+    use(work)
+
+
+def test_what_fails_twice_is_the_sandboxs_fault() -> None:
+    async def work(executor: Executor) -> None:
+        async def keep_killing() -> None:
+            while True:
+                await asyncio.sleep(0.05)
+                for pid in _descendants(os.getpid())[2:]:
+                    os.kill(pid, signal.SIGKILL)
+
+        killer = asyncio.create_task(keep_killing())
+        done = await executor.run_stdin("import time; time.sleep(3)", [b""], LIMITS, lambda *_: False)
+        killer.cancel()
+        assert [one.ending for one in done] == [Ending.sandbox_failed]
+
+    use(work)
+
+
+def test_cancelled_work_frees_its_slot_and_leaves_no_process() -> None:
+    async def work(executor: Executor) -> None:
+        for _ in range(3):
+            job = asyncio.create_task(executor.run_stdin("while True: pass", [b""], LIMITS, lambda *_: True))
+            await asyncio.sleep(0.1)
+            job.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await job
+        (execution,) = await executor.run_stdin("print(1)", [b""], LIMITS, lambda *_: True)
+        assert execution.stdout == b"1\n"
+        await asyncio.sleep(0.1)
+        assert len(_descendants(os.getpid())) <= 5
+
+    use(work)
+
+
+def test_closing_ends_every_process() -> None:
+    async def work(executor: Executor) -> None:
+        await executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)
+
+    use(work)
+    assert _descendants(os.getpid()) == []
+
+
+def test_many_at_once_share_the_slots() -> None:
+    async def work(executor: Executor) -> None:
+        async def one(number: int) -> bool:
+            program = f"print({number} + int(input()))"
+            (execution,) = await executor.run_stdin(program, [b"1\n"], LIMITS, lambda *_: True)
+            return execution.stdout == b"%d\n" % (number + 1)
+
+        assert all(await asyncio.gather(*(one(number) for number in range(100))))
+
+    use(work, slots=3)
+
+
+def test_payload_never_shows_expected_output() -> None:
+    """The interface has no parameter through which an expected output could reach a child."""
+    names = set(Executor.run_stdin.__annotations__) | set(Executor.run_calls.__annotations__)
+    assert names & {"expected", "outputs", "answers"} == set()
