@@ -34,6 +34,8 @@ class Verdict:
     tests: list[TestResult] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     exit: str = ""
+    parity: Outcome | None = None
+    """By the rules of the benchmark's own checker, where it has one that differs."""
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class Work:
             problem_id=item.problem_id,
             sample_index=item.sample_index,
             outcome=verdict.outcome,
+            parity_outcome=verdict.parity,
             detail=verdict.detail,
             prompt=cut(prompt.text, ANSWER_CHARS),
             prompt_version=prompt.version,

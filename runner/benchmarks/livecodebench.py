@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
-from runner.contract import ExecutionLimits
+from runner.benchmarks.parity import parity_of_calls, parity_of_program
+from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
 from runner.grading import Shown, Verdict, same_output, verdict
 from runner.llm.client import Prompt
@@ -91,10 +92,26 @@ class LiveCodeBenchTask:
         return extract_code(text, self.entry)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        """Strictly, then by the official checker's rules; where the first ran out of bounds, the second would too."""
         bounds = _bounds(limits, max(len(test.output) for test in self.tests))
         if self.entry is None:
-            return await self._judge_stdin(code, executor, bounds)
-        return await self._judge_calls(self.entry, code, executor, bounds)
+            judged = await self._judge_stdin(code, executor, bounds)
+        else:
+            judged = await self._judge_calls(self.entry, code, executor, bounds)
+        if judged.outcome is Outcome.INFRA_ERROR:
+            return judged
+        if judged.outcome in (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT):
+            return replace(judged, parity=judged.outcome)
+        return replace(judged, parity=await self._parity(code, executor, bounds))
+
+    async def _parity(self, code: str, executor: Executor, limits: Limits) -> Outcome | None:
+        if self.entry is None:
+            tests = [(test.input, test.output) for test in self.tests]
+            outcome = await parity_of_program(code, tests, executor, limits)
+        else:
+            calls, expected = self._calls()
+            outcome = await parity_of_calls(code, self.entry, calls, expected, executor, limits)
+        return None if outcome is Outcome.INFRA_ERROR else outcome
 
     async def _judge_stdin(self, code: str, executor: Executor, limits: Limits) -> Verdict:
         def right(index: int, execution: Execution) -> bool:
@@ -110,11 +127,7 @@ class LiveCodeBenchTask:
         return verdict(executions, rights, len(self.tests), shown)
 
     async def _judge_calls(self, entry: str, code: str, executor: Executor, limits: Limits) -> Verdict:
-        try:
-            calls = [[json.loads(line) for line in test.input.split("\n") if line.strip()] for test in self.tests]
-            expected = [json.loads(test.output) for test in self.tests]
-        except (ValueError, RecursionError) as error:
-            raise ProblemError(f"a test of the record is not JSON: {error}") from None
+        calls, expected = self._calls()
 
         def right(index: int, execution: Execution) -> bool:
             return execution.ending is Ending.finished and values.same(expected[index], execution.value)
@@ -126,6 +139,14 @@ class LiveCodeBenchTask:
             for test, execution in zip(self.tests, executions, strict=False)
         ]
         return verdict(executions, rights, len(self.tests), shown)
+
+    def _calls(self) -> tuple[list[list[Any]], list[Any]]:
+        """Arguments and expected result of each test."""
+        try:
+            calls = [[json.loads(line) for line in test.input.split("\n") if line.strip()] for test in self.tests]
+            return calls, [json.loads(test.output) for test in self.tests]
+        except (ValueError, RecursionError) as error:
+            raise ProblemError(f"a test of the record is not JSON: {error}") from None
 
 
 def _bounds(limits: ExecutionLimits, longest_output: int) -> Limits:
