@@ -56,7 +56,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
 
     data_dir = settings.data.absolute()
     data_dir.mkdir(parents=True, exist_ok=True)
-    token, _ = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
+    token, made = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
     app = FastAPI(
         title="Benchyard",
         summary="Measures language models: one short-lived container per run.",
@@ -66,6 +66,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         lifespan=lifespan,
     )
     app.state.authority = Authority(token)
+    app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
     for module in (container_runs, models, benchmarks, fleet, streams, health):
         app.include_router(module.router)

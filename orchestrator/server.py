@@ -38,6 +38,8 @@ def serve(settings: Settings) -> int:
     config = server_config(app, settings.host, settings.port)
     config.lifespan = "on"
     server = Server(config, app)
+    if app.state.login_link:  # only at the first start: later ones find the token in the data directory
+        sys.stderr.write(f"Benchyard is new here. Sign in once with this link: {app.state.login_link}\n")
     asyncio.run(server.serve())
     if not server.started:
         sys.stderr.write("benchyard: the service could not start; the lines above say why\n")

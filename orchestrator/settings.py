@@ -37,6 +37,7 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    public_url: str | None = None
     runner_host: str | None = None
     runner_port: int | None = Field(default=None, ge=0, le=65535)
     data: Path = Path("data")
@@ -77,6 +78,12 @@ class Settings(BaseSettings):
     @property
     def effective_runner_port(self) -> int:
         return self.port + 1 if self.runner_port is None else self.runner_port
+
+    @property
+    def address(self) -> str:
+        """Where people open it."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
 
     def instance_type(self, name: str) -> InstanceType:
         setting = self.instance_types[name]
