@@ -142,7 +142,8 @@ class Child:
     async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
         """Let test code run to its end against the program behind `peer`; its verdict is the execution's value."""
         self._streams.prepare(b"")
-        return await self._test(lambda: self._judgement_turn(task, peer))
+        # It mostly waits for the program, whose own watch looks at the clock.
+        return await self._test(lambda: self._judgement_turn(task, peer), wall_s=self.limits.wall_s * LONGEST_STRETCH)
 
     async def _judgement_turn(self, task: bytes, peer: socket.socket) -> Reply:
         with peer:
@@ -151,11 +152,11 @@ class Child:
         answer = json.loads(await self._receive(int.from_bytes(await self._receive(4), "little")))
         return Reply(b"f", 0, answer)
 
-    def overlooked(self) -> "Watch":
-        """A watch over a child that somebody else talks to; hand it to `conclude`."""
-        return Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill)
+    def overlooked(self, by: "Child") -> Watch:
+        """A watch over a child that another one talks to; hand it to `conclude`."""
+        return Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill, partner=by._pid)
 
-    async def conclude(self, watch: "Watch", patience_s: float) -> Execution:
+    async def conclude(self, watch: Watch, patience_s: float) -> Execution:
         """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
         with contextlib.suppress(TimeoutError):
             if patience_s and self._report is None:
@@ -165,9 +166,9 @@ class Child:
         report = await self.end()
         return self._conclude(Reply(), watch.cut, report.cpu_s, wall, None)
 
-    async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
+    async def _test(self, turn: Callable[[], Awaitable[Reply]], wall_s: float = 0.0) -> Execution:
         self.tests += 1
-        watch = Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill)
+        watch = Watch(self._pid, self.limits.cpu_s, wall_s or self.limits.wall_s, self._lane.kill)
         broken: str | None = None
         reply = Reply()
         try:

@@ -133,7 +133,7 @@ class Executor:
             with near, far:
                 payload = _payload(program, prelude=False)
                 async with await Child.start(lane, Mode.CALLS, payload, limits, control=far) as candidate:
-                    watch = candidate.overlooked()
+                    watch = candidate.overlooked(judge)
                     try:
                         said = await judge.judgement(task, near)
                         ended = await candidate.conclude(watch, _LAST_WORDS_S if _tag(said) == "gone" else 0)

@@ -32,9 +32,15 @@ def peak_bytes(pid: int) -> int:
         return 0
 
 
-def seconds_in_line(pid: int) -> float:
+def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
     """How long the threads of a process were ready to run and had to wait for a processor."""
     waited = 0
+    if not all_threads:
+        try:
+            with open(f"/proc/{pid}/schedstat", "rb") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
@@ -47,11 +53,15 @@ def seconds_in_line(pid: int) -> float:
 class Watch:
     """One test: started, then either stopped in time, or it calls `expire` and says why in `cut`."""
 
-    def __init__(self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None]) -> None:
+    def __init__(
+        self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None], partner: int | None = None
+    ) -> None:
+        """`partner` is a process that this one waits for: when that one has to wait, it is no fault of either."""
         self.cut: str | None = None
+        self._pids = (pid,) if partner is None else (pid, partner)
+        self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
         self._pid, self._cpu_s, self._wall_s, self._expire = pid, cpu_s, wall_s, expire
         self._cpu_before = cpu_seconds(pid) or 0.0
-        self._line_before: float | None = None
         self._loop = asyncio.get_running_loop()
         self._started = time.monotonic()
         self._timer = self._loop.call_later(min(cpu_s, wall_s) + GRACE_S, self._look)
@@ -74,11 +84,14 @@ class Watch:
         used, passed = cpu - self._cpu_before, time.monotonic() - self._started
         if used >= self._cpu_s:
             self._end("cpu")
-        elif passed >= self._wall_s * LONGEST_STRETCH or passed - seconds_in_line(self._pid) >= self._wall_s:
+        elif passed >= self._wall_s * LONGEST_STRETCH or passed - self._in_line() >= self._wall_s:
             self._end("wall")
         else:
             left = min(self._cpu_s - used, max(self._wall_s - passed, 0.05))
             self._timer = self._loop.call_later(left + GRACE_S, self._look)
+
+    def _in_line(self) -> float:
+        return max(0.0, sum(seconds_in_line(pid) for pid in self._pids) - self._line_before)
 
     def _end(self, why: str) -> None:
         self.cut = why

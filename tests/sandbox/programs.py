@@ -1,11 +1,12 @@
 """What the suites are made of: programs as data, each with what it tries and what must happen."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runner.sandbox.limits import Limits
 
 MIB = 1024 * 1024
-SUITE_LIMITS = Limits(cpu_s=1.0, wall_s=2.5, memory_bytes=128 * MIB, output_bytes=256 * 1024)
+SUITE_LIMITS = Limits(cpu_s=2.0, wall_s=6.0, memory_bytes=96 * MIB, output_bytes=256 * 1024)
+SHORT_LIMITS = replace(SUITE_LIMITS, cpu_s=0.3, wall_s=0.8)
 ROOMY_LIMITS = Limits(cpu_s=8.0, wall_s=20.0, memory_bytes=512 * MIB, output_bytes=4 * MIB)
 
 PROBE = """\
@@ -36,7 +37,6 @@ class Hostile:
     must: str = "finished"
     """The ending, or several. Whatever it is: nothing that begins with BREACH may be on its output."""
     probe: bool = True
-    inputs: tuple[bytes, ...] = (b"",)
 
     @property
     def source(self) -> str:
