@@ -96,6 +96,12 @@ class ProcessBox:
                 os.kill(running["child"], number)
         return True
 
+    def wait_started(self, seconds: float) -> None:
+        """While somebody else is starting it."""
+        end = time.monotonic() + seconds
+        while self._read("running.json") is None and time.monotonic() < end:
+            time.sleep(0.02)
+
     def wait(self, seconds: float) -> bool:
         """Whether it ended within that time."""
         end = time.monotonic() + seconds

@@ -220,7 +220,9 @@ class ProcessEngine:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EngineError(f"The program of {box.name} could not be started: {error}") from error
-        if done.returncode:
+        if done.returncode == process_keeper.ALREADY:
+            box.wait_started(START_LIMIT_S / 2)
+        elif done.returncode:
             raise EngineError(f"The program of {box.name} could not be started; its keeper ended with {done.returncode}.")
 
     def _environment(self, path: Path) -> dict[str, str]:

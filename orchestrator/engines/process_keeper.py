@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from typing import Any
 
 LOG_BYTES = 512 * 1024
 LOOK_S = 0.5
+ALREADY = 3  #: exit code: another keeper has it
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform.startswith("linux")
@@ -185,6 +187,13 @@ def main(directory: str) -> None:
     os.chdir(directory)
     with open("order.json", encoding="utf-8") as file:
         order = json.load(file)
+    lock = os.open("lock", os.O_CREAT | os.O_RDWR, 0o600)  # held until this keeper ends: a program is started once
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(ALREADY)
+    if os.path.exists("running.json"):
+        sys.exit(ALREADY)
     ready, told = os.pipe()
     if os.fork():  # the orchestrator waits for this process only until the program runs
         os.close(told)

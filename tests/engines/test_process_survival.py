@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -40,6 +41,15 @@ def lives(pid: int) -> bool:
     return birth_of(pid) is not None
 
 
+def keepers_of(directory: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cmdline").read_bytes().endswith(f"\0{directory}\0".encode()) and lives(int(entry.name)):
+                found.append(entry.name)
+    return found
+
+
 async def gone(*pids: int) -> None:
     async with asyncio.timeout(5):
         while any(lives(pid) for pid in pids):
@@ -56,6 +66,16 @@ async def test_a_program_survives_kill_9_of_its_orchestrator(process_rig: Proces
     await until_logged(process_rig.engine, name, b"still here")
     os.kill(process_rig.child(name), signal.SIGTERM)
     assert (await until(process_rig.engine, name, ContainerState.EXITED)).exit_code == 143, "the end is recorded without us"
+
+
+async def test_launches_at_once_start_one_program(process_rig: ProcessRig) -> None:
+    for _ in range(5):
+        asked = request(process_rig, order("sleep", say="once"))
+        engines = [process_rig.engine, process_rig.restarted()]
+        found = await asyncio.gather(*(engine.launch(asked) for engine in engines * 4))
+        assert {(facts.container_id, facts.state) for facts in found} == {(found[0].container_id, ContainerState.RUNNING)}
+        await until_logged(process_rig.engine, asked.name, b"once")
+        assert len(keepers_of(process_rig.root / asked.name)) == 1
 
 
 async def test_everything_that_a_program_started_ends_with_it(process_rig: ProcessRig) -> None:
