@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from sqlalchemy import literal
@@ -11,9 +12,14 @@ from sqlmodel import Session, SQLModel
 
 def insert_once(session: Session, row: SQLModel) -> bool:
     """Whether it was stored. On PostgreSQL it waits for a transaction that is inserting the same key."""
-    table: Any = type(row)
-    values = {column.name: getattr(row, column.name) for column in table.__table__.columns}
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    statement: Any = dialect.insert(table).values(**values)
-    # A returned row says it for sure; the driver's row count is -1 on some paths.
-    return session.connection().execute(statement.on_conflict_do_nothing().returning(literal(1))).first() is not None
+    table = type(row)
+    values = {column.name: getattr(row, column.name) for column in table.__table__.columns}  # type: ignore[attr-defined]
+    statement = _statement(table, session.get_bind().dialect.name)
+    return session.connection().execute(statement, values).first() is not None
+
+
+@cache
+def _statement(table: type[SQLModel], dialect: str) -> Any:
+    """Made once: building it costs more than running it. A returned row says it for sure; a row count may be -1."""
+    insert: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    return insert.on_conflict_do_nothing().returning(literal(1))

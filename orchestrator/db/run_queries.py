@@ -122,7 +122,7 @@ def unremoved_attempts(session: Session) -> Sequence[Attempt]:
 
 
 def holding_attempts(session: Session) -> Sequence[Attempt]:
-    """Attempts that take up room: until the engine has said that a container ended, it may still run, whatever its run is."""
+    """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
     return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None))).all()
 
 
