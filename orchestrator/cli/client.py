@@ -175,7 +175,8 @@ def _refusal(response: httpx.Response) -> CliError:
         return CliError(
             f"What answers at {response.request.url.netloc.decode()} answered {response.status_code}: is it Benchyard?"
         )
-    sentence = detail[:1].upper() + detail[1:]
+    is_field = detail.split(" ", 1)[0].endswith(":")
+    sentence = detail if is_field else detail[:1].upper() + detail[1:]
     if not sentence.endswith((".", "?", "!")):
         sentence += "."
     if response.status_code == httpx.codes.UNAUTHORIZED:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
-from orchestrator.cli.live_view import watch
+from orchestrator.cli.live_view import RunView, watch
 from orchestrator.cli.output import JsonFlag
 from orchestrator.cli.run_tables import remarks, result_table, run_detail, runs_table
 from orchestrator.cli.stream import follow
@@ -158,7 +158,7 @@ def logs(
     with command(as_json) as cmd:
         found = cmd.client.find_run(run_id)
         if follow_on:
-            _follow_logs(cmd, str(found["id"]))
+            _follow_logs(cmd, found)
         said = cmd.client.logs(str(found["id"]), attempt=attempt)
         if as_json:
             cmd.out.json({"container_log": said["container_log"]} if follow_on else said)
@@ -171,17 +171,18 @@ def logs(
             cmd.out.say(clean(said["container_log"], lines=True).rstrip("\n"))
 
 
-def _follow_logs(cmd: Command, run_id: str) -> None:
+def _follow_logs(cmd: Command, run: dict[str, Any]) -> None:
+    view = RunView.of(run)
     try:
-        for event in follow(cmd.client, run_id):
+        for event in follow(cmd.client, view.run_id):
             if cmd.out.as_json:
                 if event.type in ("log", "stage", "transition"):
                     cmd.out.json(event.data)
             elif event.type == "log":
                 _log_line(cmd, event.data["at"], event.data.get("level", "info"), event.data.get("message", ""))
             elif event.type == "transition":
-                why = event.data.get("message") or event.data.get("reason") or ""
-                cmd.out.note(clean(f"--- {event.data.get('status')}{f': {why}' if why else ''}"))
+                view = view.after(event)
+                cmd.out.note(f"--- {view.word}{f': {view.note}' if view.note else ''}")
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 

@@ -1,0 +1,145 @@
+"""The client against a service that misbehaves: problems, strangers, broken streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from orchestrator.cli.client import Client
+from orchestrator.cli.connection import Connection
+from orchestrator.cli.errors import CliError, NotReachable, Refused
+from orchestrator.cli.stream import Ended, Followers, StreamEvent, follow, parse
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def client_of(handler: Handler) -> Client:
+    return Client(Connection("http://127.0.0.1:8000", "t"), httpx.MockTransport(handler))
+
+
+def problem(status: int, detail: str) -> httpx.Response:
+    body = {"detail": detail, "code": "X", "status": status}
+    return httpx.Response(status, json=body, headers={"content-type": "application/problem+json"})
+
+
+def sse(number: int, type_: str, **data: object) -> str:
+    return f"id: {number}\nevent: {type_}\ndata: {json.dumps(data)}\n\n"
+
+
+END = "event: end\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        pytest.param(problem(404, "there is no model 'x'; look"), "There is no model 'x'; look.", id="a problem"),
+        pytest.param(problem(422, "a\x1b[2Jb."), "A\\x1b[2Jb.", id="with escapes"),
+        pytest.param(problem(401, "no token."), "No token. The command takes it from BENCHYARD_TOKEN", id="not signed in"),
+        pytest.param(httpx.Response(500, text="<html>"), "is it Benchyard", id="something else"),
+        pytest.param(httpx.Response(303, headers={"location": "/login"}), "is it Benchyard", id="a redirect"),
+        pytest.param(httpx.Response(200, text="hello"), "is not Benchyard", id="not JSON"),
+        pytest.param(httpx.Response(200, json=[1]), "is not Benchyard", id="not an object"),
+    ],
+)
+def test_an_answer_that_is_no_result(answer: httpx.Response, sentence: str) -> None:
+    with client_of(lambda _: answer) as client, pytest.raises(CliError) as error:
+        client.fleet()
+    assert sentence in str(error.value)
+    assert error.value.exit_code == 1
+
+
+def test_no_answer_says_how_to_start_it() -> None:
+    def refuse(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[Errno 111] Connection refused")
+
+    with client_of(refuse) as client, pytest.raises(NotReachable) as error:
+        client.fleet()
+    assert "connection refused" in str(error.value)
+    assert "`benchyard up`" in str(error.value)
+    assert error.value.exit_code == 5
+
+
+def test_lists_are_read_to_their_end() -> None:
+    def pages(request: httpx.Request) -> httpx.Response:
+        after = request.url.params.get("after")
+        return httpx.Response(200, json={"items": [{"slug": after or "first"}], "next": None if after else "second"})
+
+    with client_of(pages) as client:
+        assert [each["slug"] for each in client.models()] == ["first", "second"]
+
+
+def test_events_are_parsed() -> None:
+    text = 'retry: 1000\n\n: ping\n\nid: 7\nevent: log\ndata: {"a":\ndata: 1}\n\ndata: no json\n\ndata: [1]\n\nevent: half'
+    lines = text.split("\n")
+    assert list(parse(lines)) == [
+        StreamEvent("log", {"a": 1}, "7"),
+        StreamEvent("message", {}, "7"),
+        StreamEvent("message", {}, "7"),
+    ]
+
+
+def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
+    seen: list[str | None] = []
+
+    def broken(text: str) -> Iterator[bytes]:
+        yield text.encode()
+        raise httpx.ReadError("cut")
+
+    answers: list[Callable[[], httpx.Response]] = [
+        lambda: httpx.Response(200, content=broken(sse(1, "stage") + sse(2, "progress", done=1))),
+        lambda: problem(503, "restarting"),
+        lambda: httpx.Response(200, content=sse(3, "progress", done=2).encode()),
+        lambda: httpx.Response(200, content=(sse(4, "transition", status="completed") + END).encode()),
+    ]
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/stream"):
+            return httpx.Response(200, json={"status": "running"})
+        seen.append(request.headers.get("last-event-id"))
+        return answers.pop(0)()
+
+    pauses: list[float] = []
+    with client_of(handler) as client:
+        events = list(follow(client, "r", sleep=pauses.append))
+    assert [event.id for event in events] == ["1", "2", "3", "4"]
+    assert seen == [None, "2", "2", "3"]
+    assert pauses == [0.25, 0.5, 0.25]
+
+
+def test_a_stream_that_ends_with_the_run_over_is_the_end() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/stream"):
+            return httpx.Response(200, content=b"")
+        return httpx.Response(200, json={"status": "failed"})
+
+    with client_of(handler) as client:
+        assert list(follow(client, "r", sleep=lambda _: None)) == []
+
+
+def test_patience_ends_and_a_refusal_ends_it_at_once() -> None:
+    clock = iter(range(0, 1000, 10))
+
+    def away(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("gone")
+
+    with client_of(away) as client, pytest.raises(NotReachable):
+        list(follow(client, "r", patience_s=60, sleep=lambda _: None, monotonic=lambda: next(clock)))
+    with client_of(lambda _: problem(404, "no run")) as client, pytest.raises(Refused):
+        list(follow(client, "r", sleep=lambda _: None))
+
+
+def test_followers_report_what_ended_them() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        if "/bad/" in request.url.path:
+            return problem(404, "no run")
+        return httpx.Response(200, content=(sse(1, "log") + END).encode())
+
+    followers = Followers(lambda: client_of(handler), ["good", "bad"])
+    taken = [followers.take(5) for _ in range(3)]
+    ends = {run_id: event.error for run_id, event in filter(None, taken) if isinstance(event, Ended)}
+    assert ends["good"] is None
+    assert "No run" in str(ends["bad"])
+    assert followers.take(0.01) is None
