@@ -50,16 +50,14 @@ class DatabaseLedger:
 
     async def recover(self) -> Recovered:
         def work(session: Session) -> Recovered:
-            left = [(flight.run_id, flight.call_key) for flight in calls.flights_of(session, self._owner)]
-            return self._abandoned(session, left)
+            return self._abandoned(session, calls.flights_of(session, self._owner))
 
         return await self._write(work)
 
     async def beat(self) -> Recovered:
         def work(session: Session) -> Recovered:
             calls.extend(session, self._owner, self._believed_until())
-            overdue = calls.flights_overdue(session, self._clock.now())
-            return self._abandoned(session, [(flight.run_id, flight.call_key) for flight in overdue])
+            return self._abandoned(session, calls.flights_overdue(session, self._clock.now()))
 
         return await self._write(work)
 
@@ -71,17 +69,10 @@ class DatabaseLedger:
             raise
 
     async def sent(self, run_id: str, call_key: str) -> None:
-        def work(session: Session) -> None:
-            row = _row(session, run_id, call_key)
-            row.state, row.tries = CallState.SENT, row.tries + 1
-
-        await self._write(work)
+        await self._write(lambda session: calls.mark_sent(session, run_id, call_key))
 
     async def refused(self, run_id: str, call_key: str) -> None:
-        def work(session: Session) -> None:
-            _row(session, run_id, call_key).state = CallState.RESERVED
-
-        await self._write(work)
+        await self._write(lambda session: calls.change(session, run_id, call_key, state=CallState.RESERVED))
 
     async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
         def work(session: Session) -> bool:
@@ -95,20 +86,30 @@ class DatabaseLedger:
         return await self._write(work)
 
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
-        answer = pack(settlement)
+        usage = settlement.usage
 
         def work(session: Session) -> None:
-            row = _row(session, run_id, call_key)
-            usage = settlement.usage
-            row.state, row.reserved_usd, row.error, row.answer = CallState.SETTLED, 0.0, None, answer
-            row.cost_usd = usd(settlement.cost_nusd)
-            row.input_tokens, row.output_tokens = usage.input_tokens, usage.output_tokens
-            row.cached_tokens, row.reasoning_tokens = usage.cached_tokens, usage.reasoning_tokens
-            row.queue_s, row.provider_s = settlement.queue_s, settlement.provider_s
-            row.finish_reason, row.settled_at = settlement.finish, self._clock.now()
+            calls.change(
+                session,
+                run_id,
+                call_key,
+                state=CallState.SETTLED,
+                reserved_usd=0.0,
+                cost_usd=usd(settlement.cost_nusd),
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cached_tokens=usage.cached_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                queue_s=settlement.queue_s,
+                provider_s=settlement.provider_s,
+                finish_reason=settlement.finish,
+                error=None,
+                answer=pack(settlement),
+                settled_at=self._clock.now(),
+            )
             calls.land(session, run_id, call_key)
             if settlement.cost_nusd:
-                calls.charge(session, run_id, row.cost_usd)
+                calls.charge(session, run_id, usd(settlement.cost_nusd))
 
         await self._write(work)
 
@@ -149,19 +150,17 @@ class DatabaseLedger:
         no_room = _no_room(session, run_id, opening.worst_nusd, opening.budget_nusd)
         if no_room is not None:
             return no_room
+        reserved = {
+            "request_hash": opening.request_hash,
+            "state": CallState.RESERVED,
+            "reserved_usd": usd(opening.worst_nusd),
+            "error": None,
+        }
         if row is None:
-            row = GatewayCall(
-                run_id=run_id,
-                call_key=call_key,
-                request_hash=opening.request_hash,
-                provider=opening.provider,
-                model=opening.model,
-                state=CallState.RESERVED,
-                created_at=self._clock.now(),
-            )
-            session.add(row)
-        row.request_hash, row.state, row.error = opening.request_hash, CallState.RESERVED, None
-        row.reserved_usd = usd(opening.worst_nusd)
+            reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
+            calls.add(session, run_id=run_id, call_key=call_key, **reserved)
+        else:
+            calls.change(session, run_id, call_key, **reserved)
         calls.take_off(session, run_id, call_key, self._owner, self._believed_until())
         self._live.add((run_id, call_key))
         return Reserved()

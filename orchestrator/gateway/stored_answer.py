@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.usage import Finish, TokenUsage
@@ -19,7 +19,9 @@ FORMAT = 1
 
 
 def pack(settlement: Settlement) -> bytes:
-    packed: bytes = zstd.compress(json.dumps({"format": FORMAT, **asdict(settlement)}).encode(), 3)
+    facts = {field.name: getattr(settlement, field.name) for field in fields(settlement)}
+    data = {"format": FORMAT, **facts, "usage": asdict(settlement.usage)}
+    packed: bytes = zstd.compress(json.dumps(data).encode(), 3)
     return packed
 
 
