@@ -110,8 +110,7 @@ class Dispatcher:
         token = new_token()
 
         def take(session: Session) -> tuple[ContainerRun, Attempt] | None:
-            held = [self._type(run.instance_type) for run, _ in run_queries.live(session)]
-            load = Load.of(held)
+            load = Load.of(self._type(row.instance_type) for row in run_queries.holding_attempts(session))
             for candidate in run_queries.due(session, now, limit=50):
                 if why_not(capacity, load, self._type(candidate.instance_type)) is None:
                     return self._dispatch(session, candidate.id, token)
@@ -172,8 +171,16 @@ class Dispatcher:
         )
         bound = log.bind(run_id=run.id, attempt=attempt.number)
         try:
-            async with self._slots:
-                facts = await self._engine.launch(request)
+            try:
+                async with self._slots:
+                    facts = await self._engine.launch(request)
+            except EngineUnreachable as error:
+                bound.warning("launch unanswered", action="launch_unanswered", error=str(error))
+                return
+            except EngineError as error:
+                bound.warning("launch refused", action="launch_refused", error=str(error))
+                await self._refused(run.id, attempt, error)
+                return
             now = self._clock.now()
 
             def launched(session: Session) -> None:
@@ -183,11 +190,6 @@ class Dispatcher:
                     session.add(row)
 
             await self._db.write(launched)
-        except EngineUnreachable as error:
-            bound.warning("launch unanswered", action="launch_unanswered", error=str(error))
-        except EngineError as error:
-            bound.warning("launch refused", action="launch_refused", error=str(error))
-            await self._refused(run.id, attempt, error)
         except (DatabaseUnavailable, LeadershipLost) as error:
             bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
         finally:

@@ -85,9 +85,10 @@ class Fleet:
         return self._disk
 
     async def load(self) -> Load:
-        rows = await self._db.read(run_queries.live)
+        """What containers hold that may still be alive, those of runs that have just ended included."""
+        rows = await self._db.read(run_queries.holding_attempts)
         types = self._settings.instance_types
-        held = [run.instance_type for run, _ in rows]
+        held = [row.instance_type for row in rows]
         return Load.of(self._settings.instance_type(name) for name in held if name in types)
 
     async def waiting(self) -> list[Waiting]:

@@ -171,12 +171,13 @@ class _Context:
         self._append(event, {"stage": event.stage.value})
 
     def _heartbeat(self, event: HeartbeatEvent) -> None:
-        if event.waiting_for != self._run.waiting_for:
-            self._run.waiting_for = event.waiting_for
-            self._append(event, {"waiting_for": event.waiting_for})
+        waiting_for = event.waiting_for and storable(event.waiting_for)
+        if waiting_for != self._run.waiting_for:
+            self._run.waiting_for = waiting_for
+            self._append(event, {"waiting_for": waiting_for})
 
     def _log(self, event: LogEvent) -> None:
-        self._append(event, {"level": event.level, "message": event.message[:MAX_LOG_CHARS]})
+        self._append(event, {"level": event.level, "message": storable(event.message[:MAX_LOG_CHARS])})
 
     def _progress(self, event: ProgressEvent) -> None:
         item = event.item
@@ -211,21 +212,22 @@ class _Context:
         self._finish(None, event)
 
     def _failed(self, event: FailedEvent) -> None:
-        reason = Reason(event.reason.value)
-        self._append(event, {"reason": reason.value, "message": event.message[:MAX_LOG_CHARS]})
+        reason, message = Reason(event.reason.value), storable(event.message[:MAX_LOG_CHARS])
+        self._append(event, {"reason": reason.value, "message": message})
         self._attempt.reason = reason.value
-        self._attempt.detail = event.message[:MAX_LOG_CHARS]
+        self._attempt.detail = message
         if reason is Reason.BUDGET_EXHAUSTED:
             self._finish(reason, None)
-        elif reason in FINAL:
-            advance(self._session, self._run, GaveUp(self._now, reason, event.message[:MAX_LOG_CHARS]), self._now)
+        elif reason in FINAL and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
+            advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
             self._run.score = score_of(item_queries.verdicts(self._session, self._run.id))
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
         self._run.score = score_of(item_queries.verdicts(self._session, self._run.id), cut_short=reason is not None)
-        advance(self._session, self._run, Completed(self._now, reason), self._now)
         if event is not None:
             self._append(event, {"score": self._run.score})
+        # The last event of a run is the transition: streams end with it.
+        advance(self._session, self._run, Completed(self._now, reason), self._now)
 
 
 def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:
@@ -235,6 +237,11 @@ def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, 
     if run is None or row is None or row.token_hash is None or run.attempt != number:
         raise Superseded(f"attempt {number} of run {run_id} is over; this runner must stop")
     return run, row
+
+
+def storable(text: str) -> str:
+    """PostgreSQL has no NUL in texts; a model may well write one."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
 def _all_known(row: Attempt, batch: EventBatch) -> bool:
@@ -251,7 +258,7 @@ def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: d
         attempt=attempt,
         outcome=item.outcome.value,
         parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
-        detail=item.detail,
+        detail=storable(item.detail),
         cpu_s=item.usage.cpu_s,
         wall_s=item.usage.wall_s,
         peak_bytes=item.usage.peak_bytes,

@@ -79,10 +79,11 @@ class Reconciler:
     async def round(self) -> None:
         await self._forgive_our_absence()
         containers = {fact.name: fact for fact in await self._engine.list()}
+        now = self._clock.now()  # what is judged is what was read, however long the judging takes
         live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
         unremoved = {row.container_name: row for row in await self._db.read(run_queries.unremoved_attempts)}
         work: list[Coroutine[Any, Any, None]] = [
-            self._judge(run, attempt, containers.get(name)) for name, (run, attempt) in live.items()
+            self._judge(run, attempt, containers.get(name), now) for name, (run, attempt) in live.items()
         ]
         work += [
             self._reap(fact, unremoved.get(name))
@@ -115,16 +116,17 @@ class Reconciler:
         count = await self._leadership.write(lambda s: run_queries.extend_leases(s, lease_until, start_deadline))
         log.info("leases extended", action="leases_extended", runs=count, boot=last is None)
 
-    async def _judge(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None) -> None:
+    async def _judge(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, now: datetime) -> None:
         """One live run against what the engine says of its container."""
         name = attempt.container_name
         if name in self._launching:
             return
         if fact is None:
             fact = await self._engine.inspect(name)  # the list may be older than the launch
-        now = self._clock.now()
         if fact is None:
             await self._end(run, attempt, None, self._gone(attempt))
+        elif (fact.run_id, fact.attempt) != (run.id, attempt.number):
+            await self._end(run, attempt, None, _Ending(Reason.NAME_TAKEN))
         elif fact.state in ENDED:
             await self._end(run, attempt, fact, _exit_ending(attempt, fact))
         elif (ending := self._verdict(run, fact, now)) is not None:

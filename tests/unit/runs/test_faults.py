@@ -1,0 +1,415 @@
+"""What dispatcher and reconciler make of every fault, on the fake engine with a manual clock."""
+
+from __future__ import annotations
+
+import pytest
+from run_world import Crash, CrashAt, RunWorld
+
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.engines.engine import EngineUnreachable
+from orchestrator.runs.capacity import Capacity
+from orchestrator.runs.dispatcher import Hold
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_run_goes_through(world: RunWorld) -> None:
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    row = await world.row(run_id)
+    assert (row.status, row.reason, row.attempt, row.items_done) == ("completed", None, 1, 2)
+    assert row.score is not None
+    assert row.score["estimate"] == 1.0
+    await world.settle()
+    (attempt,) = await world.attempts(run_id)
+    assert attempt.exit_code == 0
+    assert attempt.token_hash is None
+    assert attempt.removed_at is not None
+    await world.check()
+
+
+async def test_launch_refused(world: RunWorld) -> None:
+    """Tried again with backoff, failed after three attempts that finished nothing."""
+    world.engine.faults.launch_error = "no space left on device"
+    run_id = await world.new_run()
+    await world.round()
+    row = await world.row(run_id)
+    assert (row.status, row.reason, row.attempt) == ("pending", "engine_error", 1)
+    assert "no space left" in (row.error_message or "")
+    assert row.not_before is not None
+    await world.round()
+    assert (await world.row(run_id)).attempt == 1, "the backoff is waited for"
+    await world.rounds(4)
+    assert await world.status(run_id) == ("failed", "engine_error")
+    assert (await world.row(run_id)).attempt == 3
+    await world.check()
+
+
+async def test_image_missing(world: RunWorld) -> None:
+    world.engine.faults.image_missing = True
+    run_id = await world.new_run()
+    await world.rounds(6)
+    assert await world.status(run_id) == ("failed", "image_missing")
+    await world.check()
+
+
+async def test_image_missing_then_built(world: RunWorld) -> None:
+    world.engine.faults.image_missing = True
+    run_id = await world.new_run()
+    await world.round()
+    world.engine.faults.image_missing = False
+    await world.settle()
+    assert await world.status(run_id) == ("completed", None)
+    await world.check()
+
+
+async def test_name_taken_by_a_foreign_container(world: RunWorld) -> None:
+    run_id = await world.new_run()
+    foreign = world.engine.occupy(f"benchyard-run-{run_id}-a1")
+    await world.round()
+    assert await world.status(run_id) == ("pending", "name_taken")
+    foreign.waits = True  # type: ignore[attr-defined]
+    await world.rounds(2)
+    await world.quiet()
+    assert await world.status(run_id) == ("completed", None)
+    assert foreign.state.value == "running", "the foreign container was touched"
+    del world.engine.containers[foreign.name]
+    foreign.end(0, world.clock.now())
+
+
+async def test_name_taken_while_the_launch_was_interrupted(world: RunWorld) -> None:
+    """The orchestrator died before the launch; a container of somebody else has the name. It is not our evidence."""
+    run_id = await world.new_run()
+    world.boot(CrashAt(5))  # the row is taken, the engine is not asked yet
+    with pytest.raises(Crash):
+        await world.rounds(3)
+    assert await world.status(run_id) == ("starting", None)
+    foreign = world.engine.occupy(f"benchyard-run-{run_id}-a1")
+    world.boot()
+    await world.round(5)
+    assert await world.status(run_id) == ("pending", "name_taken")
+    await world.rounds(2)
+    assert (await world.row(run_id)).attempt == 2
+    assert foreign.state.value == "running"
+    del world.engine.containers[foreign.name]
+    foreign.end(0, world.clock.now())
+
+
+async def test_engine_unreachable_means_no_transition(world: RunWorld) -> None:
+    world.engine.behaviour = world.claims_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.engine.faults.unreachable = True
+    for _ in range(40):  # far longer than any lease
+        with pytest.raises(EngineUnreachable):
+            await world.round(5)
+    assert await world.status(run_id) == ("running", None)
+    # When it answers again, leases begin anew: the silence was ours
+    world.engine.faults.unreachable = False
+    await world.round(5)
+    assert await world.status(run_id) == ("running", None)
+
+
+async def test_launch_unanswered_is_adopted(world: RunWorld) -> None:
+    world.engine.faults.launch_answer_lost = True
+    run_id = await world.new_run()
+    await world.round()
+    await world.settle()
+    assert await world.status(run_id) == ("completed", None)
+    assert len(world.engine.containers) == 0
+    await world.check()
+
+
+async def test_created_but_never_started(world: RunWorld) -> None:
+    world.engine.faults.start_lost = True
+    run_id = await world.new_run()
+    await world.round()
+    world.engine.faults.start_lost = False
+    await world.round(5)
+    assert (await world.attempts(run_id))[0].reason == "engine_error"
+    await world.settle()
+    assert await world.status(run_id) == ("completed", None)
+    await world.check()
+
+
+async def test_start_timeout(world: RunWorld) -> None:
+    world.engine.behaviour = world.never_claims
+    run_id = await world.new_run()
+    await world.round()
+    await world.rounds(23)
+    assert await world.status(run_id) == ("starting", None)
+    await world.rounds(2)
+    row = await world.row(run_id)
+    assert (row.status, row.reason) == ("pending", "start_timeout")
+    world.engine.behaviour = world.completes
+    await world.settle()
+    await world.check()
+
+
+async def test_container_gone(world: RunWorld) -> None:
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.engine.vanish(f"benchyard-run-{run_id}-a1")
+    await world.round(5)
+    row = await world.row(run_id)
+    assert (row.status, row.reason, row.items_done, row.fruitless) == ("pending", "container_gone", 1, 0)
+    world.engine.behaviour = world.completes
+    await world.settle()
+    row = await world.row(run_id)
+    assert (row.status, row.attempt, row.items_done) == ("completed", 2, 2)
+    await world.check()
+
+
+async def test_paused_is_suspected_then_killed_then_tried_again(world: RunWorld) -> None:
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.engine.pause(f"benchyard-run-{run_id}-a1")
+    await world.rounds(12)  # 60 s: lease and suspicion
+    assert (await world.row(run_id)).status == "running"
+    world.engine.behaviour = world.completes
+    await world.round(5)
+    row = await world.row(run_id)
+    first = (await world.attempts(run_id))[0]
+    assert (first.reason, first.exit_code) == ("heartbeat_lost", 137)
+    assert "paused" in (first.detail or "")
+    assert row.attempt in (1, 2)
+    await world.settle()
+    assert (await world.row(run_id)).status == "completed"
+    await world.check()
+
+
+async def test_a_kill_that_does_not_work_ends_nothing(world: RunWorld) -> None:
+    """Only what the engine confirms counts: no second container beside one that may still live."""
+    world.engine.behaviour = world.claims_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.engine.faults.kill_lost = True
+    await world.rounds(13)
+    assert (await world.row(run_id)).status == "running"
+    world.engine.faults.kill_lost = False
+    world.engine.behaviour = world.completes
+    await world.settle()
+    assert (await world.row(run_id)).status == "completed"
+    await world.check()
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        pytest.param({"exit_at_once": 0}, "protocol", id="exit 0 without completing"),
+        pytest.param({"exit_at_once": 2}, "runner_error", id="exit 2"),
+        pytest.param({"exit_at_once": 137}, "container_gone", id="killed from outside"),
+        pytest.param({"out_of_memory": True}, "out_of_memory", id="out of memory"),
+        pytest.param({"vanishes": True}, "container_gone", id="gone at once"),
+    ],
+)
+async def test_an_end_before_any_result(world: RunWorld, fault: dict[str, object], reason: str) -> None:
+    for name, value in fault.items():
+        setattr(world.engine.faults, name, value)
+    run_id = await world.new_run()
+    await world.settle()
+    row = await world.row(run_id)
+    assert (row.status, row.reason, row.attempt) == ("failed", reason, 3)
+    assert [attempt.reason for attempt in await world.attempts(run_id)] == [reason] * 3
+    await world.check()
+
+
+async def test_deadline(world: RunWorld) -> None:
+    """Hangs with heartbeats: the deadline ends it, and another attempt would meet the same end."""
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run(deadline_s=100)
+    await world.round()
+    await world.quiet()
+    (attempt,) = await world.attempts(run_id)
+    for number in range(22):
+        await world.post(attempt, {"type": "heartbeat", "seq": number + 2})
+        await world.round(5)
+        if (await world.row(run_id)).status != "running":
+            break
+    row = await world.row(run_id)
+    assert (row.status, row.reason, row.attempt) == ("failed", "deadline", 1)
+    assert row.score is not None
+    assert row.score["comparable"] is False
+    await world.check()
+
+
+async def test_progress_resets_the_count_of_fruitless_attempts(world: RunWorld) -> None:
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run(items=5)
+    for attempt in range(1, 5):
+        await world.round(5)
+        await world.quiet()
+        world.engine.crash(f"benchyard-run-{run_id}-a{attempt}")
+        await world.round(5)
+    row = await world.row(run_id)
+    assert (row.status, row.items_done) == ("pending", 4)
+    world.engine.behaviour = world.completes
+    await world.settle()
+    assert (await world.row(run_id)).status == "completed"
+    await world.check()
+
+
+async def test_remove_refused_is_tried_again(world: RunWorld) -> None:
+    world.engine.faults.remove_error = "device busy"
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    with pytest.raises(Exception, match="device busy"):
+        await world.round(5)
+    assert (await world.row(run_id)).status == "completed"
+    world.engine.faults.remove_error = None
+    await world.settle()
+    await world.check()
+
+
+async def test_a_finished_runner_that_does_not_go_is_killed(world: RunWorld) -> None:
+    async def lingers(container):  # type: ignore[no-untyped-def]
+        await world.completes(container)
+        return await world.never_claims(container)
+
+    world.engine.behaviour = lingers
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    await world.rounds(2)
+    assert len(world.engine.containers) == 1, "it may take a moment to exit"
+    await world.rounds(2)
+    assert not world.engine.containers
+    assert await world.status(run_id) == ("completed", None)
+    await world.check()
+
+
+async def test_orphans_are_swept_and_only_ours(world: RunWorld) -> None:
+    labels = {"benchyard.instance": "fake", "benchyard.run": "unknown", "benchyard.attempt": "1"}
+    world.engine.occupy("orphan", labels)
+    foreign = world.engine.occupy("foreign", {**labels, "benchyard.instance": "somebody else"})
+    await world.round()
+    assert [*world.engine.containers] == ["foreign"]
+    foreign.end(0, world.clock.now())
+
+
+async def test_our_own_stall_extends_every_lease(world: RunWorld) -> None:
+    """F3: SIGSTOP of the orchestrator for a minute and more is no silence of the runners."""
+    world.engine.behaviour = world.does_one_and_waits
+    ids = [await world.new_run() for _ in range(3)]
+    await world.round()
+    await world.quiet()
+    await world.round(300)
+    assert [await world.status(run_id) for run_id in ids] == [("running", None)] * 3
+    # But the silence after it counts.
+    await world.rounds(13)
+    assert [(await world.attempts(run_id))[0].reason for run_id in ids] == ["heartbeat_lost"] * 3
+
+
+async def test_adopted_after_a_restart(world: RunWorld) -> None:
+    """F1: runs go on while the orchestrator is away, and are adopted."""
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    world.boot()
+    await world.round(40)
+    assert await world.status(run_id) == ("running", None)
+    (attempt,) = await world.attempts(run_id)
+    item = {"benchmark": "sample", "problem_id": "p1", "outcome": "passed"}
+    await world.post(attempt, {"type": "progress", "seq": 2, "item": item}, {"type": "complete", "seq": 3, "items": 2})
+    await world.settle()
+    assert (await world.row(run_id)).attempt == 1
+    await world.check()
+
+
+async def test_two_orchestrators(world: RunWorld) -> None:
+    """F4: the leader is stopped, another takes over, the first is continued: the old epoch writes nothing."""
+    world.engine.behaviour = world.does_one_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    old = (world.leadership, world.reconciler, world.dispatcher)
+    world.clock.advance(20)
+    world.boot(holder="o2")
+    await world.round()
+    second = await world.new_run()
+    before = await world.row(run_id)
+    # When the old one goes on in the middle of its round
+    world.engine.crash(f"benchyard-run-{run_id}-a1")
+    with pytest.raises(LeadershipLost):
+        await old[1].round()
+    with pytest.raises(LeadershipLost):
+        await old[2].round()
+    # Then it has changed nothing, and its next round knows
+    assert await world.row(run_id) == before
+    assert (await world.row(second)).status == "pending"
+    assert not await old[0].hold()
+    world.engine.behaviour = world.completes
+    await world.settle()
+    await world.check()
+
+
+class TestCapacity:
+    async def test_fifty_runs_four_at_once(self, world: RunWorld) -> None:
+        ids = [await world.new_run() for _ in range(50)]
+        await world.settle(seconds=1, limit=200)
+        assert {await world.status(run_id) for run_id in ids} == {("completed", None)}
+        assert world.engine.most_live <= 4
+        assert len(world.engine.launched) == 50, "none twice"
+        await world.check()
+
+    async def test_a_container_that_lingers_still_takes_its_place(self, world: RunWorld) -> None:
+        """The run is over when its results are stored, the room is free when its container has ended."""
+
+        async def lingers(container):  # type: ignore[no-untyped-def]
+            await world.completes(container)
+            return await world.never_claims(container)
+
+        world.engine.behaviour = lingers
+        for _ in range(6):
+            await world.new_run()
+        await world.round()
+        await world.quiet()
+        await world.rounds(2)
+        assert world.engine.most_live == 4
+        await world.settle()
+        assert world.engine.most_live == 4
+        await world.check()
+
+    async def test_a_small_run_passes_a_large_one_that_must_wait(self, world: RunWorld) -> None:
+        world.capacity = Capacity(4, 4.0, 9 << 30)
+        world.engine.behaviour = world.claims_and_waits
+        first = await world.new_run(instance_type="large")
+        second = await world.new_run(instance_type="large")
+        await world.round()
+        await world.quiet()
+        assert [(await world.row(run_id)).status for run_id in (first, second)] == ["running", "pending"]
+
+    async def test_priority_then_age(self, world: RunWorld) -> None:
+        world.capacity = Capacity(1, 8.0, 16 << 30)
+        ids = [await world.new_run(priority=priority) for priority in (0, 5, 5)]
+        await world.settle(seconds=1)
+        order = [name.removeprefix("benchyard-run-").removesuffix("-a1") for name in world.engine.launched]
+        assert order[0] in ids[1:]
+        assert order[-1] == ids[0]
+
+    @pytest.mark.parametrize("why", ["unknown capacity", "hold"])
+    async def test_nothing_starts(self, world: RunWorld, why: str) -> None:
+        if why == "hold":
+            world.hold = Hold("The disk is full.")
+        else:
+            world.capacity = None
+        run_id = await world.new_run()
+        await world.rounds(2)
+        assert await world.status(run_id) == ("pending", None)
+
+    async def test_every_live_attempt_has_its_own_uids(self, world: RunWorld) -> None:
+        world.engine.behaviour = world.claims_and_waits
+        ids = [await world.new_run() for _ in range(4)]
+        await world.round()
+        await world.quiet()
+        bases = {(await world.attempts(run_id))[0].sandbox_uid_base for run_id in ids}
+        assert len(bases) == 4
