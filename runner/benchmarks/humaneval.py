@@ -20,6 +20,10 @@ from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "humaneval-1"
+CPU_S = 3.0
+"""For the whole check, as in the benchmark's own script."""
+WALL_S = 9.0
+"""There it is 3 s on the clock; here a program that merely sleeps is given up later, and one on a busy machine is not."""
 SYSTEM = "You are a careful Python programmer. Your code is run against hidden tests."
 TASK = """\
 Complete the Python function `{entry}`. Keep its name and its parameters; do what its docstring says, in every case.
@@ -55,7 +59,8 @@ class HumanEvalTask:
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         program = whole_program(self.source, self.entry, code)
         context = stub(self.source)
-        return await judge_by_check(program, self.test, self.entry, executor, check_limits(limits), context=context)
+        bounds = check_limits(limits, min(limits.cpu_s, CPU_S), WALL_S)
+        return await judge_by_check(program, self.test, self.entry, executor, bounds, context=context)
 
 
 def required(record: Mapping[str, Any], field: str) -> str:

@@ -5,6 +5,8 @@ Assertions say only whether all held, so an answer counts as one test.
 
 from __future__ import annotations
 
+import math
+
 from runner.contract import ExecutionLimits, Outcome, TestResult, Usage
 from runner.grading import Verdict, exit_of, outcome_of
 from runner.sandbox.executor import Executor
@@ -15,12 +17,11 @@ from runner.trimming import excerpt
 OUTPUT_BYTES = 16 << 20
 
 
-def check_limits(limits: ExecutionLimits, cpu_factor: float = 1.0) -> Limits:
+def check_limits(limits: ExecutionLimits, cpu_s: float, at_most_wall_s: float = math.inf) -> Limits:
     """The limits of a whole check; the clock is the outer fence."""
-    cpu_s = limits.cpu_s * cpu_factor
     return Limits(
         cpu_s=cpu_s,
-        wall_s=limits.wall_s(cpu_s),
+        wall_s=min(limits.wall_s(cpu_s), at_most_wall_s),
         memory_bytes=limits.memory_bytes,
         output_bytes=max(limits.output_bytes, OUTPUT_BYTES),
     )

@@ -51,7 +51,9 @@ class Comparison:
 
     async def judge(self, program: str, executor: Executor, limits: ExecutionLimits, context: str = "") -> Verdict:
         test = self.test_code(at_least_s=limits.wall_s(limits.cpu_s))
-        execution = await executor.run_check(program, test, self.entry, check_limits(limits, CPU_FACTOR), context=context)
+        execution = await executor.run_check(
+            program, test, self.entry, check_limits(limits, CPU_FACTOR * limits.cpu_s), context=context
+        )
         return _verdict(execution, f"{self.entry} on {len(self.inputs)} inputs")
 
 

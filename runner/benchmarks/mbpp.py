@@ -23,6 +23,8 @@ from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "mbpp-1"
+CPU_FACTOR = 2
+"""The benchmark has no limit; its slowest reference solution needs some seconds for its tests together."""
 SYSTEM = "You are a careful Python programmer. Your code is run against tests."
 TASK = """\
 {text}
@@ -67,7 +69,7 @@ class MbppTask:
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         program = "\n".join((self.imports, code, self.setup, ""))
         test = "\n".join((self.imports, self.tests, ""))
-        return await judge_by_check(program, test, self.entry, executor, check_limits(limits))
+        return await judge_by_check(program, test, self.entry, executor, check_limits(limits, CPU_FACTOR * limits.cpu_s))
 
 
 def function_under_test(tests: str, reference: object) -> str:

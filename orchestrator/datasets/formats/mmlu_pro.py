@@ -36,7 +36,7 @@ class MmluPro:
             return
         document = source.whole()
         if document[:2] == b"PK":
-            document = _unzipped(source.path.name, document)
+            document = unzipped(source.path.name, document)
         try:
             rows = json.loads(document)
         except (ValueError, RecursionError) as error:
@@ -71,7 +71,8 @@ def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
     return Entry(id=problem_id, category=category), record
 
 
-def _unzipped(name: str, document: bytes) -> bytes:
+def unzipped(name: str, document: bytes) -> bytes:
+    """The one JSON document of a zip."""
     try:
         with zipfile.ZipFile(io.BytesIO(document)) as archive:
             inside = [info for info in archive.infolist() if info.filename.endswith(".json")]

@@ -132,6 +132,15 @@ async def test_real_graded_answers_have_the_published_verdict(shared: Path, exec
     assert {name: verdict.outcome is Outcome.PASSED for name, verdict in found.items()} == published
 
 
+async def test_the_examples_of_the_benchmark_give_one_half(shared: Path, executor: Executor) -> None:
+    (record,) = records("humaneval", shared / "humaneval" / "example_problem.jsonl").values()
+    rows = [json.loads(line) for line in (shared / "humaneval" / "example_samples.jsonl").read_bytes().splitlines()]
+    task = HumanEvalTask.read(record)
+    found = await asyncio.gather(*(task.judge(row["completion"], executor, LIMITS) for row in rows))
+    assert [verdict.outcome is Outcome.PASSED for verdict in found] == [False, False, False, True, True, True]
+    assert found[1].outcome is Outcome.TIME_LIMIT
+
+
 @pytest.mark.slow
 async def test_plus_reference_solutions_all_pass(shared: Path, executor: Executor) -> None:
     problems = records("humaneval_plus", shared / "humaneval_plus" / "HumanEvalPlus.jsonl.gz")

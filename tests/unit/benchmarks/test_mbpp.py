@@ -94,7 +94,7 @@ async def test_real_graded_answers_by_the_tests_they_were_graded_with(
     graded: list[dict[str, Any]], executor: Executor
 ) -> None:
     done = await asyncio.gather(
-        *(judge_by_check(r["solution"], r["test"], r["entry_point"], executor, check_limits(LIMITS)) for r in graded)
+        *(judge_by_check(r["solution"], r["test"], r["entry_point"], executor, check_limits(LIMITS, 6)) for r in graded)
     )
     found = {row["task_id"]: verdict.outcome is Outcome.PASSED for row, verdict in zip(graded, done, strict=True)}
     assert {name for name, right in found.items() if right != {r["task_id"]: r["is_solved"] for r in graded}[name]} == set()

