@@ -1,0 +1,42 @@
+"""Whether one more container fits, and what is said if not."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.engines.engine import InstanceType
+from orchestrator.runs.capacity import GIB, Capacity, Load, never_fits, why_not
+
+HALF = InstanceType("half", 0.5, 4 * GIB, 0)
+HUGE = InstanceType("huge", 64, GIB, 0)
+FAT = InstanceType("fat", 0.5, 64 * GIB, 0)
+ROOM = Capacity(3, 2.0, 16 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("load", "wanted", "says"),
+    [
+        pytest.param([], HALF, None, id="empty"),
+        pytest.param([HALF] * 2, HALF, None, id="exactly fills"),
+        pytest.param([HALF] * 3, HALF, "all 3 instances are in use", id="max_instances"),
+        pytest.param([InstanceType("x", 1.9, GIB, 0)], HALF, "1.9 of 2 vCPU are in use, half needs 0.5", id="vcpu"),
+        pytest.param([InstanceType("x", 0.1, 13 * GIB, 0)], HALF, "13 of 16 GiB of memory are in use", id="memory"),
+        pytest.param([], HUGE, "huge needs 64 vCPU, this engine has 2", id="never: vcpu"),
+        pytest.param([], FAT, "fat needs 64 GiB of memory, this engine has 16", id="never: memory"),
+    ],
+)
+def test_why_not(load: list[InstanceType], wanted: InstanceType, says: str | None) -> None:
+    why = why_not(ROOM, Load.of(load), wanted)
+    assert why is None if says is None else says in (why or "")
+
+
+def test_sixteenths_add_up() -> None:
+    lite = InstanceType("lite", 1 / 16, 1, 0)
+    load = Load.of([lite] * 31)
+    assert why_not(Capacity(99, 2.0, GIB), load, lite) is None
+    assert why_not(Capacity(99, 2.0, GIB), load.plus(lite), lite) is not None
+
+
+def test_what_never_fits_says_what_to_do() -> None:
+    assert "choose a smaller instance type" in (never_fits(ROOM, HUGE) or "")
+    assert never_fits(ROOM, HALF) is None

@@ -1,0 +1,67 @@
+"""The plan of a run: order, limits, uids, and what the runner is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.engines.engine import InstanceType
+from orchestrator.runs.plan import MIB, UID_FIRST, UID_STEP, Plan, execution_limits, free_uid_base, run_spec, sandbox_slots
+from runner.contract import BenchmarkSpec
+from tests.rows import a_model, a_run, an_attempt
+
+
+def kind(vcpu: float, memory_mib: int) -> InstanceType:
+    return InstanceType("t", vcpu, memory_mib * MIB, 0)
+
+
+def test_positions_follow_benchmarks_problems_samples() -> None:
+    parts = [BenchmarkSpec(name=n, adapter="a", pack_digest="d", problem_ids=ids) for n, ids in (("x", ["1", "2"]), ("y", ["1"]))]
+    plan = Plan(tuple(parts), 2)
+    assert plan.size == 6
+    assert plan.positions() == {
+        ("x", "1", 0): 0,
+        ("x", "1", 1): 1,
+        ("x", "2", 0): 2,
+        ("x", "2", 1): 3,
+        ("y", "1", 0): 4,
+        ("y", "1", 1): 5,
+    }
+
+
+@pytest.mark.parametrize(("vcpu", "slots"), [(1 / 16, 1), (0.5, 1), (1, 1), (2, 2), (3.9, 3)], ids=str)
+def test_slots(vcpu: float, slots: int) -> None:
+    assert sandbox_slots(kind(vcpu, 1024)) == slots
+
+
+@pytest.mark.parametrize(("vcpu", "memory_mib"), [(1 / 16, 256), (0.25, 1024), (0.5, 4096), (2, 8192), (4, 12288)], ids=str)
+def test_all_slots_together_fit_beside_the_runner(vcpu: float, memory_mib: int) -> None:
+    instance_type = kind(vcpu, memory_mib)
+    limits = execution_limits(instance_type)
+    assert 32 * MIB <= limits.memory_bytes <= 1024 * MIB
+    assert limits.memory_bytes * sandbox_slots(instance_type) < instance_type.memory_bytes
+
+
+def test_uids_are_the_lowest_free_range() -> None:
+    assert free_uid_base(set()) == UID_FIRST
+    assert free_uid_base({UID_FIRST, UID_FIRST + 2 * UID_STEP}) == UID_FIRST + UID_STEP
+    with pytest.raises(RuntimeError):
+        free_uid_base({UID_FIRST + n * UID_STEP for n in range(1000)})
+
+
+def test_the_runner_is_told_everything_and_no_more() -> None:
+    model = a_model(params={"max_tokens": 99, "temperature": 0.5, "unknown": 1})
+    run = a_run()
+    spec = run_spec(
+        run,
+        an_attempt(run.id, 2, sandbox_uid_base=20064),
+        model,
+        instance_type=kind(2, 8192),
+        token="secret",
+        gateway_url="http://o/gateway",
+        finished=[("sample", "p0", 0)],
+        heartbeat_s=10,
+    )
+    assert (spec.attempt, spec.sandbox_uid_base, spec.sandbox_slots, spec.run_token) == (2, 20064, 2, "secret")
+    assert (spec.model.max_tokens, spec.model.temperature) == (99, 0.5)
+    assert [key.problem_id for key in spec.finished] == ["p0"]
+    assert spec.benchmarks[0].problem_ids == ["p0", "p1"]
