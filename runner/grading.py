@@ -36,6 +36,8 @@ class Verdict:
     exit: str = ""
     parity: Outcome | None = None
     """By the rules of the benchmark's own checker, where it has one that differs."""
+    fragile: bool = False
+    """A test close to its time limit came out otherwise when it was judged again."""
 
 
 @dataclass(frozen=True)

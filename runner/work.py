@@ -180,6 +180,7 @@ class Work:
             tests=verdict.tests,
             usage=verdict.usage,
             exit=verdict.exit,
+            fragile=verdict.fragile,
             calls=[_facts(completion, item.call_key)],
         )
 

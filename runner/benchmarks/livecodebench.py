@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
+from runner.benchmarks.fragile import close_to_limit, flips
 from runner.benchmarks.parity import parity_of_calls, parity_of_program
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
@@ -94,15 +95,25 @@ class LiveCodeBenchTask:
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         """Strictly, then by the official checker's rules; where the first ran out of bounds, the second would too."""
         bounds = _bounds(limits, max(len(test.output) for test in self.tests))
-        if self.entry is None:
-            judged = await self._judge_stdin(code, executor, bounds)
-        else:
-            judged = await self._judge_calls(self.entry, code, executor, bounds)
+        judged = await self._strict(code, executor, bounds)
         if judged.outcome is Outcome.INFRA_ERROR:
             return judged
+        judged = replace(judged, fragile=await self._is_fragile(judged, code, executor, bounds))
         if judged.outcome in (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT):
             return replace(judged, parity=judged.outcome)
         return replace(judged, parity=await self._parity(code, executor, bounds))
+
+    async def _strict(self, code: str, executor: Executor, limits: Limits) -> Verdict:
+        if self.entry is None:
+            return await self._judge_stdin(code, executor, limits)
+        return await self._judge_calls(self.entry, code, executor, limits)
+
+    async def _is_fragile(self, judged: Verdict, code: str, executor: Executor, limits: Limits) -> bool:
+        for place in close_to_limit(judged.tests, limits.cpu_s):
+            again = await replace(self, tests=[self.tests[place]])._strict(code, executor, limits)
+            if flips(judged.tests[place].outcome, again.outcome):
+                return True
+        return False
 
     async def _parity(self, code: str, executor: Executor, limits: Limits) -> Outcome | None:
         if self.entry is None:

@@ -1,0 +1,81 @@
+"""Real answers of two models with the official verdicts. Only the public tests are here, so a wrong answer may pass them."""
+
+import asyncio
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.benchmarks.livecodebench import LiveCodeBenchTask
+from runner.contract import ExecutionLimits, Outcome
+from runner.grading import Verdict
+from runner.sandbox.executor import Executor
+
+from .conftest import records
+
+pytestmark = pytest.mark.anyio
+EARLIER_CHECKER = {"abc303_d", "abc338_d", "abc344_b", "abc359_d"}
+"""Read on after a line, or iterate over standard input: the checker of that time allowed it, today's does not."""
+FILES = {"O1-Mini": "answers_o1-mini.jsonl.gz", "Qwen2.5": "answers_qwen2.5-7b.jsonl.gz"}
+
+
+@pytest.fixture(scope="module")
+def answers(shared: Path) -> list[tuple[dict[str, Any], dict[str, Any], str]]:
+    """Official verdict, problem and program."""
+    folder = shared / "livecodebench"
+    problems: dict[str, dict[str, Any]] = {}
+    for part in ("", "2", "3", "4"):
+        problems |= records("livecodebench", folder / f"test{part}.public.jsonl")
+    programs = {
+        (model, row["question_id"]): row["code_list"][0]
+        for model, file in FILES.items()
+        for row in map(json.loads, gzip.decompress((folder / file).read_bytes()).splitlines())
+    }
+    verdicts = map(json.loads, (folder / "verdicts.jsonl").read_bytes().splitlines())
+    return [
+        (row, problems[row["question_id"]], programs[row["file"][:7], row["question_id"]])
+        for row in verdicts
+        if row["question_id"] in problems
+    ]
+
+
+async def judged(chosen: list[Any], executor: Executor) -> list[tuple[dict[str, Any], Verdict]]:
+    limits = ExecutionLimits()
+    found = await asyncio.gather(*(LiveCodeBenchTask.read(p).judge(code, executor, limits) for _, p, code in chosen))
+    return [(row, verdict) for (row, _, _), verdict in zip(chosen, found, strict=True)]
+
+
+async def check(chosen: list[Any], executor: Executor) -> Counter[str]:
+    """Every verdict as published, or for a named reason another."""
+    counts: Counter[str] = Counter()
+    for row, verdict in await judged(chosen, executor):
+        strict, parity = verdict.outcome is Outcome.PASSED, verdict.parity is Outcome.PASSED
+        if row["cls"] != "agree":
+            assert row["cls"] in ("hidden_only", "artefact_thread", "timing"), row
+            counts[row["cls"]] += 1
+        elif (strict, parity) == (row["official"], row["official"]):
+            counts["as published"] += 1
+        elif row["question_id"] in EARLIER_CHECKER and strict and not parity:
+            counts["earlier checker"] += 1
+        else:
+            slow = "Time Limit" in row["official_error"] or Outcome.TIME_LIMIT in (verdict.outcome, verdict.parity)
+            assert slow, (row, verdict.outcome, verdict.parity, verdict.detail)
+            counts["time"] += 1
+    return counts
+
+
+async def test_a_sample_of_real_answers(answers: list[Any], executor: Executor) -> None:
+    quick = [item for item in answers[::19] if "Time Limit" not in item[0]["official_error"]]
+    counts = await check(quick, executor)
+    assert counts["as published"] > 60
+
+
+@pytest.mark.slow
+async def test_all_real_answers(answers: list[Any], executor: Executor) -> None:
+    counts = await check(answers, executor)
+    assert counts["as published"] >= 1310
+    assert counts["earlier checker"] == 4
+    assert counts["hidden_only"] == 92
