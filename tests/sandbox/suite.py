@@ -26,6 +26,7 @@ from .cheats import CHEATS
 from .hostile import HOSTILE
 from .ordinary import ORDINARY
 from .programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
+from .traces import objects, processes
 
 NUMBERS = [7, 5, 9]
 LISTS = [[3, 1, 2], [5, 4], [9, 8, 7, 6]]
@@ -49,7 +50,6 @@ class Canaries:
     folder: Path
     port: int
     servers: list[socket.socket]
-    before: dict[str, Any]
 
     @classmethod
     def plant(cls) -> "Canaries":
@@ -69,7 +69,7 @@ class Canaries:
             server.listen()
         for server in servers:
             server.setblocking(False)
-        return cls(folder, tcp.getsockname()[1], servers, traces())
+        return cls(folder, tcp.getsockname()[1], servers)
 
     def fill_in(self, source: str) -> str:
         for name, value in {
@@ -99,41 +99,6 @@ class Canaries:
         for server in self.servers:
             server.close()
         shutil.rmtree(self.folder, ignore_errors=True)  # planted as root, removed as another user: stays in a container
-
-
-def traces() -> dict[str, Any]:
-    """What an execution could leave behind on the machine."""
-
-    def listing(path: str) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(path) if not name.startswith(("canaries-", "benchyard-empty-")))
-        except OSError:
-            return []
-
-    ipc = {}
-    for kind in ("shm", "sem", "msg"):
-        try:
-            ipc[kind] = len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines())
-        except OSError:
-            ipc[kind] = 0
-    return {
-        "shm": listing("/dev/shm"),
-        "mqueue": listing("/dev/mqueue"),
-        "ipc": ipc,
-        "fds": len(os.listdir("/proc/self/fd")),
-    }
-
-
-def strangers(uids: range) -> list[int]:
-    """Processes that run as a user of the sandbox."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            if entry.isdigit() and os.stat(f"/proc/{entry}").st_uid in uids:
-                found.append(int(entry))
-        except OSError:
-            continue
-    return found
 
 
 def show(kind: str, name: str, passed: bool, execution: Execution, why: str = "") -> dict[str, Any]:
@@ -222,10 +187,12 @@ async def run(arguments: argparse.Namespace) -> int:
         bad += not line["passed"]
         sys.stdout.write(json.dumps(line) + "\n")
 
+    fds = len(os.listdir("/proc/self/fd"))
     options = {"use_uids": not arguments.no_uids, "use_landlock": not arguments.no_landlock}
     async with Executor.open(arguments.slots, base, **options) as executor:
         if arguments.drop:
             drop_privileges(arguments.drop)
+        before = objects([*range(base, base + 2 * arguments.slots), os.getuid()])
         suite = Suite(executor, canaries)
         tell({"kind": "level", "name": executor.level.name, "passed": True, "sentence": executor.level.sentence})
         jobs = [
@@ -237,21 +204,18 @@ async def run(arguments: argparse.Namespace) -> int:
         for line in await asyncio.gather(*jobs):
             if line is not None:
                 tell(line)
-        uids = range(base, base + arguments.slots)  # those above run test code, and idle
-        after = traces()
-        visitors, left = canaries.visitors(), strangers(uids) if executor.level.uid else []
-        (last,) = await suite.executor.run_stdin("print(1)", [b""], ROOMY_LIMITS, lambda *_: True)
+        programs, crew = range(base, base + arguments.slots), range(base, base + 2 * arguments.slots)
+        users = crew if executor.level.uid else [os.getuid()]
+        visitors, (last,) = canaries.visitors(), await executor.run_stdin("print(1)", [b""], ROOMY_LIMITS, lambda *_: True)
         facts = {
             "nobody reached a canary": visitors == 0,
-            "no process is left": not left,
-            "no shared memory, semaphore or queue is left": all(
-                after[k] == canaries.before[k] for k in ("shm", "mqueue", "ipc")
-            ),
-            "descriptors came back": after["fds"] <= canaries.before["fds"] + 16 * arguments.slots,
+            "no process is left": not executor.level.uid or not processes(programs),
+            "no file, shared memory, semaphore or queue is left": objects(users) <= before,
+            "descriptors came back": len(os.listdir("/proc/self/fd")) <= fds + 16 * arguments.slots,
             "the sandbox still works": last.stdout == b"1\n",
         }
         for name, good in facts.items():
-            tell({"kind": "aftermath", "name": name, "passed": good, "before": canaries.before, "after": after})
+            tell({"kind": "aftermath", "name": name, "passed": good, "objects": sorted(objects(users) - before)})
     canaries.remove()
     return bad
 

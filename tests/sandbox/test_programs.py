@@ -20,7 +20,7 @@ LEVELS = {
 AFTERMATH = (
     "nobody reached a canary",
     "no process is left",
-    "no shared memory, semaphore or queue is left",
+    "no file, shared memory, semaphore or queue is left",
     "descriptors came back",
     "the sandbox still works",
 )
