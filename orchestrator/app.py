@@ -25,7 +25,7 @@ from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
 from orchestrator.gateway.router import gateway_router
-from orchestrator.gateway_wiring import open_gateway
+from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
@@ -110,6 +110,8 @@ async def open_services(
             return runners_see or door.url
 
         gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name))
+        abandoning = asyncio.create_task(abandon_ended(live, gateway.desk))
+        stack.callback(abandoning.cancel)
         fleet_view = Fleet(engine, db, settings, clock, data_dir)
 
         def hold() -> Hold | None:
@@ -189,6 +191,7 @@ async def open_services(
             runs=runs,
             fleet=fleet_view,
             live=live,
+            waiting_for=gateway.desk.status,
             loops=loops,
             signals=signals,
             authority=authority,

@@ -18,10 +18,12 @@ from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway as assemble
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.database_ledger import DatabaseLedger
+from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.router import GatewayDeps
+from orchestrator.live import Live
 from orchestrator.runner_api.callers import attempt_of
-from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.settings import Settings
 
 
@@ -63,6 +65,13 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
         demo_latency_s=(min(0.005, top), top),
     ) as deps:
         yield deps
+
+
+async def abandon_ended(live: Live, desk: CallDesk) -> None:
+    """Let go of calls that still wait for their turn when their run ends; runs until it is cancelled."""
+    async for event in live.events(after=None):
+        if event.run_id is not None and event.type == "transition" and event.data.get("status") in TERMINAL:
+            await desk.abandon(event.run_id)
 
 
 def prices_of(model: LlmModel) -> Prices | None:

@@ -76,7 +76,7 @@ async def list_runs(
             session, limit=limit + 1, after=after or None, status=status and status.value, model_id=model_id
         )
         models = model_queries.by_ids(session, {row.model_id for row in rows})
-        return [RunOut.of(row, models[row.model_id].slug) for row in rows]
+        return [RunOut.of(row, models[row.model_id].slug, context.waiting_for(row.id)) for row in rows]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -92,7 +92,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
         model = model_queries.get(session, row.model_id)
         assert model is not None
         return RunDetail(
-            **RunOut.of(row, model.slug).model_dump(),
+            **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
             attempts=[AttemptOut.of(attempt) for attempt in run_queries.attempts(session, run_id)],
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed(**{key: part[key] for key in BenchmarkUsed.model_fields}) for part in row.plan],
@@ -179,6 +179,6 @@ async def _out(run_id: str, context: Context) -> RunOut:
         assert row is not None
         model = model_queries.get(session, row.model_id)
         assert model is not None
-        return RunOut.of(row, model.slug)
+        return RunOut.of(row, model.slug, context.waiting_for(row.id))
 
     return await context.db.read(read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -27,6 +28,8 @@ class Services:
     runs: RunService
     fleet: Fleet
     live: Live
+    waiting_for: Callable[[str], str | None]
+    """What a run's model calls wait for, in one sentence, as the gateway knows it."""
     loops: Loops
     signals: Signals
     authority: Authority

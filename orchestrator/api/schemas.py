@@ -137,8 +137,8 @@ class RunOut(Answer):
     output_tokens: int
 
     @classmethod
-    def of(cls, row: ContainerRun, model_slug: str) -> Self:
-        own = {"model", "progress", "passed", "score", "reason_sentence"}
+    def of(cls, row: ContainerRun, model_slug: str, waiting_for: str | None = None) -> Self:
+        own = {"model", "progress", "passed", "score", "reason_sentence", "waiting_for"}
         return cls(
             **{name: getattr(row, name) for name in cls.model_fields if name not in own},
             model=model_slug,
@@ -146,6 +146,7 @@ class RunOut(Answer):
             passed=row.items_passed,
             score=Score(**row.score) if row.score else None,
             reason_sentence=sentence(row.reason),
+            waiting_for=waiting_for or row.waiting_for,
         )
 
 
