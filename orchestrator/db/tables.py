@@ -201,22 +201,6 @@ class GatewayCall(SQLModel, table=True):
     settled_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
 
 
-class Schedule(SQLModel, table=True):
-    """When a model is measured again; one per model."""
-
-    __tablename__ = "schedules"
-    model_id: int = Field(primary_key=True, foreign_key="models.id")
-    cron_expression: str = Field(max_length=200)
-    timezone: str = Field(default="UTC", max_length=60)
-    sample_size: int
-    benchmarks: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
-    instance_type: str | None = Field(default=None, max_length=100)
-    paused: bool = False
-    next_fire_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime, index=True))
-    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
-    updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
-
-
 class IdempotencyKey(SQLModel, table=True):
     """The answer that a POST with this key was given, for a day."""
 

@@ -9,11 +9,12 @@ from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
-from orchestrator.db import call_tables, tables
+from orchestrator.db import call_tables, schedule_tables, tables
 
 MIGRATION_LOCK = 7_346_019
 target = SQLModel.metadata
-assert {tables.ContainerRun.__tablename__, call_tables.GatewayFlight.__tablename__} <= target.tables.keys()
+NEEDED = (tables.ContainerRun, call_tables.GatewayFlight, schedule_tables.Schedule)
+assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 
 
 def open_engine(url: str) -> Engine:
