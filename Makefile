@@ -54,8 +54,8 @@ postgres: engine  ## Find or build a PostgreSQL image for the tests
 browser:  ## Find or install a Chromium for the tests
 	@scripts/browser >/dev/null
 
-bench: setup images  ## Measure; figures for docs/performance.md
-	@for each in tests/bench/bench_*.py; do echo "== $$each"; $(bin)/python $$each; done
+bench: setup images  ## Measure, with ratios for docs/performance.md (faults apart: python -m tests.bench.faults)
+	@for each in start events sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done
 
 lock: setup  ## Write requirements/*.txt anew from pyproject.toml
 	@scripts/lock

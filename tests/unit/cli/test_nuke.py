@@ -1,0 +1,82 @@
+"""`nuke`: what is on the engine is a stand-in here, since a real one may hold somebody's work."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from orchestrator.cli import teardown
+from orchestrator.engines import docker_cleanup
+from orchestrator.engines.docker_cleanup import Belongings
+from tests.unit.cli.conftest import Benchyard
+
+
+class Engine:
+    """Holds two instances' things."""
+
+    found = Belongings(("benchyard-run-1-a1",), ("benchyard-runners",), ("benchyard_data",))
+    swept: list[Belongings]
+
+    def __init__(self, _: str | None = None) -> None: ...
+
+    def find(self, instance: str | None = None) -> Belongings:
+        return Belongings() if self.swept or instance is not None else self.found
+
+    def sweep(self, found: Belongings) -> None:
+        self.swept.append(found)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> type[Engine]:
+    Engine.swept = []
+    for module in (docker_cleanup, teardown):
+        monkeypatch.setattr(module, "DockerCleanup", Engine)
+    monkeypatch.setenv("BENCHYARD_ENGINE", "docker")
+    return Engine
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "confirm", lambda _: answer)
+
+
+def test_everything_of_ours_goes(benchyard: Benchyard, engine: type[Engine]) -> None:
+    ended = benchyard("nuke", "--yes", "--json")
+    assert ended.code == 0
+    assert ended.json["volumes"] == ["benchyard_data"]
+    assert engine.swept == [engine.found]
+
+
+def test_it_asks_first_and_no_means_no(benchyard: Benchyard, engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    at_a_terminal(monkeypatch, answer=False)
+    ended = benchyard("nuke")
+    assert ended.code == 1
+    assert "benchyard-run-1-a1" in ended.out
+    assert "are lost for good" in ended.out
+    assert "Nothing was removed." in ended.err
+    assert engine.swept == []
+
+
+def test_yes_and_the_data_too(benchyard: Benchyard, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    data = tmp_path / "cli-data"
+    data.mkdir()
+    for name in ("orchestrator-id", "lock", "benchyard.log"):
+        (data / name).touch()
+    at_a_terminal(monkeypatch, answer=True)
+    ended = benchyard("nuke", "--data")
+    assert ended.code == 0
+    assert "Removed 1 containers, 1 networks, 1 volumes" in ended.out
+    assert not data.exists()
+
+
+def test_a_directory_that_is_not_ours_stops_it_before_anything_is_removed(
+    benchyard: Benchyard, engine: type[Engine], tmp_path: Path
+) -> None:
+    (tmp_path / "cli-data").mkdir()
+    assert benchyard("nuke", "--yes", "--data").code == 2
+    assert engine.swept == []
