@@ -1,6 +1,7 @@
 """The runner's end of the fork server: starts the keeper, asks for zygotes and wardens, gives jobs to a warden."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -121,8 +122,9 @@ class Keeper(Forker):
         try:
             await asyncio.to_thread(self._process.wait, 10)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # as another user this fails; then nothing but an orphan that holds nothing is left
-            await asyncio.to_thread(self._process.wait)
+            with contextlib.suppress(PermissionError):  # it is root and the runner no longer is
+                self._process.kill()
+                await asyncio.to_thread(self._process.wait)
 
 
 @dataclass
