@@ -192,6 +192,7 @@ async def open_services(
             fleet=fleet_view,
             live=live,
             waiting_for=gateway.desk.status,
+            door=door,
             loops=loops,
             signals=signals,
             authority=authority,

@@ -44,7 +44,7 @@ class Settings(BaseSettings):
     token: SecretStr | None = None
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
 
-    engine: Literal["auto", "docker", "process", "fake"] = "auto"
+    engine: Literal["auto", "docker", "process"] = "auto"
     docker_host: str | None = None
     in_container: bool = False
     instance: str | None = None

@@ -13,6 +13,7 @@ from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.live import Live
+from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.service import RunService
@@ -30,6 +31,7 @@ class Services:
     live: Live
     waiting_for: Callable[[str], str | None]
     """What a run's model calls wait for, in one sentence, as the gateway knows it."""
+    door: RunnerDoor
     loops: Loops
     signals: Signals
     authority: Authority

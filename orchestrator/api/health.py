@@ -31,6 +31,8 @@ async def readyz(context: Context) -> Response:
         problems.append(f"database: {error}")
     if context.fleet.info is None or context.fleet.error is not None:
         problems.append(f"engine: {context.fleet.error or 'has not answered yet'}")
+    if not context.door.is_open:
+        problems.append(f"runners: {context.door.error or 'their address is not open yet'}")
     age = context.clock.monotonic() - context.loops.last_tick
     if age > STALE_TICK_S:
         problems.append(f"loops: the last tick was {age:.0f} s ago")

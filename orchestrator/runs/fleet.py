@@ -56,10 +56,11 @@ class Fleet:
     async def refresh(self) -> None:
         """Ask the engine how it is, and look at the disk."""
         try:
+            if self.info is None or self.error is not None:
+                await self._engine.prepare()
             self.info = await self._engine.info()
             if self.error is not None:
                 log.info("engine is back", action="engine_back")
-                await self._engine.prepare()
             self.error = None
         except EngineError as error:
             if self.error is None:

@@ -112,14 +112,13 @@ class Loops:
 
     async def _round(self, *, reconcile: bool) -> None:
         if reconcile:
-            if not await self._leadership.hold():
-                self.last_tick = self._clock.monotonic()
-                return
+            leads = await self._leadership.hold()
             await self._fleet.refresh()
             if self._fleet.error is None:
-                await self._door.ensure()
-                await self._reconciler.round()
-            if self._clock.monotonic() - self._last_tidy > TIDY_S:
+                await self._door.ensure()  # runners may call any orchestrator, not only the one that leads
+                if leads:
+                    await self._reconciler.round()
+            if leads and self._clock.monotonic() - self._last_tidy > TIDY_S:
                 self._last_tidy = self._clock.monotonic()
                 await self._tidy()
         if self._leadership.epoch is not None:
