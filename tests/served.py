@@ -109,7 +109,7 @@ class RunnerClient:
             "runner_id": self.runner_id,
             "contract_version": CONTRACT_VERSION,
             "instance_type": "standard-1",
-            "engine": "fake",
+            "engine": "process",
             **changed,
         }
         answer = await self.http.post("/runner/claim", json=body)
