@@ -1,0 +1,139 @@
+"""A provider that counts: OpenAI chat completions and a model list, streamed, as a process of its own on 127.0.0.1.
+
+    python -m tests.faults.counting_provider PORT LATENCY_S
+
+`GET /seen` tells every request it was sent, in order: path, who asked with which key, and the question. A prompt that
+contains the word of `POST /refuse` is refused with the sentence given there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.faults.service import ROOT, free_ports, wait_for
+
+ANSWER = "Read a line, print it.\n```python\nprint(input())\n```\n"
+MODELS = ("counting", "counting-large")
+
+
+def app(latency_s: float) -> Any:
+    """The server; its imports are only needed in its own process."""
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response, StreamingResponse
+    from starlette.routing import Route
+
+    seen: list[dict[str, Any]] = []
+    refusals: dict[str, str] = {}
+
+    def note(request: Request, question: Any) -> None:
+        key = request.headers.get("authorization", "")
+        seen.append({"path": request.url.path, "authorization": key, "question": question})
+
+    async def chat(request: Request) -> Response:
+        question = await request.json()
+        note(request, question)
+        await asyncio.sleep(latency_s)
+        text = json.dumps(question)
+        for word, sentence in refusals.items():
+            if word in text:
+                return JSONResponse({"error": {"message": sentence, "type": "invalid_request_error"}}, status_code=400)
+        return StreamingResponse(_stream(question["model"]), media_type="text/event-stream")
+
+    async def models(request: Request) -> Response:
+        note(request, None)
+        return JSONResponse({"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
+
+    async def tell(_: Request) -> Response:
+        return JSONResponse(seen)
+
+    async def count(_: Request) -> Response:
+        return JSONResponse({"chat": sum(1 for each in seen if each["path"].endswith("completions"))})
+
+    async def refuse(request: Request) -> Response:
+        refusals.update(await request.json())
+        return Response(status_code=204)
+
+    return Starlette(
+        routes=[
+            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/models", models),
+            Route("/seen", tell),
+            Route("/count", count),
+            Route("/refuse", refuse, methods=["POST"]),
+        ]
+    )
+
+
+async def _stream(model: str) -> AsyncIterator[bytes]:
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": model}
+
+    def event(choices: list[Any], **more: Any) -> bytes:
+        return b"data: " + json.dumps(base | {"choices": choices} | more).encode() + b"\n\n"
+
+    for start in range(0, len(ANSWER), 8):
+        delta = {"role": "assistant", "content": ANSWER[start : start + 8]}
+        yield event([{"index": 0, "delta": delta, "finish_reason": None}])
+    yield event([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+    yield event([], usage={"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120})
+    yield b"data: [DONE]\n\n"
+
+
+class CountingProvider:
+    """The process, for as long as the block lasts."""
+
+    def __init__(self, log: Path, latency_s: float = 0.3) -> None:
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.base_url = f"{self.url}/v1"
+        self._log = log
+        self._command = [sys.executable, "-m", "tests.faults.counting_provider", str(self.port), str(latency_s)]
+        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+
+    def __enter__(self) -> CountingProvider:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+        wait_for(self._up, 30, "the provider listens")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+        self._process.terminate()
+        self._process.wait(10)
+
+    def questions(self) -> list[dict[str, Any]]:
+        """Everything it was asked, each time it was asked."""
+        return [each["question"] for each in self.seen() if each["path"].endswith("completions")]
+
+    def seen(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get("/seen").json()
+        return found
+
+    def refuse(self, word: str, sentence: str) -> None:
+        self._client.post("/refuse", json={word: sentence}).raise_for_status()
+
+    def _up(self) -> bool:
+        assert self._process.poll() is None, self._log.read_text()
+        with suppress(httpx.HTTPError):
+            return self._client.get("/count").status_code == 200
+        return False
+
+
+def main() -> None:
+    import uvicorn
+
+    port, latency_s = int(sys.argv[1]), float(sys.argv[2])
+    uvicorn.run(app(latency_s), host="127.0.0.1", port=port, log_level="warning", backlog=4096)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Nothing is paid twice: calls at a provider that counts, while runner and orchestrator are killed at random moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from backports import zstd
+from sqlalchemy import MetaData, create_engine, select
+
+from orchestrator.db.session import database_url as full_url
+from orchestrator.gateway.calls import request_hash
+from tests.faults.conftest import StartService
+from tests.faults.counting_provider import CountingProvider
+from tests.faults.invariants import all_hold
+from tests.faults.service import Service, docker, wait_for
+
+pytestmark = [pytest.mark.engine, pytest.mark.slow]
+
+CANARY = "sk-canary-" + os.urandom(12).hex()
+MODEL = {"slug": "openai/counting", "provider": "openai", "name": "counting", "input_price": 1.0, "output_price": 2.0}
+SEED = 20
+ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+@pytest.fixture
+def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingProvider]:
+    """Configured as the provider `openai` of every service that is started after it."""
+    with CountingProvider(tmp_path / "provider.log", latency_s=0.4) as it:
+        monkeypatch.setenv("OPENAI_BASE_URL", it.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+        yield it
+
+
+def tables(service: Service, database_url: str | None) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table."""
+    engine = create_engine(full_url(database_url, service.data))
+    try:
+        schema = MetaData()
+        schema.reflect(engine)
+        with engine.connect() as connection:
+            return {
+                name: [dict(row) for row in connection.execute(select(table)).mappings()]
+                for name, table in schema.tables.items()
+            }
+    finally:
+        engine.dispose()
+
+
+def add_model(service: Service) -> None:
+    answer = service.client.post("/api/models", json=MODEL)
+    assert answer.status_code in (201, 409), answer.text
+
+
+def test_killed_again_and_again_every_answer_is_bought_once(
+    provider: CountingProvider, start_service: StartService, database_url: str | None
+) -> None:
+    """Calls at the provider = distinct call keys + what was under way when the orchestrator was killed."""
+    rng = random.Random(SEED)
+    service = start_service(lease_s=5, suspect_s=3)
+    add_model(service)
+    run_id = service.submit(MODEL["slug"], sample_size=20, samples_per_problem=3, concurrency=3)
+    faults = ["runner"] * 4 + ["orchestrator"] * 3
+    rng.shuffle(faults)
+    moments = sorted(rng.sample(range(2, 54), len(faults)))
+    for done, fault in zip(moments, faults, strict=True):
+        service.wait_items(run_id, done, within_s=120)
+        time.sleep(rng.uniform(0, 0.5))
+        if fault == "runner":
+            docker("kill", service.container(run_id), check=False)
+        else:
+            service.kill()
+            time.sleep(rng.uniform(0, 2))
+            service.start()
+    run = service.wait_status(run_id, "completed", within_s=180)
+    all_hold(service, run)
+
+    book = tables(service, database_url)
+    asked = Counter(request_hash("openai", "/v1/chat/completions", question, {}) for question in provider.questions())
+    keys = Counter(call["request_hash"] for call in book["gateway_calls"])
+    hash_of = {call["call_key"]: call["request_hash"] for call in book["gateway_calls"]}
+    lost = Counter(hash_of[send["call_key"]] for send in book["gateway_lost_sends"])
+    print(f"{asked.total()} calls at the provider, {keys.total()} call keys, {lost.total()} lost sends")
+    assert keys.total() == 60
+    assert {call["state"] for call in book["gateway_calls"]} == {"settled"}
+    assert not book["gateway_flights"]
+    for question, count in asked.items():
+        assert keys[question] <= count <= keys[question] + lost[question]
+    assert keys.keys() == asked.keys()
+    assert lost.total() <= 3 * faults.count("orchestrator")
+    assert run["cost_usd"] == pytest.approx(60 * (100 * 1.0 + 20 * 2.0) / 1e6)
+
+
+def test_the_providers_key_is_nowhere_but_at_the_provider(
+    provider: CountingProvider, start_service: StartService, database_url: str | None
+) -> None:
+    service = start_service(log_level="debug")
+    add_model(service)
+    found: list[str] = []
+    run_id = service.submit(MODEL["slug"], sample_size=12, concurrency=1)
+    service.wait_items(run_id, 3)
+    provider.refuse("a", f"Incorrect key provided: {CANARY}. Header: Bearer {CANARY}")
+    container = service.container(run_id)
+    container_facts = docker("inspect", container)
+    container_log = docker("logs", container, check=False)
+    environment = docker("exec", container, "cat", "/proc/1/environ", check=False)
+    run = wait_for(lambda: ended(service, run_id), 90, "the run ends")
+    look(found, "container", container_facts, container_log, environment)
+    assert {each["authorization"] for each in provider.seen()} == {f"Bearer {CANARY}"}
+    assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
+
+    for path in api_paths(service, run_id):
+        look(found, path, service.client.get(path).text)
+    look(found, "the database", json.dumps(tables(service, database_url), default=readable))
+    service.close()
+    for file in service.data.rglob("*"):
+        if file.is_file():
+            look(found, str(file), file.read_bytes().decode("latin-1"))
+    assert found == []
+
+
+def ended(service: Service, run_id: str) -> dict[str, Any] | None:
+    run = service.run(run_id)
+    return run if run["status"] in ("completed", "failed", "cancelled") else None
+
+
+def look(found: list[str], where: str, *texts: str) -> None:
+    assert any(texts), f"nothing to look at: {where}"
+    found += [where for text in texts if CANARY in text]
+
+
+def api_paths(service: Service, run_id: str) -> list[str]:
+    """Every path that a GET can have, for this run."""
+    paths = [path for path, operations in service.client.get("/openapi.json").json()["paths"].items() if "get" in operations]
+    filled = [path.replace("{run_id}", run_id).replace("{position}", "0").replace("{model}", "1") for path in paths]
+    filled += [f"/api/container-runs/{run_id}/items/{position}" for position in range(1, 12)]
+    return [path for path in filled if "{" not in path and path != "/api/events"]
+
+
+def readable(value: Any) -> str:
+    """A column as text; compressed ones are opened."""
+    if not isinstance(value, bytes):
+        return str(value)
+    text: bytes = zstd.decompress(value) if value.startswith(ZSTD) else value
+    return text.decode("latin-1")
