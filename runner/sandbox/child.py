@@ -87,7 +87,7 @@ class Child:
             )
             child._pid = await lane.start(job, [*fds, control.fileno()])
         except BaseException:
-            child._release()
+            child.abandon()  # with its lane: an answer may still be under way there
             raise
         finally:
             control.close()

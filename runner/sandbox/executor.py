@@ -264,7 +264,8 @@ def _probe(late_import: bool) -> str:
 
 
 def _payload(program: str, prelude: bool) -> bytes:
-    return (PRELUDE_MARK if prelude else b"-") + program.encode("utf-8", "surrogatepass")
+    source = program.removeprefix("\ufeff")  # as the interpreter does with a file
+    return (PRELUDE_MARK if prelude else b"-") + source.encode("utf-8", "surrogatepass")
 
 
 def _failed(why: str) -> Execution:

@@ -56,6 +56,11 @@ def _pair() -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
+def _hang_up(asking: "asyncio.Future[tuple[int, socket.socket]]") -> None:
+    if not asking.cancelled() and asking.exception() is None:
+        asking.result()[1].close()
+
+
 class Forker:
     """A process that forks on request: the keeper forks zygotes, a zygote forks wardens."""
 
@@ -68,7 +73,18 @@ class Forker:
         return await _receive(self._ours, START_S)
 
     async def fork(self, name: str) -> tuple[int, socket.socket]:
-        """Ask for a new process; its pid, and our end of the connection to it."""
+        """Ask for a new process; its pid, and our end of the connection to it.
+
+        A caller that is cancelled leaves the question to be answered all the same: question and answer stay in step.
+        """
+        asking = asyncio.ensure_future(self._fork(name))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            asking.add_done_callback(_hang_up)
+            raise
+
+    async def _fork(self, name: str) -> tuple[int, socket.socket]:
         ours, theirs = _pair()
         try:
             async with self._turn:

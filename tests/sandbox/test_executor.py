@@ -1,6 +1,7 @@
 """The executor as its callers see it: order, stopping, confirmation, replacement of what dies, cancellation."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -238,6 +239,24 @@ def test_cancelled_work_frees_its_slot_and_leaves_no_process() -> None:
         assert execution.stdout == b"1\n"
         await asyncio.sleep(0.1)
         assert len(_descendants(os.getpid())) <= 5
+
+    use(work)
+
+
+def test_cancelled_at_any_moment() -> None:
+    async def work(executor: Executor) -> None:
+        for step in range(40):
+            check = executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)
+            stdin = executor.run_stdin("print(1)", [b""] * 3, LIMITS, lambda *_: True)
+            job = asyncio.create_task(check if step % 2 else stdin)  # type: ignore[arg-type]
+            (stdin if step % 2 else check).close()
+            await asyncio.sleep(step / 5000)
+            job.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await job
+        done = await executor.run_stdin("print(input())", [b"1", b"2", b"3"], LIMITS, lambda *_: True)
+        assert [one.stdout for one in done] == [b"1\n", b"2\n", b"3\n"]
+        assert (await executor.run_check("def f(): return 1", "assert f() == 1", "f", LIMITS)).passed
 
     use(work)
 

@@ -189,7 +189,7 @@ def _drop_names(names: dict[str, Any]) -> None:
 
 def _flush(stream: Any) -> bool:
     try:
-        if stream is not None and not stream.closed:
+        if stream is not None and not getattr(stream, "closed", False):
             stream.flush()
     except BaseException:
         return False

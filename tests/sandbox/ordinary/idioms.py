@@ -179,4 +179,14 @@ IDIOMS = [
         "fallback_file_input",
         "import sys, os\nif os.path.exists('input.txt'): sys.stdin = open('input.txt')\ninput(); print(sum(map(int, input().split())))",
     ),
+    Ordinary("byte_order_mark", "\ufeffprint(6)"),
+    Ordinary("windows_source", "def f():\r\n    return 6\r\nprint(f())\r\n"),
+    Ordinary(
+        "raise_stack_limit",
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\nsys.setrecursionlimit(10**6)\nprint(6)",
+    ),
+    Ordinary(
+        "stdout_without_closed",
+        "import sys\nclass Out:\n    def __init__(self): self.parts = []\n    def write(self, s): self.parts.append(s)\n    def flush(self): sys.__stdout__.write(''.join(self.parts)); self.parts = []\nsys.stdout = Out()\nprint(6)",
+    ),
 ]
