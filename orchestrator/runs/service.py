@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
@@ -77,30 +77,13 @@ class RunService:
         digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
         if idempotency is not None and (known := await self._replay(idempotency, digest)) is not None:
             return known
-        type_name = self._check_instance_type(request.instance_type)
+        type_name = self.check_instance_type(request.instance_type)
         model = await self.find_model(request.model)
         plan = await asyncio.to_thread(self._plan, request)
-        if plan.size > MAX_ITEMS:
-            raise Invalid(f"the run would have {plan.size} items, at most {MAX_ITEMS} are allowed; ask for fewer samples")
+        check_size(plan)
         now = self._clock.now()
-        run = ContainerRun(
-            id=uuid7(now),
-            model_id=model.id or 0,
-            trigger_type=request.trigger_type,
-            benchmarks=[benchmark.name for benchmark in plan.benchmarks],
-            sample_size=sum(len(benchmark.problem_ids) for benchmark in plan.benchmarks),
-            subset_pct=request.subset_pct,
-            samples_per_problem=request.samples_per_problem,
-            seed=request.seed,
-            instance_type=type_name,
-            concurrency=request.concurrency,
-            priority=request.priority,
-            budget_usd=request.budget_usd,
-            deadline_s=request.deadline_s or self._settings.default_deadline_s,
-            plan=plan.rows(),
-            items_total=plan.size,
-            created_at=now,
-        )
+        deadline_s = request.deadline_s or self._settings.default_deadline_s
+        run = pending_run(request, plan, model_id=model.id or 0, instance_type=type_name, deadline_s=deadline_s, now=now)
 
         def insert(session: Session) -> str:
             if model_queries.lock(session, run.model_id) is None:
@@ -110,9 +93,7 @@ class RunService:
                 known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
                 if known is not None:
                     return _same_request(known.request_hash, digest, known.answer)
-            session.add(run)
-            session.flush()
-            event_queries.append(session, "created", now, run_id=run.id, data={"model": model.slug, "status": "pending"})
+            add_run(session, run, model.slug)
             return run.id
 
         run_id = await self._db.write(insert)
@@ -202,7 +183,8 @@ class RunService:
         known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
         return None if known is None else _same_request(known.request_hash, digest, known.answer)
 
-    def _check_instance_type(self, name: str | None) -> str:
+    def check_instance_type(self, name: str | None) -> str:
+        """The name, or the default one; `Invalid` if there is none such or it can never fit."""
         name = name or self._settings.default_instance_type
         if name not in self._settings.instance_types:
             names = ", ".join(self._settings.instance_types)
@@ -245,6 +227,44 @@ _COPIED = (
     "plan",
     "items_total",
 )
+
+
+def check_size(plan: Plan) -> None:
+    if plan.size > MAX_ITEMS:
+        raise Invalid(f"the run would have {plan.size} items, at most {MAX_ITEMS} are allowed; ask for fewer samples")
+
+
+def pending_run(
+    request: NewRun, plan: Plan, *, model_id: int, instance_type: str, deadline_s: int, now: datetime
+) -> ContainerRun:
+    """The row of a new run; `add_run` stores it."""
+    return ContainerRun(
+        id=uuid7(now),
+        model_id=model_id,
+        trigger_type=request.trigger_type,
+        benchmarks=[benchmark.name for benchmark in plan.benchmarks],
+        sample_size=sum(len(benchmark.problem_ids) for benchmark in plan.benchmarks),
+        subset_pct=request.subset_pct,
+        samples_per_problem=request.samples_per_problem,
+        seed=request.seed,
+        instance_type=instance_type,
+        concurrency=request.concurrency,
+        priority=request.priority,
+        budget_usd=request.budget_usd,
+        deadline_s=deadline_s,
+        plan=plan.rows(),
+        items_total=plan.size,
+        created_at=now,
+    )
+
+
+def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
+    """Queue a run within the caller's transaction."""
+    session.add(run)
+    session.flush()
+    event_queries.append(
+        session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"}
+    )
 
 
 def _no_run(run_id: str) -> NotFound:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from orchestrator.errors import Invalid
 from orchestrator.schedules.cron import Cron
@@ -23,9 +23,10 @@ def zone(name: str) -> tzinfo:
     """The time zone of a name such as `Europe/Berlin`."""
     if name == "UTC":
         return UTC
-    if name not in available_timezones():
-        raise Invalid(f"there is no time zone {name!r}; use a name such as UTC, Europe/Berlin or America/New_York")
-    return ZoneInfo(name)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown; not a plain name; a directory
+        raise Invalid(f"there is no time zone {name!r}; use a name such as UTC, Europe/Berlin or America/New_York") from None
 
 
 def instants(cron: Cron, where: tzinfo, after: datetime) -> Iterator[datetime]:

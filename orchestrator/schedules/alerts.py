@@ -1,0 +1,58 @@
+"""What is worth telling somebody: a closed list of alerts, each with the sentence that people read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.db.schedule_tables import Alert
+
+
+class AlertKind(StrEnum):
+    WORSE = "drift.worse"  #: the series has evidence of a drop
+    BETTER = "drift.better"  #: the series has evidence of a rise
+    RUN_FAILED = "run.failed"  #: a scheduled run failed or was cancelled
+    MISSED = "schedule.missed"  #: instants passed without a run
+
+
+def missed(model_id: int, slug: str, instants: list[datetime], reason: str, now: datetime) -> Alert:
+    first, last = instants[0], instants[-1]
+    many = f"{len(instants)} instants" if len(instants) > 1 else "One instant"
+    return Alert(
+        uid=f"msg_missed_{model_id}_{first:%Y%m%dT%H%M%S}",
+        model_id=model_id,
+        kind=AlertKind.MISSED,
+        title=f"{slug}: {many} of the schedule passed without a run. {reason}",
+        data={"model": slug, "instants": len(instants), "first": first.isoformat(), "last": last.isoformat()},
+        at=now,
+    )
+
+
+def run_failed(model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime) -> Alert:
+    return Alert(
+        uid=f"msg_failed_{run_id}",
+        model_id=model_id,
+        kind=AlertKind.RUN_FAILED,
+        run_id=run_id,
+        title=f"{slug}: the scheduled run ended {status}. {why}".rstrip(),
+        data={"model": slug, "run_id": run_id, "status": status, "why": why},
+        at=now,
+    )
+
+
+def drift(model_id: int, slug: str, run_id: str, comparison: dict[str, Any], now: datetime) -> Alert:
+    """From the stored form of a comparison whose verdict is worse or better."""
+    worse = comparison["verdict"] == "worse"
+    return Alert(
+        uid=f"msg_drift_{run_id}",
+        model_id=model_id,
+        kind=AlertKind.WORSE if worse else AlertKind.BETTER,
+        run_id=run_id,
+        title=f"{slug}: {comparison['sentence']}",
+        data={"model": slug, "run_id": run_id, **{key: comparison[key] for key in _TOLD}},
+        at=now,
+    )
+
+
+_TOLD = ("verdict", "effect", "low", "high", "p_value", "evidence", "needed", "window", "flipped")

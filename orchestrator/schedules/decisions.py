@@ -1,0 +1,62 @@
+"""What becomes of a due instant: a pure function of the instant, the time, and the schedule's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+LATE = timedelta(seconds=60)
+"""From here on a firing counts as catching up."""
+
+
+class FireOutcome(StrEnum):
+    FIRED = "fired"  #: a run was created for it
+    COALESCED = "coalesced"  #: late, and a newer instant stands for it
+    SKIPPED_MISFIRE = "skipped_misfire"  #: too late to be worth a run
+    SKIPPED_OVERLAP = "skipped_overlap"  #: the schedule's run before it had not ended
+    SKIPPED_PAUSED = "skipped_paused"  #: the schedule was paused
+
+
+class Misfire(StrEnum):
+    NEWEST = "newest"  #: of the instants that are late by no more than the grace, the newest runs
+    SKIP = "skip"  #: what is late by more than a minute does not run
+
+
+class Overlap(StrEnum):
+    FORBID = "forbid"  #: no new run while one of this schedule is under way
+    ALLOW = "allow"  #: runs may overlap
+
+
+@dataclass(frozen=True)
+class Rules:
+    paused: bool = False
+    misfire: Misfire = Misfire.NEWEST
+    grace: timedelta = timedelta(hours=1)
+    overlap: Overlap = Overlap.FORBID
+
+
+def decide(instant: datetime, now: datetime, rules: Rules, *, newest: bool, under_way: bool) -> FireOutcome:
+    """`newest`: no later instant is due. `under_way`: a run of this schedule has not ended."""
+    age = now - instant
+    if rules.paused:
+        return FireOutcome.SKIPPED_PAUSED
+    if age > rules.grace or (rules.misfire is Misfire.SKIP and age > LATE):
+        return FireOutcome.SKIPPED_MISFIRE
+    if not newest:
+        return FireOutcome.COALESCED
+    if under_way and rules.overlap is Overlap.FORBID:
+        return FireOutcome.SKIPPED_OVERLAP
+    return FireOutcome.FIRED
+
+
+def sentence(outcome: FireOutcome, instant: datetime, now: datetime) -> str:
+    """Why it came out so, for those who read the history."""
+    minutes = round((now - instant).total_seconds() / 60)
+    return {
+        FireOutcome.FIRED: "" if now - instant <= LATE else f"Fired {minutes} min late.",
+        FireOutcome.COALESCED: f"{minutes} min late; the run of a newer instant stands for it.",
+        FireOutcome.SKIPPED_MISFIRE: f"{minutes} min late, more than the schedule allows; no run.",
+        FireOutcome.SKIPPED_OVERLAP: "The schedule's run before this one had not ended; no run.",
+        FireOutcome.SKIPPED_PAUSED: "The schedule was paused.",
+    }[outcome]

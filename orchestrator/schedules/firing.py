@@ -1,0 +1,183 @@
+"""Turns due instants into rows and runs. The table decides what is due; whoever ticks only says that it is time to look.
+
+One transaction per schedule holds the rows of its instants, the run, and the advance of `next_fire_at`: after a death at any
+moment either all of it is there or nothing, and the next look goes on from there. Every write is guarded by the leader's
+epoch, and the key of the fires is the last lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import model_queries, schedule_alert_queries, schedule_queries
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.schedule_tables import Schedule, ScheduleFire
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.errors import Invalid
+from orchestrator.runs.leadership import Leadership
+from orchestrator.schedules import alerts
+from orchestrator.schedules.cron import parse
+from orchestrator.schedules.decisions import LATE, FireOutcome, Misfire, Overlap, Rules, decide, sentence
+from orchestrator.schedules.instants import instants, zone
+from orchestrator.schedules.launch import Launcher
+
+log = structlog.get_logger()
+
+BATCH = 500
+"""Instants that one transaction records."""
+SCHEDULES = 500
+"""Schedules that one round looks at."""
+AT_ONCE = 25
+STAGGER = timedelta(seconds=5)
+STAGGER_STEPS = 120
+"""Runs that catch up start 5 s apart, spread over ten minutes at most."""
+
+
+@dataclass(frozen=True)
+class Fired:
+    """What one transaction did."""
+
+    recorded: int = 0
+    run_id: str | None = None
+    more: bool = False
+
+
+class Firing:
+    def __init__(
+        self, db: Database, leadership: Leadership, clock: Clock, launcher: Launcher, *, wake: Callable[[], None]
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._launcher = launcher
+        self._wake = wake
+
+    async def round(self) -> bool:
+        """Record everything that is due; whether something is left for another round at once."""
+        if self._leadership.epoch is None:
+            return False
+        now = self._clock.now()
+        waiting = await self._db.read(lambda s: schedule_queries.due(s, now, SCHEDULES))
+        late = 0
+        jobs: list[Callable[[Session], Fired]] = []
+        for model_id, oldest in waiting:
+            delay = timedelta()
+            if now - oldest > LATE:
+                delay = STAGGER * (late % STAGGER_STEPS)
+                late += 1
+            jobs.append(self._job(model_id, now, delay))
+        done: list[Fired] = []
+        for start in range(0, len(jobs), AT_ONCE):
+            done += await self._together(jobs[start : start + AT_ONCE])
+        if any(each.run_id for each in done):
+            self._wake()
+        return len(waiting) == SCHEDULES or any(each.more for each in done)
+
+    async def _together(self, jobs: list[Callable[[Session], Fired]]) -> list[Fired]:
+        """One schedule that cannot be fired must not keep the others from it."""
+        results = await asyncio.gather(*map(self._leadership.write, jobs), return_exceptions=True)
+        done = []
+        for result in results:
+            if isinstance(result, LeadershipLost | DatabaseUnavailable) or not isinstance(result, Fired | Exception):
+                raise result
+            if isinstance(result, Fired):
+                done.append(result)
+            else:
+                log.error("schedule not fired", action="schedule_broken", exc_info=result)
+        return done
+
+    def _job(self, model_id: int, now: datetime, delay: timedelta) -> Callable[[Session], Fired]:
+        return lambda session: fire(session, model_id, now, delay, self._launcher)
+
+
+def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launcher: Launcher) -> Fired:
+    """Record the due instants of one schedule, oldest first, and start its run if one of them calls for it."""
+    schedule = schedule_queries.lock(session, model_id)
+    if schedule is None or schedule.next_fire_at is None or schedule.next_fire_at > now:
+        return Fired()
+    try:
+        due, following = due_instants(schedule, now)
+    except Invalid as error:  # the time zone database no longer has the zone
+        schedule.paused, schedule.next_fire_at = True, None
+        session.add(schedule)
+        log.error("schedule paused", action="schedule_paused", model_id=model_id, error=error.detail)
+        return Fired()
+    rules = Rules(
+        schedule.paused, Misfire(schedule.misfire), timedelta(seconds=schedule.misfire_grace_s), Overlap(schedule.overlap)
+    )
+    rows = [_row(schedule, instant, decide(instant, now, rules, newest=False, under_way=False), now) for instant in due]
+    run_id = None
+    more = following <= now
+    if not more:
+        newest = rows.pop()
+        under_way = schedule_queries.under_way(session, model_id) is not None
+        outcome = decide(newest.instant, now, rules, newest=True, under_way=under_way)
+        last = _row(schedule, newest.instant, outcome, now)
+        if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
+            run = launcher.start(session, schedule, now, delay)
+            last.run_id = run_id = run.id
+            session.add(last)
+            log.info("schedule fired", action="schedule_fired", model_id=model_id, run_id=run.id)
+        else:
+            rows.append(last)
+    recorded = schedule_queries.record(session, rows) + (run_id is not None)
+    _tell(session, schedule, rows, now)
+    schedule.next_fire_at = following
+    session.add(schedule)
+    return Fired(recorded, run_id, more)
+
+
+def due_instants(schedule: Schedule, now: datetime) -> tuple[list[datetime], datetime]:
+    """The oldest due instants, at most a batch, and the instant that follows them."""
+    assert schedule.next_fire_at is not None
+    due = [schedule.next_fire_at]
+    for instant in instants(parse(schedule.cron_expression), zone(schedule.timezone), schedule.next_fire_at):
+        if instant > now or len(due) == BATCH:
+            return due, instant
+        due.append(instant)
+    raise AssertionError("a cron expression fires for ever")
+
+
+def settle(session: Session, schedule: Schedule, outcome: FireOutcome, now: datetime, detail: str) -> None:
+    """Give every instant that is due by now the same outcome; before a change of the schedule."""
+    while schedule.next_fire_at is not None and schedule.next_fire_at <= now:
+        due, following = due_instants(schedule, now)
+        rows = [_row(schedule, instant, outcome, now) for instant in due]
+        for row in rows:
+            row.detail = detail
+        schedule_queries.record(session, rows)
+        schedule.next_fire_at = following
+
+
+def _row(schedule: Schedule, instant: datetime, outcome: FireOutcome, now: datetime) -> ScheduleFire:
+    return ScheduleFire(
+        model_id=schedule.model_id,
+        instant=instant,
+        outcome=outcome.value,
+        panel_version=schedule.panel_version,
+        late_s=max(0.0, (now - instant).total_seconds()),
+        detail=sentence(outcome, instant, now),
+        recorded_at=now,
+    )
+
+
+def _tell(session: Session, schedule: Schedule, rows: list[ScheduleFire], now: datetime) -> None:
+    for outcome, reason in _REASONS.items():
+        missed = [row.instant for row in rows if row.outcome == outcome]
+        if missed:
+            model = model_queries.get(session, schedule.model_id)
+            slug = model.slug if model else str(schedule.model_id)
+            schedule_alert_queries.add(session, alerts.missed(schedule.model_id, slug, missed, reason, now))
+
+
+_REASONS = {
+    FireOutcome.SKIPPED_MISFIRE: "They were too late: the orchestrator was down, or the clock was set forward.",
+    FireOutcome.SKIPPED_OVERLAP: "The run before had not ended.",
+}

@@ -1,0 +1,66 @@
+"""The run of a schedule: its panel, its limits, one row in the queue, within the transaction that is handed in."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
+from orchestrator.db import model_queries, schedule_queries
+from orchestrator.db.schedule_tables import Schedule
+from orchestrator.db.tables import ContainerRun
+from orchestrator.errors import NotFound
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.service import NewRun, add_run, pending_run
+from orchestrator.settings import Settings
+from runner.contract import BenchmarkSpec
+
+TRIGGER = "schedule"
+
+
+class Launcher:
+    def __init__(self, settings: Settings, catalogue: Catalogue) -> None:
+        self._settings = settings
+        self._catalogue = catalogue
+
+    def start(self, session: Session, schedule: Schedule, now: datetime, delay: timedelta = timedelta()) -> ContainerRun:
+        """Queue a run of the schedule's current panel; it starts no sooner than after `delay`."""
+        panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
+        model = model_queries.lock(session, schedule.model_id)
+        if panel is None or model is None:
+            raise NotFound(f"the schedule of model {schedule.model_id} has no panel or no model any more")
+        specs = tuple(self._today(BenchmarkSpec.model_validate(row)) for row in panel.benchmarks)
+        request = NewRun(
+            model=schedule.model_id,
+            samples_per_problem=schedule.samples_per_problem,
+            seed=panel.seed,
+            concurrency=schedule.concurrency,
+            priority=schedule.priority,
+            budget_usd=schedule.budget_usd,
+            trigger_type=TRIGGER,
+        )
+        run = pending_run(
+            request,
+            Plan(specs, schedule.samples_per_problem),
+            model_id=schedule.model_id,
+            instance_type=self._instance_type(schedule.instance_type),
+            deadline_s=self._settings.default_deadline_s,
+            now=now,
+        )
+        if delay:
+            run.not_before = now + delay
+        add_run(session, run, model.slug)
+        return run
+
+    def _today(self, spec: BenchmarkSpec) -> BenchmarkSpec:
+        """The same problems, with the digest of the pack they come from now: a run names what it really used."""
+        try:
+            return spec.model_copy(update={"pack_digest": self._catalogue.get(spec.name).pack_digest})
+        except (UnknownBenchmark, PackDamaged):
+            return spec  # the run will say what is wrong
+
+    def _instance_type(self, name: str | None) -> str:
+        """The one asked for, unless it was taken out of the settings since."""
+        return name if name in self._settings.instance_types else self._settings.default_instance_type
