@@ -7,6 +7,7 @@
     |   +-- Conflict           409 CONFLICT
     |   +-- Unauthorized       401 UNAUTHORIZED
     |   +-- Forbidden          403 FORBIDDEN
+    |   +-- TooSlow            408 TIMEOUT
     |   +-- TooLarge           413 TOO_LARGE
     |   +-- RateLimited        429 RATE_LIMITED
     +-- ServerError            the request is fine, we are not
@@ -77,6 +78,10 @@ class Unauthorized(ClientError):
 
 class Forbidden(ClientError):
     status, code, title = 403, Code.FORBIDDEN, "Not allowed"
+
+
+class TooSlow(ClientError):
+    status, code, title = 408, Code.TIMEOUT, "Request too slow"
 
 
 class TooLarge(ClientError):

@@ -14,6 +14,8 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
+from orchestrator.impatient_protocol import ImpatientProtocol
+
 log = structlog.get_logger()
 
 
@@ -30,6 +32,7 @@ def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
+        http=ImpatientProtocol,
         log_config=None,
         access_log=False,
         server_header=False,

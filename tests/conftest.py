@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # what a test does not use, it does not wait for
     from tests.served import Service
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
 
@@ -107,12 +107,15 @@ def data_template(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Pat
 @pytest.fixture
 def new_settings(data_template: Path, tmp_path: Path) -> Callable[..., Settings]:
     """Settings for a service of its own; call it again with the same name for the same data directory."""
+    return settings_in(tmp_path, data_template)
 
+
+def settings_in(directory: Path, data_template: Path) -> Callable[..., Settings]:
     from orchestrator.settings import Settings
     from tests.served import TOKEN
 
     def make(name: str = "data", **changed: Any) -> Settings:
-        data = tmp_path / name
+        data = directory / name
         if not data.exists():
             shutil.copytree(data_template, data)
         values = {

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import render
-from orchestrator.errors import ClientError, Code, ServiceError, TookTooLong, TooLarge
+from orchestrator.errors import ClientError, Code, ServiceError, TookTooLong, TooLarge, TooSlow
 
 CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -49,8 +49,8 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         scope["benchyard.request_id"] = request_id
-        exchange = _Exchange(receive, send, self._body_cap(scope["path"]), request_id)
         headers = Headers(scope=scope)
+        exchange = _Exchange(receive, send, self._body_cap(scope["path"]), request_id, has_body=_has_body(headers))
         try:
             encoding = headers.get("content-encoding", "identity").strip().lower()
             if encoding not in ("identity", ""):
@@ -59,20 +59,27 @@ class Guard:
             limit = self._deadline(scope["path"])
             async with asyncio.timeout(limit):
                 await self._app(scope, exchange.receive, exchange.send)
+            if exchange.refusal is not None:  # the application took it for a broken body
+                await exchange.refuse(exchange.refusal, scope)
         except TimeoutError:
-            await exchange.refuse(TookTooLong("The request took too long and was given up; try again."), scope)
+            error: ServiceError = TookTooLong("The request took too long and was given up; try again.")
+            if exchange.awaits_body:
+                error = TooSlow(f"The body was not whole after {limit:g} s; send it faster, or less of it.")
+            await exchange.refuse(error, scope)
         except ServiceError as error:
             await exchange.refuse(error, scope)
 
 
 class _Exchange:
-    def __init__(self, receive: Receive, send: Send, cap: int | None, request_id: str) -> None:
+    def __init__(self, receive: Receive, send: Send, cap: int | None, request_id: str, *, has_body: bool) -> None:
         self._receive = receive
         self._send = send
         self._cap = cap
         self._request_id = request_id
         self._received = 0
         self._started = False
+        self.awaits_body = has_body
+        self.refusal: ServiceError | None = None
 
     def check_length(self, declared: str | None) -> None:
         if self._cap is not None and declared is not None and declared.isdecimal() and int(declared) > self._cap:
@@ -80,13 +87,17 @@ class _Exchange:
 
     async def receive(self) -> Message:
         message = await self._receive()
-        if message["type"] == "http.request" and self._cap is not None:
+        if message["type"] == "http.request":
+            self.awaits_body = message.get("more_body", False)
             self._received += len(message.get("body", b""))
-            if self._received > self._cap:
-                raise self._too_large()
+            if self._cap is not None and self._received > self._cap:
+                self.refusal = self._too_large()
+                raise self.refusal
         return message
 
     async def send(self, message: Message) -> None:
+        if self.refusal is not None and not self._started:
+            return  # ours is sent instead
         if message["type"] == "http.response.start":
             self._started = True
             headers = MutableHeaders(scope=message)
@@ -98,9 +109,14 @@ class _Exchange:
     async def refuse(self, error: ServiceError, scope: Scope) -> None:
         if self._started:
             raise error
+        self.refusal = None
         response = render(error, self._request_id)
         response.headers["connection"] = "close"
         await response(scope, self._receive, self.send)
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"the body is larger than {self._cap} bytes; send less")
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

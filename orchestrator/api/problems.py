@@ -45,7 +45,7 @@ def problem(
         "type": "about:blank",
         "title": title,
         "status": status,
-        "detail": detail,
+        "detail": _whole(detail),
         "code": code.value,
         "request_id": request_id,
     }
@@ -92,7 +92,7 @@ def install(app: FastAPI) -> None:
         sentences = [_sentence(each) for each in errors[:MAX_REPORTED]]
         if len(errors) > MAX_REPORTED:
             sentences.append(f"and {len(errors) - MAX_REPORTED} more")
-        fields = [{"field": _where(each), "message": str(each["msg"])} for each in errors[:MAX_REPORTED]]
+        fields = [{"field": _whole(_where(each)), "message": _whole(str(each["msg"]))} for each in errors[:MAX_REPORTED]]
         return problem(
             422,
             Code.VALIDATION_ERROR,
@@ -120,6 +120,11 @@ def install(app: FastAPI) -> None:
         log.error("unexpected error", action="internal_error", request_id=request_id, exc_info=error)
         detail = f"Something went wrong on our side; the log has it under request {request_id}."
         return problem(500, Code.INTERNAL_ERROR, "Internal error", detail, request_id=request_id)
+
+
+def _whole(text: str) -> str:
+    """Without half characters, which a body may name a field with and no answer can carry."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _where(error: dict[str, Any]) -> str:

@@ -5,36 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from orchestrator.api.context import Context, Services
+from orchestrator.db import event_queries
 from orchestrator.db.tables import Event
 from orchestrator.runs.lifecycle import TERMINAL
 
 router = APIRouter(tags=["live"])
 
 PING_S = 15.0
-SEND_LIMIT_S = 30.0
+END = "event: end\ndata: {}\n\n"
 
 LastEventId = Annotated[str | None, Header(max_length=30, alias="Last-Event-ID")]
 After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everything after this event number.")]
 
 
 class EventStream(StreamingResponse):
-    """A stream whose client must keep reading: one that takes nothing for half a minute is cut off."""
+    """A client that does not keep reading is cut off by `orchestrator.impatient_protocol`."""
 
     media_type = "text/event-stream"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def impatient(message: Any) -> None:
-            async with asyncio.timeout(SEND_LIMIT_S):
-                await send(message)
-
-        await super().__call__(scope, receive, impatient)
 
 
 @router.get("/api/events", response_class=EventStream)
@@ -52,9 +45,11 @@ async def run_events(
     after: After = None,
 ) -> EventStream:
     """One run from its beginning (or after the given number) to its end; the stream closes when the run is over."""
-    await context.runs.get(run_id)
-    start = _start(last_event_id, after)
-    return _stream(_lines(context, 0 if start is None else start, run_id))
+    run = await context.runs.get(run_id)
+    start = _start(last_event_id, after) or 0
+    if run.status in TERMINAL:
+        return _stream(_past(context, start, run_id))
+    return _stream(_lines(context, start, run_id))
 
 
 def _stream(lines: AsyncIterator[str]) -> EventStream:
@@ -65,6 +60,18 @@ def _start(last_event_id: str | None, after: int | None) -> int | None:
     if last_event_id and last_event_id.isdecimal():
         return min(int(last_event_id), 2**53)
     return after
+
+
+async def _past(context: Services, after: int, run_id: str) -> AsyncIterator[str]:
+    """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
+    number: int | None = after
+    while number is not None:
+        start = number
+        page = await context.db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id))  # type: ignore[misc]
+        for event in page:
+            yield _line(event)
+        number = page[-1].id if page else None
+    yield END
 
 
 async def _lines(context: Services, after: int | None, run_id: str | None) -> AsyncIterator[str]:
@@ -85,7 +92,7 @@ async def _lines(context: Services, after: int | None, run_id: str | None) -> As
             pending = None
             yield _line(event)
             if run_id is not None and event.type == "transition" and event.data.get("status") in TERMINAL:
-                yield "event: end\ndata: {}\n\n"
+                yield END
                 return
     finally:
         if pending is not None:
