@@ -26,7 +26,11 @@ TOKEN = "the-right-token"
 class Service:
     """A served application with a client that is signed in."""
 
-    def __init__(self, app: FastAPI, engine: FakeEngine, clock: ManualClock, settings: Settings, port: int) -> None:
+    def __init__(
+        self, app: FastAPI, engine: FakeEngine, clock: ManualClock, settings: Settings, server: QuietServer
+    ) -> None:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        self._server = server
         self.app = app
         self.engine = engine
         self.clock = clock
@@ -40,6 +44,10 @@ class Service:
     def services(self) -> Services:
         services: Services = self.app.state.services
         return services
+
+    @property
+    def connections(self) -> int:
+        return len(self._server.server_state.connections)
 
     async def new_run(self, **fields: Any) -> str:
         body = {"model_id": "demo-strong", "sample_size": 3, **fields}
@@ -81,7 +89,7 @@ async def served(settings: Settings, *, engine: FakeEngine | None = None) -> Asy
                 await task
                 raise RuntimeError("the service did not start")
             await asyncio.sleep(0.01)
-    service = Service(app, engine, clock, settings, server.servers[0].sockets[0].getsockname()[1])
+    service = Service(app, engine, clock, settings, server)
     try:
         yield service
     finally:
