@@ -10,7 +10,6 @@ pytest := $(bin)/python -m pytest -q
 # The stages of `make test`, quick ones first; a directory that is not there yet is left out.
 quick := $(wildcard tests/unit tests/contract tests/architecture)
 middle := $(wildcard tests/engines tests/sandbox)
-slow := $(wildcard tests/e2e tests/faults)
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,9 +43,10 @@ test-fast: setup  ## The tests that need neither engine nor browser
 
 test: setup images postgres browser  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
-	@test -z "$(quick)" || $(pytest) $(quick)
-	@test -z "$(middle)" || $(pytest) $(middle)
-	@test -z "$(slow)" || $(pytest) $(slow)
+	@$(pytest) -n 2 --dist loadfile $(quick)
+	@$(pytest) $(middle)
+	@$(pytest) tests/e2e
+	@$(pytest) -n 3 --dist worksteal tests/faults
 
 postgres: engine  ## Find or build a PostgreSQL image for the tests
 	@scripts/postgres-image >/dev/null
