@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from fastapi import FastAPI
 
-from orchestrator.api import benchmarks, container_runs, fleet, health, models, problems, streams
+from orchestrator.api import benchmarks, container_runs, fleet, health, models, openapi, problems, streams
 from orchestrator.api.auth import Authority, Gate, load_token
 from orchestrator.api.context import Services
 from orchestrator.api.middleware import Guard
@@ -71,6 +71,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     for module in (container_runs, models, benchmarks, fleet, streams, health):
         app.include_router(module.router)
     pages.install(app)
+    openapi.install(app)
     # The last one added is the outermost: the guard comes before the gate, and both before any parsing.
     app.add_middleware(Gate, authority=app.state.authority, needs=needs_of(settings))
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))

@@ -31,6 +31,9 @@ router = APIRouter(prefix="/api/container-runs", tags=["runs"])
 
 RunId = Annotated[str, Path(min_length=1, max_length=60, description="A run's id.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
+IdempotencyKey = Annotated[
+    str | None, Header(min_length=1, max_length=200, description="The same key and request again give the same answer.")
+]
 Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
 
 
@@ -39,7 +42,7 @@ async def create_run(
     body: RunCreate,
     context: Context,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> RunCreated:
     """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
     request = NewRun(
@@ -166,9 +169,12 @@ async def cancel_run(run_id: RunId, context: Context) -> RunOut:
 
 
 @router.post("/{run_id}/retry", status_code=202)
-async def retry_run(run_id: RunId, context: Context, response: Response) -> RunCreated:
+async def retry_run(
+    run_id: RunId, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> RunCreated:
     """A new run that keeps the finished results and paid answers of an ended one, and does the rest again."""
-    new_id = await context.runs.retry(run_id)
+    key = None if idempotency_key is None else Idempotency("POST retry", idempotency_key)
+    new_id = await context.runs.retry(run_id, key)
     response.headers["location"] = f"/api/container-runs/{new_id}"
     return RunCreated(run_id=new_id)
 

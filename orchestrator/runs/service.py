@@ -120,15 +120,21 @@ class RunService:
         self._wake()
         return run
 
-    async def retry(self, run_id: str) -> str:
+    async def retry(self, run_id: str, idempotency: Idempotency | None = None) -> str:
         """A new run with the same plan. It keeps the results and paid answers of the old one, and redoes the rest."""
         now = self._clock.now()
         again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
+        new_id = uuid7(now)
 
         def work(session: Session) -> str:
             old = run_queries.lock(session, run_id)
             if old is None:
                 raise _no_run(run_id)
+            if idempotency is not None:
+                answer = {"run_id": new_id}
+                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, run_id, answer, now)
+                if known is not None:
+                    return _same_request(known.request_hash, run_id, known.answer)
             if old.status not in TERMINAL:
                 raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
             counts = item_queries.outcome_counts(session, run_id)
@@ -136,7 +142,7 @@ class RunService:
             if missing == 0:
                 raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
             values = {name: getattr(old, name) for name in _COPIED}
-            new = ContainerRun(id=uuid7(now), retry_of=old.id, trigger_type="retry", created_at=now, **values)
+            new = ContainerRun(id=new_id, retry_of=old.id, trigger_type="retry", created_at=now, **values)
             session.add(new)
             session.flush()
             item_queries.copy(session, old.id, new.id, without=again)
@@ -147,9 +153,9 @@ class RunService:
             event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
             return new.id
 
-        new_id = await self._db.write(work)
+        stored_id = await self._db.write(work)
         self._wake()
-        return new_id
+        return stored_id
 
     async def get(self, run_id: str) -> ContainerRun:
         run = await self._db.read(lambda s: run_queries.get(s, run_id))

@@ -1,0 +1,63 @@
+"""The OpenAPI document: what FastAPI derives, with the bearer token and the problem answers written in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from orchestrator.errors import Code
+
+BEARER = "bearer"
+PROBLEM: dict[str, Any] = {
+    "title": "Problem",
+    "description": "RFC 9457 problem details. `detail` says what happened and what to do.",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code", "request_id"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "enum": [code.value for code in Code]},
+        "request_id": {"type": "string"},
+        "errors": {"type": "array", "items": {"type": "object"}},
+    },
+}
+
+
+def install(app: FastAPI) -> None:
+    """Have `app.openapi()` give the completed document."""
+    derive = app.openapi
+
+    def document() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            complete(derive())
+        assert app.openapi_schema is not None
+        return app.openapi_schema
+
+    app.openapi = document  # type: ignore[method-assign]
+
+
+def complete(schema: dict[str, Any]) -> None:
+    parts = schema.setdefault("components", {})
+    shapes = parts.setdefault("schemas", {})
+    shapes["Problem"] = PROBLEM
+    for unused in ("HTTPValidationError", "ValidationError"):
+        shapes.pop(unused, None)
+    parts["securitySchemes"] = {BEARER: {"type": "http", "scheme": "bearer", "description": "The API token."}}
+    for path, methods in schema["paths"].items():
+        for operation in methods.values():
+            answers = operation["responses"]
+            answers["default"] = _problem("Anything else that went wrong.")
+            if "422" in answers:
+                answers["422"] = _problem("The request is not valid; `errors` names the fields.")
+            if path.startswith("/api/"):
+                operation["security"] = [{BEARER: []}]
+                answers["401"] = _problem("The token is missing or wrong.")
+                answers["503"] = _problem("Not available now; `Retry-After` says when to try again.")
+
+
+def _problem(description: str) -> dict[str, Any]:
+    shape = {"$ref": "#/components/schemas/Problem"}
+    return {"description": description, "content": {"application/problem+json": {"schema": shape}}}
