@@ -1,0 +1,127 @@
+"""What every page shares: the shell around it, links under a sub-path, forms, errors as pages instead of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.api.context import Services, services_of
+from orchestrator.dashboard import texts
+from orchestrator.db import event_queries
+from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.errors import ServiceError
+
+HERE = Path(__file__).parent
+HEADERS = {
+    "cache-control": "no-store",
+    # With no-referrer a browser sends "Origin: null" with a form, and the gate could not tell our own forms from others'.
+    "referrer-policy": "same-origin",
+}
+environment = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=select_autoescape(default=True),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+for _name in ("percent", "points", "interval", "when", "iso", "duration", "size", "money", "number", "words", "visible"):
+    environment.filters[_name] = getattr(texts, _name)
+
+
+def root_of(public_url: str | None) -> str:
+    """The path in front of all links: that of the public address, where a proxy serves us under one."""
+    return urlsplit(public_url or "").path.rstrip("/")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One request for a page. Made before anything is read: events after `number` are news to the page."""
+
+    request: Request
+    context: Services
+    number: int
+
+    @property
+    def root(self) -> str:
+        return root_of(self.context.settings.public_url)
+
+    def show(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        hold, info = self.context.fleet.hold(), self.context.fleet.info
+        return draw(
+            template,
+            status,
+            root=self.root,
+            path=self.request.url.path.removeprefix(self.root) or "/",
+            number=self.number,
+            banner=hold.sentence if hold else None,
+            isolation=info.isolation if info and info.less_isolated else None,
+            **values,
+        )
+
+    def go(self, path: str, **query: str) -> RedirectResponse:
+        """Send the browser on, after a form was taken."""
+        tail = f"?{urlencode(query)}" if query else ""
+        return RedirectResponse(f"{self.root}{path}{tail}", 303)
+
+    async def form(self) -> dict[str, list[str]]:
+        """The fields of a form that were filled in."""
+        body = (await self.request.body()).decode("utf-8", "replace")
+        return {name: [each.strip() for each in given] for name, given in parse_qs(body, max_num_fields=100).items()}
+
+
+def draw(template: str, status: int, **values: object) -> HTMLResponse:
+    return HTMLResponse(environment.get_template(template).render(**values), status, headers=HEADERS)
+
+
+async def _frame(request: Request, context: Annotated[Services, Depends(services_of)]) -> Frame:
+    def read(session: Session) -> int:
+        return event_queries.last_number(session)
+
+    return Frame(request, context, await context.db.read(read))
+
+
+Page = Annotated[Frame, Depends(_frame)]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except ServiceError as error:
+                return error_page(request, error.status, error.detail)
+            except DatabaseUnavailable as error:
+                return error_page(request, 503, f"The database cannot be used now ({error}). Try again shortly.")
+            except RequestValidationError as error:
+                where = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
+                return error_page(request, 422, f"The address has a value that cannot be used ({where}).")
+
+        return handler
+
+
+def page_router() -> APIRouter:
+    return APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+def error_page(request: Request, status: int, detail: str) -> Response:
+    services: Services | None = getattr(request.app.state, "services", None)
+    root = root_of(services.settings.public_url) if services else ""
+    title = HTTPStatus(status).phrase
+    return draw("error.html", status, root=root, path=None, number=None, title=title, code=status, detail=detail)

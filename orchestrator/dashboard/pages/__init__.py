@@ -1,0 +1,1 @@
+"""The pages: each module reads what its page needs and hands a view model to a template."""

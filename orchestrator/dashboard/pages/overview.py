@@ -1,0 +1,61 @@
+"""The first page: what runs now, how the models do, what somebody should know."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.api.context import Services
+from orchestrator.dashboard.frame import Page, page_router
+from orchestrator.dashboard.views.runs import RunLine, run_line
+from orchestrator.dashboard.views.series import Series, series
+from orchestrator.db import model_queries, page_queries
+from orchestrator.db.tables import ContainerRun
+
+router = page_router()
+
+TREND_RUNS = 30
+ENDED_RUNS = 8
+ALERT_AGE = timedelta(days=14)
+ALERTS = 5
+
+
+@router.get("/")
+async def overview(page: Page) -> Response:
+    context = page.context
+    waits = await reasons_to_wait(context)
+    since = context.clock.now() - ALERT_AGE
+
+    def read(session: Session) -> tuple[list[RunLine], list[RunLine], list[Series], list[dict[str, Any]]]:
+        names = model_names(session)
+        current = list(page_queries.under_way(session))
+        newest = page_queries.runs(session, page_queries.RunFilter(), limit=ENDED_RUNS + len(current))
+        live = {run.id for run in current}
+        ended = [run for run in newest if run.id not in live][:ENDED_RUNS]
+        known = model_queries.by_ids(session, {run.model_id for run in [*current, *ended]})
+
+        def line(run: ContainerRun) -> RunLine:
+            return run_line(run, known[run.model_id].slug, waits.get(run.id) or context.waiting_for(run.id))
+
+        alerts: list[dict[str, Any]] = [
+            {"uid": alert.uid, "model": model.slug, "title": alert.title, "at": alert.at, "run_id": alert.run_id}
+            for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
+        ]
+        scores = series(page_queries.scored(session, per_series=TREND_RUNS), names)
+        return [line(run) for run in current], [line(run) for run in ended], scores, alerts
+
+    current, ended, scores, alerts = await context.db.read(read)
+    return page.show("overview.html", current=current, ended=ended, series=scores, alerts=alerts)
+
+
+async def reasons_to_wait(context: Services) -> dict[str, str]:
+    """Why each run of the queue has not started."""
+    return {each.run.id: each.why for each in await context.fleet.waiting()}
+
+
+def model_names(session: Session) -> dict[int, str]:
+    """Slugs of the models that are in use."""
+    return {model.id: model.slug for model in model_queries.page(session, limit=1000) if model.id is not None}

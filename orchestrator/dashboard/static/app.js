@@ -1,0 +1,22 @@
+// Starts what the pages need in the browser. Every page works without it; with it they are live.
+
+import { readyForms } from "./forms.js";
+import { goLive } from "./live.js";
+import { keepTimes } from "./times.js";
+
+function readyTheme() {
+  const button = document.getElementById("theme");
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const html = document.documentElement;
+    const dark = html.dataset.theme ? html.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    html.dataset.theme = dark ? "light" : "dark";
+    try { localStorage.setItem("benchyard-theme", html.dataset.theme); } catch { /* then it lasts for this page */ }
+  });
+}
+
+keepTimes();
+readyTheme();
+readyForms();
+goLive();

@@ -1,0 +1,65 @@
+// Forms: the ones that open as a dialog, the ones that say what they will do while they are filled in, questions before
+// something is stopped. Everything here works without script too, as a page of its own.
+
+import { morph } from "./morph.js";
+
+const page = async (address) => new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
+
+async function openDialog(link) {
+  const form = (await page(link.href)).querySelector("form[data-dialog]");
+  if (!form) return location.assign(link.href);
+  const dialog = document.createElement("dialog");
+  dialog.setAttribute("aria-labelledby", "dialog-title");
+  const title = document.createElement("h2");
+  title.id = "dialog-title";
+  title.textContent = form.dataset.dialog;
+  dialog.append(title, document.importNode(form, true));
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => { dialog.remove(); link.focus(); });
+  dialog.addEventListener("click", (event) => {
+    if (event.target.closest("[data-close]")) { event.preventDefault(); dialog.close(); }
+  });
+  watch(dialog.querySelector("form"));
+  dialog.showModal();
+}
+
+// Asks the server what the form, as it is now, would do, and shows the answer.
+function watch(form) {
+  const target = form.querySelector("[data-preview]");
+  if (!target) return;
+  let timer = null;
+  let asked = 0;
+  const ask = async () => {
+    const mine = ++asked;
+    const values = new FormData(form);
+    values.delete("key");
+    try {
+      const answer = await page(`${form.dataset.previewFrom}?${new URLSearchParams(values)}`);
+      const fresh = answer.getElementById(target.id);
+      if (mine === asked && fresh) morph(target, document.importNode(fresh, true));
+    } catch {
+      // The numbers that are shown stay; sending the form checks everything again.
+    }
+  };
+  form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 250); });
+}
+
+export function readyForms() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-open]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    openDialog(link).catch(() => location.assign(link.href));
+  });
+  document.addEventListener("submit", (event) => {
+    const question = event.submitter?.dataset.confirm;
+    if (question && !confirm(question)) return event.preventDefault();
+    // Twice pressed is once meant; after a moment the button works again, for who comes back.
+    const button = event.submitter;
+    if (button) setTimeout(() => { button.disabled = true; setTimeout(() => { button.disabled = false; }, 4000); }, 0);
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.form?.dataset.auto !== undefined) event.target.form.requestSubmit();
+  });
+  for (const form of document.querySelectorAll("form")) watch(form);
+}

@@ -1,0 +1,84 @@
+"""How numbers, times and foreign text are written on a page. Pure; nothing here makes HTML: templates escape everything."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+DASH = "–"
+_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+# Control characters, and those that change the direction of text: what is shown must be what is there.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def percent(share: float | None) -> str:
+    return DASH if share is None else f"{100 * share:.1f} %"
+
+
+def points(share: float) -> str:
+    """A difference of two shares, with its sign."""
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{100 * low:.1f} {DASH} {100 * high:.1f} %"
+
+
+def when(moment: datetime | None) -> str:
+    """In UTC; the browser rewrites it in the reader's own zone."""
+    return DASH if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return DASH
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def size(count: float | None) -> str:
+    if count is None:
+        return DASH
+    for step, unit in _STEPS:
+        if count >= step:
+            return f"{count / step:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def money(usd: float | None) -> str:
+    if usd is None:
+        return DASH
+    if usd == 0:
+        return "$0"
+    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.2g}" if usd >= 0.0001 else "under $0.0001"
+
+
+def number(count: float | None) -> str:
+    return DASH if count is None else f"{count:,.0f}"
+
+
+def words(name: str) -> str:
+    """`wrong_answer` as people write it."""
+    return name.replace("_", " ")
+
+
+def visible(text: str) -> str:
+    """Foreign text with everything unseen made visible."""
+    return _UNSEEN.sub(lambda found: f"⟨{ord(found.group()):04X}⟩", text.replace("\r\n", "\n"))
+
+
+def cell(text: str) -> str:
+    """A text for a CSV file that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "|", "%") else text

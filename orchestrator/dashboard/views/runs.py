@@ -1,0 +1,110 @@
+"""A run as a line of a list: who, what, how far, which score, and the one sentence that explains the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestrator.db.tables import ContainerRun
+from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.reasons import sentence
+from orchestrator.stats.intervals import wilson
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A score with its interval; `provisional` while the run goes on."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    passed: int
+    n_all: int
+    estimate_all: float
+    comparable: bool = True
+    provisional: bool = False
+
+    @property
+    def left_out(self) -> int:
+        """Items that are not the model's fault."""
+        return self.n_all - self.n
+
+
+@dataclass(frozen=True)
+class RunLine:
+    id: str
+    model: str
+    benchmarks: str
+    status: str
+    stage: str
+    done: int
+    total: int
+    score: ScoreView | None
+    note: str
+    cost_usd: float
+    created_at: datetime
+    live: bool
+
+    @property
+    def short_id(self) -> str:
+        """The end of it: identifiers made at about the same time begin alike."""
+        return self.id[-6:]
+
+
+def score_view(stored: Mapping[str, Any] | None) -> ScoreView | None:
+    if not stored or stored.get("estimate") is None:
+        return None
+    return ScoreView(
+        estimate=stored["estimate"],
+        low=stored["low"],
+        high=stored["high"],
+        n=stored["n"],
+        passed=stored.get("passed", 0),
+        n_all=stored.get("n_all", stored["n"]),
+        estimate_all=stored.get("estimate_all") or 0.0,
+        comparable=stored.get("comparable", True),
+    )
+
+
+def provisional_score(run: ContainerRun) -> ScoreView | None:
+    """What a run that goes on has so far, from its counters alone."""
+    if run.status in TERMINAL or not run.items_done:
+        return None
+    found = wilson(run.items_passed, run.items_done)
+    done, passed = run.items_done, run.items_passed
+    return ScoreView(found.estimate, found.low, found.high, done, passed, done, found.estimate, provisional=True)
+
+
+def explanation(run: ContainerRun, why: str | None = None) -> str:
+    """Why a run waits, or ended otherwise than planned, in one sentence; empty when there is nothing to explain.
+
+    `why` is what the queue or the gateway knows: a run waits for room, for its next attempt, or for its provider.
+    """
+    if run.status in TERMINAL:
+        return run.error_message or sentence(run.reason) or ""
+    if run.desired == "cancel":
+        return "It is being cancelled: it ends when its container is confirmed gone."
+    if run.status == Status.PENDING:
+        return f"It waits: {why}." if why else "It waits for its turn."
+    waits = why or run.waiting_for
+    return f"It waits: {waits}" if waits else ""
+
+
+def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
+    return RunLine(
+        id=run.id,
+        model=model,
+        benchmarks=", ".join(run.benchmarks),
+        status=run.status,
+        stage=run.stage or "",
+        done=run.items_done,
+        total=run.items_total,
+        score=score_view(run.score) or provisional_score(run),
+        note=explanation(run, why),
+        cost_usd=run.cost_usd,
+        created_at=run.created_at,
+        live=run.status not in TERMINAL,
+    )
