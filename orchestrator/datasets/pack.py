@@ -15,8 +15,8 @@ import json
 import os
 import struct
 import weakref
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,9 +25,9 @@ from typing import Any, Self
 from orchestrator.datasets.errors import PackDamaged, UnknownProblem
 from orchestrator.datasets.zstd import ZstdError, decompress
 
-MAGIC = b"BYPACK01"
+MAGIC = b"BYPACK02"
 FOOTER = struct.Struct("<QQ32s8s")
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,16 @@ class ContentDigest:
     def __init__(self, adapter: str) -> None:
         self._sha = hashlib.sha256(f"benchyard pack {FORMAT} {adapter}\n".encode())
 
-    def add(self, problem_id: str, record: bytes) -> None:
+    def add(self, problem_id: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass a record on in its pieces, and count it in."""
         name = problem_id.encode()
-        self._sha.update(struct.pack("<II", len(name), len(record)) + name + record)
+        self._sha.update(struct.pack("<Q", len(name)) + name)
+        size = 0
+        for piece in pieces:
+            self._sha.update(piece)
+            size += len(piece)
+            yield piece
+        self._sha.update(struct.pack("<Q", size))
 
     def hex(self) -> str:
         return "sha256:" + self._sha.hexdigest()
@@ -147,7 +154,7 @@ class Pack:
         """Read everything and compare with the digest; `PackDamaged` if it differs."""
         digest = ContentDigest(self.facts.adapter)
         for problem_id, text in self.texts([entry.id for entry in self.entries]):
-            digest.add(problem_id, text)
+            deque(digest.add(problem_id, [text]), maxlen=0)
         if digest.hex() != self.digest:
             raise _damaged(self.path, "its content does not match its digest")
 

@@ -19,10 +19,11 @@ from typing import Any, BinaryIO
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.pack import FOOTER, FORMAT, MAGIC, ContentDigest, Entry, Facts
-from orchestrator.datasets.zstd import compress
+from orchestrator.datasets.zstd import compress, compress_pieces
 
 UNFINISHED = ".unfinished"
 MAX_LEFT_OUT = 1000
+_COMPACT = (",", ":")
 
 
 class PackWriter:
@@ -44,12 +45,11 @@ class PackWriter:
     def add(self, entry: Entry, record: dict[str, Any]) -> None:
         if entry.id in self._ids:
             raise BadSource(f"Two problems have the id {entry.id!r}. Ids must be unique; nothing was built.")
-        text = json.dumps(record, separators=(",", ":")).encode()
-        self._digest.add(entry.id, text)
-        frame = compress(text)
-        self._rows.append((self._file.tell(), len(frame), *astuple(entry)))
+        start = self._file.tell()
+        for piece in compress_pieces(self._digest.add(entry.id, _json_pieces(record))):
+            self._file.write(piece)
+        self._rows.append((start, self._file.tell() - start, *astuple(entry)))
         self._ids.add(entry.id)
-        self._file.write(frame)
 
     def finish(self, facts: Facts) -> str:
         """Write index and footer; the digest of the content."""
@@ -59,11 +59,26 @@ class PackWriter:
         facts = replace(facts, left_out=facts.left_out[:MAX_LEFT_OUT])
         digest = self._digest.hex()
         index = {"format": FORMAT, "digest": digest, "facts": asdict(facts), "problems": self._rows}
-        frame = compress(json.dumps(index, separators=(",", ":")).encode())
+        frame = compress(json.dumps(index, separators=_COMPACT).encode())
         start = self._file.tell()
         self._file.write(frame)
         self._file.write(FOOTER.pack(start, len(frame), hashlib.sha256(frame).digest(), MAGIC))
         return digest
+
+
+def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
+    """The record as JSON text, list items one by one: all tests of a problem as one text would be held twice."""
+    before = "{"
+    for key, value in record.items():
+        yield f"{before}{json.dumps(key)}:".encode()
+        if isinstance(value, list) and value:
+            for place, item in enumerate(value):
+                yield ("," if place else "[").encode() + json.dumps(item, separators=_COMPACT).encode()
+            yield b"]"
+        else:
+            yield json.dumps(value, separators=_COMPACT).encode()
+        before = ","
+    yield b"}" if record else b"{}"
 
 
 @contextlib.contextmanager

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import CompressionParameter, ZstdError
+    from compression.zstd import CompressionParameter, ZstdCompressor, ZstdError
     from compression.zstd import compress as _compress
     from compression.zstd import decompress as _decompress
 else:
-    from backports.zstd import CompressionParameter, ZstdError
+    from backports.zstd import CompressionParameter, ZstdCompressor, ZstdError
     from backports.zstd import compress as _compress
     from backports.zstd import decompress as _decompress
 
 _OPTIONS: dict[int, int] = {CompressionParameter.compression_level: 4, CompressionParameter.checksum_flag: 1}
+_BLOCK = 1 << 20
 
-__all__ = ["ZstdError", "compress", "decompress"]
+__all__ = ["ZstdError", "compress", "compress_pieces", "decompress"]
 
 
 def compress(data: bytes) -> bytes:
     """One frame with a checksum."""
     return bytes(_compress(data, options=_OPTIONS))
+
+
+def compress_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """One frame with a checksum, in pieces as they come; at once where it is small."""
+    waiting: list[bytes] = []
+    size = 0
+    compressor: ZstdCompressor | None = None
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size > _BLOCK:
+            compressor = compressor or ZstdCompressor(options=_OPTIONS)
+            yield bytes(compressor.compress(b"".join(waiting)))
+            waiting, size = [], 0
+    rest = b"".join(waiting)
+    yield compress(rest) if compressor is None else bytes(compressor.compress(rest)) + bytes(compressor.flush())
 
 
 def decompress(frame: bytes) -> bytes:

@@ -52,8 +52,9 @@ class LiveCodeBench:
                 yield LeftOut(place, "longer than a line may be")
                 continue
             try:
-                raw = parse_object(line)
+                held = [line]
                 del line
+                raw = parse_object(held.pop())
                 yield Found(place, *problem(raw))
             except (Unusable, ValueError) as error:
                 yield LeftOut(place, str(error))
@@ -75,8 +76,8 @@ def problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
     raw.clear()
     record["metadata"] = _metadata(record["metadata"])
     for field in ("public_test_cases", "private_test_cases"):
-        packed, record[field] = record[field], None
-        record[field] = _tests(packed, field)
+        record[field] = _tests([record.pop(field)], field)
+    record = {field: record[field] for field in FIELDS}
     _check(record)
     entry = Entry(
         id=problem_id,
@@ -98,24 +99,26 @@ def _metadata(packed: Any) -> dict[str, Any]:
     return value
 
 
-def _tests(packed: Any, field: str) -> list[dict[str, str]]:
-    tests = packed
-    if isinstance(packed, str):
+def _tests(held: list[Any], field: str) -> list[dict[str, str]]:
+    """Decode the one element of `held` and take it out: it may be large, and nothing else refers to it."""
+    tests = held[0]
+    if isinstance(tests, str):
         try:
-            tests = json.loads(packed)
+            tests = json.loads(tests)
         except (ValueError, RecursionError):
-            tests = _encoded_tests(packed, field)
+            tests = None
+            tests = _encoded_tests(held, field)
+    held.clear()
     if not isinstance(tests, list):
         raise Unusable(f"{field} is not a list of tests")
     return [_test(test, field, number) for number, test in enumerate(tests, start=1)]
 
 
-def _encoded_tests(packed: str, field: str) -> Any:
+def _encoded_tests(held: list[str], field: str) -> Any:
     try:
-        squeezed = base64.b64decode(packed, validate=True)
+        squeezed = base64.b64decode(held.pop(), validate=True)
     except (binascii.Error, ValueError):
         raise Unusable(f"{field} is neither JSON nor base64") from None
-    del packed
     try:
         inflater = zlib.decompressobj()
         pickled = inflater.decompress(squeezed, MAX_TESTS_BYTES)

@@ -74,10 +74,10 @@ class Source:
         return self._sha256
 
     def lines(self) -> Iterator[tuple[int, bytes | TooLong]]:
-        """Line number from 1, and the line without its end. Blank lines are passed over."""
-        for number, line in enumerate(self._guarded(self._raw_lines), start=1):
-            if isinstance(line, TooLong) or line.strip():
-                yield number, line
+        """Line number from 1, and the line. Blank lines are passed over."""
+        for number, held in enumerate(self._guarded(self._raw_lines), start=1):
+            if isinstance(held[0], TooLong) or not held[0].isspace():
+                yield number, held.pop()
 
     def whole(self) -> bytes:
         """The whole content, for formats that are one document."""
@@ -111,14 +111,18 @@ class Source:
                 raise BadSource(f"{self.path.name} is damaged (gzip: {error}); fetch it again.") from error
             self._sha256 = raw.sha.hexdigest()
 
-    def _raw_lines(self, stream: io.BufferedIOBase) -> Iterator[bytes | TooLong]:
-        while line := stream.readline(self._max_line + 1):
-            if len(line) <= self._max_line or line.endswith(b"\n"):
-                yield line.rstrip(b"\r\n")
-                continue
-            while line and not line.endswith(b"\n"):
-                line = stream.readline(_CHUNK)
-            yield TooLong()
+    def _raw_lines(self, stream: io.BufferedIOBase) -> Iterator[list[bytes | TooLong]]:
+        """Each line in a list of its own, from which the receiver takes it: a line may be large, and is held once."""
+        while held := [stream.readline(self._max_line + 1)]:
+            if not held[0]:
+                return
+            if len(held[0]) > self._max_line and not held[0].endswith(b"\n"):
+                held.clear()
+                while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    pass
+                yield [TooLong()]
+            else:
+                yield held  # type: ignore[misc]
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
