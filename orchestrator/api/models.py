@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
-from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import ModelCreate, ModelOut, ModelPatch, Page
 from orchestrator.db import model_queries
+from orchestrator.db.session import KeyTaken
 from orchestrator.db.tables import LlmModel
 from orchestrator.errors import Conflict, NotFound
 from runner.contract import Protocol
@@ -55,7 +55,7 @@ async def create_model(body: ModelCreate, context: Context, response: Response) 
 
     try:
         stored = await context.db.write(insert)
-    except IntegrityError as error:
+    except KeyTaken as error:
         raise Conflict(f"there is a model {body.slug!r} already; PATCH /api/models/{body.slug} changes it") from error
     response.headers["location"] = f"/api/models/{stored.id}"
     return ModelOut.of(stored)

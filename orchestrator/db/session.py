@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
@@ -38,6 +38,10 @@ class DatabaseUnavailable(Exception):
 
 class NotStorable(Exception):
     """A value does not fit its column: NUL or half a character in a text, a number too large. Nothing was stored."""
+
+
+KeyTaken = IntegrityError
+"""What a write raises when a unique key is taken, or when a row is still pointed at. Nothing of the job was stored."""
 
 
 class Database:

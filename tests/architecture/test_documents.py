@@ -1,0 +1,101 @@
+"""Documents that can be tested are: every setting, endpoint, status, outcome, reason and room is in docs/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from orchestrator.api.auth import load_token
+from orchestrator.app import create_app
+from orchestrator.engines.engine import ContainerState
+from orchestrator.errors import Code
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.reasons import SENTENCES, Reason
+from orchestrator.settings import Settings
+from runner.contract import FailureReason, Outcome, Stage
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def text(name: str) -> str:
+    return (DOCS / name).read_text()
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    data = tmp_path_factory.mktemp("data")
+    load_token(None, data)
+    return create_app(Settings(data=data))
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described_with_its_default(name: str) -> None:
+    field = Settings.model_fields[name]
+    variable = str(field.validation_alias or f"BENCHYARD_{name.upper()}")
+    (row,) = [line for line in text("configuration.md").splitlines() if line.startswith(f"| `{variable}` |")]
+    assert len(row.split("|")) == 5, "name, default, meaning"
+
+
+def test_no_setting_is_described_that_is_not_there() -> None:
+    described = set(re.findall(r"^\| `([A-Z_]+)` \|", text("configuration.md"), re.MULTILINE))
+    there = {str(f.validation_alias or f"BENCHYARD_{n.upper()}") for n, f in Settings.model_fields.items()}
+    assert {name for name in described if name.startswith(("BENCHYARD_", "DATABASE_URL"))} == there
+
+
+def test_every_endpoint_is_described(app: FastAPI) -> None:
+    document = text("api.md")
+    for path, methods in app.openapi()["paths"].items():
+        for method in methods:
+            assert f"`{method.upper()} {path}`" in document, f"{method.upper()} {path} is missing in docs/api.md"
+
+
+def test_no_endpoint_is_described_that_is_not_there(app: FastAPI) -> None:
+    there = {f"{m.upper()} {path}" for path, methods in app.openapi()["paths"].items() for m in methods}
+    described = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /(?:api|healthz|readyz|metrics)[^`]*)`", text("api.md")))
+    assert described <= there
+
+
+@pytest.mark.parametrize("code", list(Code), ids=str)
+def test_every_error_code_is_described(code: Code) -> None:
+    assert f"`{code.value}`" in text("api.md")
+
+
+@pytest.mark.parametrize(
+    "word", [*Status, *Outcome, *Reason, *Stage, *FailureReason, *ContainerState], ids=lambda word: f"{type(word).__name__} {word}"
+)
+def test_every_word_is_in_operations(word: str) -> None:
+    assert f"`{word}`" in text("operations.md")
+
+
+@pytest.mark.parametrize("reason", list(Reason), ids=str)
+def test_every_reason_has_its_sentence_in_operations(reason: Reason) -> None:
+    assert SENTENCES[reason] in text("operations.md")
+
+
+def test_the_table_of_rooms_is_true_to_the_tree() -> None:
+    rooms = set(re.findall(r"^\| `((?:orchestrator|runner)/[a-z_]+/)` \|", text("architecture.md"), re.MULTILINE))
+    there = {
+        f"{package}/{path.name}/"
+        for package in ("orchestrator", "runner")
+        for path in (ROOT / package).iterdir()
+        if path.is_dir() and (path / "__init__.py").exists()
+    }
+    assert rooms == there
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    mine = ["architecture.md", "contract.md", "api.md", "configuration.md", "operations.md"]
+    for document in [*map(DOCS.joinpath, mine), *(DOCS / "decisions").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_a_decision_has_its_four_parts(path: Path) -> None:
+    headings = re.findall(r"^## (.+)$", path.read_text(), re.MULTILINE)
+    for part in ("Context", "Decision", "Consequences", "Alternatives"):
+        assert any(heading.lower().startswith(part.lower()) for heading in headings), f"{path.name} lacks {part}"

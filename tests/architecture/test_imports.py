@@ -1,0 +1,92 @@
+"""Who may import whom: the contracts in pyproject.toml, and one door per dependency."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "core"}
+
+DOORS: dict[str, tuple[str, ...]] = {
+    "docker": ("orchestrator.engines.docker_",),
+    "apscheduler": ("orchestrator.schedules.ticker",),
+    "cronsim": ("orchestrator.schedules.",),
+    "anthropic": ("runner.llm.anthropic_client",),
+    "openai": ("runner.llm.openai_client",),
+    "httpx2": ("runner.llm.",),
+    "alembic": ("orchestrator.db.",),
+    "psycopg": ("orchestrator.db.",),
+    "sqlalchemy": ("orchestrator.db.", "orchestrator.cli.teardown"),
+    "jinja2": ("orchestrator.dashboard.",),
+    "prometheus_client": ("orchestrator.api.health",),
+    "uvicorn": ("orchestrator.server", "orchestrator.runner_door", "orchestrator.impatient_protocol"),
+    "typer": ("orchestrator.cli.",),
+    "rich": ("orchestrator.cli.",),
+}
+"""Package -> the modules that may import it (by the beginning of their names)."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for package in ("orchestrator", "runner"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            yield name, ast.parse(path.read_text())
+
+
+MODULES = dict(modules())
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or "", tuple(alias.name for alias in node.names)
+
+
+IMPORTS = {name: list(imports(tree)) for name, tree in MODULES.items()}
+
+
+def test_import_contracts_are_kept() -> None:
+    command = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([command, "--no-logo"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_one_door_per_dependency(package: str) -> None:
+    strangers = [
+        name
+        for name, found in IMPORTS.items()
+        if not name.startswith(DOORS[package]) and any(m == package or m.startswith(f"{package}.") for m, _ in found)
+    ]
+    assert strangers == []
+
+
+def test_outside_db_sqlmodel_is_only_the_type_of_a_session() -> None:
+    """Statements live in `db`; whoever hands a function to the database may say what it takes."""
+    for name, found in IMPORTS.items():
+        for module, names in found:
+            if module.split(".")[0] == "sqlmodel" and not name.startswith("orchestrator.db."):
+                assert names == ("Session",), f"{name} imports {names} of sqlmodel"
+
+
+def test_migrations_are_only_run_by_their_own_module() -> None:
+    for name, found in IMPORTS.items():
+        if not name.startswith("orchestrator.db."):
+            assert not any(module.startswith("orchestrator.db.migrations") for module, _ in found), name
+
+
+def test_no_module_is_named_for_nothing() -> None:
+    assert [name for name in MODULES if set(name.split(".")) & FORBIDDEN_NAMES] == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [name for name, tree in MODULES.items() if tree.body and ast.get_docstring(tree) is None]
+    assert silent == []
