@@ -199,8 +199,8 @@ class Work:
 
 WHY = {
     Outcome.REFUSED: "the model declined to answer",
-    Outcome.TRUNCATED: "the model reached its token limit before it had finished its program",
-    Outcome.NO_ANSWER: "there is no program in the model's answer",
+    Outcome.TRUNCATED: "the model reached its token limit before it had given its answer",
+    Outcome.NO_ANSWER: "nothing in the model's text could be taken as its answer",
 }
 
 
