@@ -1,0 +1,141 @@
+"""One item: texts cut to what a page can carry, code in colours, tests with what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.dashboard.diff import DiffLine, diff
+from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.texts import visible
+from runner.contract import ItemResult, Outcome, TestResult
+
+TEXT_CHARS = 20_000
+TEST_CHARS = 4_000
+TESTS_SHOWN = 50
+TEXTS = ("prompt", "answer", "code")
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The beginning of a text, and how long the whole is."""
+
+    text: str
+    length: int
+    cut: bool
+
+
+@dataclass(frozen=True)
+class TestView:
+    index: int
+    outcome: str
+    passed: bool
+    cpu_s: float
+    wall_s: float
+    peak_bytes: int
+    input: Excerpt | None
+    expected: Excerpt | None
+    got: Excerpt | None
+    stderr: Excerpt | None
+    diff: list[DiffLine]
+
+
+@dataclass(frozen=True)
+class CallView:
+    """A model call as the runner saw it, with what the gateway's ledger knows of it."""
+
+    key: str
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+    latency_s: float
+    finish_reason: str
+    replayed: bool
+    state: str | None
+    cost_usd: float | None
+    tries: int | None
+    queue_s: float | None
+    provider_s: float | None
+    error: str | None
+
+
+@dataclass(frozen=True)
+class ItemPage:
+    item: ItemResult
+    prompt: Excerpt
+    answer: Excerpt
+    code: list[tuple[str, str]] | None
+    code_cut: bool
+    tests: list[TestView]
+    tests_not_shown: int
+    calls: list[CallView]
+
+
+def item_page(item: ItemResult, ledger: Mapping[str, Any]) -> ItemPage:
+    """`ledger` has the rows of the gateway's calls by their keys."""
+    # What failed comes first: that is what one opens an item for.
+    tests = sorted(item.tests, key=lambda test: (test.outcome is Outcome.PASSED, test.index))
+    code = item.code
+    return ItemPage(
+        item=item,
+        prompt=excerpt(item.prompt, TEXT_CHARS),
+        answer=excerpt(item.answer, TEXT_CHARS),
+        code=None if code is None else highlight(visible(code[: 3 * TEXT_CHARS])),
+        code_cut=code is not None and len(code) > 3 * TEXT_CHARS,
+        tests=[_test(test) for test in tests[:TESTS_SHOWN]],
+        tests_not_shown=max(0, len(tests) - TESTS_SHOWN),
+        calls=_calls(item, ledger),
+    )
+
+
+def excerpt(text: str, chars: int) -> Excerpt:
+    return Excerpt(visible(text[:chars]), len(text), len(text) > chars)
+
+
+def _test(test: TestResult) -> TestView:
+    passed = test.outcome is Outcome.PASSED
+    both = not passed and test.expected is not None and test.got is not None
+    return TestView(
+        index=test.index,
+        outcome=test.outcome.value,
+        passed=passed,
+        cpu_s=test.usage.cpu_s,
+        wall_s=test.usage.wall_s,
+        peak_bytes=test.usage.peak_bytes,
+        input=_maybe(test.input),
+        expected=_maybe(test.expected),
+        got=_maybe(test.got),
+        stderr=_maybe(test.stderr),
+        diff=diff(visible((test.expected or "")[:TEXT_CHARS]), visible((test.got or "")[:TEXT_CHARS])) if both else [],
+    )
+
+
+def _maybe(text: str | None) -> Excerpt | None:
+    return None if text is None else excerpt(text, TEST_CHARS)
+
+
+def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
+    found = []
+    for call in item.calls:
+        row = ledger.get(call.call_key)
+        found.append(
+            CallView(
+                key=call.call_key,
+                input_tokens=call.input_tokens,
+                output_tokens=call.output_tokens,
+                reasoning_tokens=call.reasoning_tokens,
+                cached_tokens=call.cached_tokens,
+                latency_s=call.latency_s,
+                finish_reason=call.finish_reason,
+                replayed=call.replayed,
+                state=row.state if row else None,
+                cost_usd=row.cost_usd if row else None,
+                tries=row.tries if row else None,
+                queue_s=row.queue_s if row else None,
+                provider_s=row.provider_s if row else None,
+                error=row.error if row else None,
+            )
+        )
+    return found

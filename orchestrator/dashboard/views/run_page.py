@@ -1,0 +1,174 @@
+"""One run whole: stages with their times, score with both denominators, groups, what it cost, its attempts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.dashboard.charts import Segment, outcome_bar
+from orchestrator.dashboard.views.runs import RunLine, ScoreView, run_line
+from orchestrator.datasets.pack import Entry
+from orchestrator.db.page_queries import ItemLine
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.reasons import sentence
+from orchestrator.stats.summary import ItemScore, Summary, summarise
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
+
+Entries = Mapping[tuple[str, str], Entry]
+"""What the index of the datasets knows of (benchmark, problem)."""
+GROUPS_UP_TO = 40
+
+
+@dataclass(frozen=True)
+class StageMark:
+    """A step of the run: `past`, `now` or `ahead`."""
+
+    name: str
+    at: datetime | None
+    took_s: float | None
+    state: str
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    number: int
+    engine: str
+    instance_type: str
+    container_name: str
+    container_id: str | None
+    dispatched_at: datetime
+    claimed_at: datetime | None
+    ended_at: datetime | None
+    start_s: float | None
+    """From the request for a container to the runner's first word."""
+    lasted_s: float | None
+    exit_code: int | None
+    oom_killed: bool
+    removed: bool
+    why: str
+    facts: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class RunPage:
+    line: RunLine
+    run: ContainerRun
+    score: ScoreView | None
+    summary: Summary | None
+    outcomes: list[Segment]
+    stages: list[StageMark]
+    attempts: list[AttemptView]
+    lasted_s: float | None
+    retries_possible: bool
+    fragile: int
+    flipped: list[ItemLine]
+
+
+def run_page(
+    run: ContainerRun,
+    model: str,
+    attempts: Sequence[Attempt],
+    items: Sequence[ItemLine],
+    entries: Entries,
+    *,
+    now: datetime,
+    why: str | None,
+) -> RunPage:
+    line = run_line(run, model, why)
+    summary = summarise([item_score(item, entries) for item in items]) if items else None
+    unfinished = run.items_total - len(items) + sum(Outcome(item.outcome) in NOT_THE_MODELS_FAULT for item in items)
+    begun, ended = run.started_at, run.completed_at or now
+    return RunPage(
+        line=line,
+        run=run,
+        score=line.score,
+        summary=summary,
+        outcomes=outcome_bar(Counter(item.outcome for item in items)),
+        stages=stage_marks(run, attempts[-1] if attempts else None),
+        attempts=[attempt_view(each, now) for each in attempts],
+        lasted_s=(ended - begun).total_seconds() if begun else None,
+        retries_possible=run.status in TERMINAL and unfinished > 0,
+        fragile=sum(item.fragile for item in items),
+        flipped=[item for item in items if _flips(item)],
+    )
+
+
+def item_score(item: ItemLine, entries: Entries) -> ItemScore:
+    entry = entries.get((item.benchmark, item.problem_id), Entry(item.problem_id))
+    return ItemScore(
+        problem_id=f"{item.benchmark}/{item.problem_id}",
+        sample_index=item.sample_index,
+        outcome=Outcome(item.outcome),
+        difficulty=entry.difficulty,
+        platform=entry.platform,
+        category=entry.category,
+        date=entry.date,
+        parity_outcome=Outcome(item.parity_outcome) if item.parity_outcome else None,
+    )
+
+
+def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
+    """From the queue to the end, for the newest attempt; each step lasts until the next one that has a time."""
+    times: dict[str, datetime | None] = {"queued": run.created_at, "starting": None}
+    if attempt is not None:
+        times["starting"] = attempt.dispatched_at
+        told = attempt.facts.get("stages", {})
+        times |= {stage.value: _time(told.get(stage.value)) for stage in Stage}
+        times["boot"] = times["boot"] or attempt.claimed_at
+    else:
+        times |= {stage.value: None for stage in Stage}
+    if run.status in TERMINAL:
+        times["finished"] = run.completed_at
+    reached = [name for name, at in times.items() if at is not None]
+    marks = []
+    for name, at in times.items():
+        later = [times[other] for other in reached[reached.index(name) + 1 :]] if name in reached else []
+        following = later[0] if later else None
+        took = max((following - at).total_seconds(), 0.0) if at and following else None
+        state = "ahead" if at is None else "now" if name == reached[-1] and run.status not in TERMINAL else "past"
+        marks.append(StageMark(name, at, took, state))
+    return marks
+
+
+def attempt_view(row: Attempt, now: datetime) -> AttemptView:
+    hidden = {"stages", "started_at", "finished_at"}
+    return AttemptView(
+        number=row.number,
+        engine=row.engine,
+        instance_type=row.instance_type,
+        container_name=row.container_name,
+        container_id=row.container_id[:12] if row.container_id else None,
+        dispatched_at=row.dispatched_at,
+        claimed_at=row.claimed_at,
+        ended_at=row.ended_at,
+        start_s=_seconds(row.claimed_at, row.dispatched_at),
+        lasted_s=_seconds(row.ended_at or now, row.claimed_at),
+        exit_code=row.exit_code,
+        oom_killed=row.oom_killed,
+        removed=row.removed_at is not None,
+        why=row.detail or sentence(row.reason) or "",
+        facts=[(name, _shown(value)) for name, value in sorted(row.facts.items()) if name not in hidden],
+    )
+
+
+def _flips(item: ItemLine) -> bool:
+    return item.parity_outcome is not None and (item.outcome == "passed") != (item.parity_outcome == "passed")
+
+
+def _seconds(later: datetime | None, earlier: datetime | None) -> float | None:
+    return max(later - earlier, timedelta(0)).total_seconds() if later and earlier else None
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:300]
