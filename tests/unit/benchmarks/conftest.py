@@ -23,12 +23,12 @@ def shared() -> Path:
     return SHARED
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def executor() -> AsyncIterator[Executor]:
     async with Executor.open(slots=2, uid_base=64_000) as opened:
         yield opened

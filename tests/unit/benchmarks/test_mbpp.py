@@ -74,6 +74,7 @@ async def outcomes(problems: dict[str, dict[str, Any]], executor: Executor) -> d
     }
 
 
+@pytest.mark.slow
 async def test_sanitized_reference_solutions_all_pass(shared: Path, executor: Executor) -> None:
     problems = records("mbpp", shared / "mbpp" / "sanitized-mbpp.json")
     assert (await outcomes(problems, executor), len(problems)) == ({}, 427)

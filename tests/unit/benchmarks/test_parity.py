@@ -14,7 +14,7 @@ from runner.sandbox.limits import Limits
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits(cpu_s=6, wall_s=14, memory_bytes=512 << 20, output_bytes=1 << 20)
-STRICT = ExecutionLimits(cpu_s=2, memory_bytes=512 << 20)
+STRICT = ExecutionLimits(cpu_s=1, memory_bytes=512 << 20)
 P, W, T, E = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.TIME_LIMIT, Outcome.RUNTIME_ERROR
 
 SUM = [("2\n3 4\n", "7\n"), ("3\n1 2 3", "6")]
