@@ -7,6 +7,8 @@ aborted. Bodies have a deadline of their own in `orchestrator.api.middleware`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -15,8 +17,10 @@ HEAD_LIMIT_S = 30.0
 
 
 class ImpatientProtocol(H11Protocol):
-    _taking: asyncio.TimerHandle | None = None
-    _head: asyncio.TimerHandle | None = None
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._taking = _Timer()
+        self._head = _Timer()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -31,26 +35,37 @@ class ImpatientProtocol(H11Protocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._taking = _stopped(self._taking)
-        self._head = _stopped(self._head)
+        self._taking.stop()
+        self._head.stop()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._taking = self._taking or self.loop.call_later(TAKE_LIMIT_S, self.transport.abort)
+        self._taking.start(self.loop, TAKE_LIMIT_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._taking = _stopped(self._taking)
+        self._taking.stop()
         super().resume_writing()
 
     def _expect_head(self) -> None:
         """Run the clock while a request is due or half there; uvicorn's own keep-alive timer covers plain silence."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self._head = _stopped(self._head)
-        elif self._head is None and not self.transport.is_closing():
-            self._head = self.loop.call_later(HEAD_LIMIT_S, self.transport.abort)
+            self._head.stop()
+        elif not self.transport.is_closing():
+            self._head.start(self.loop, HEAD_LIMIT_S, self.transport.abort)
 
 
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+class _Timer:
+    """Runs once; started again while it runs, it goes on."""
+
+    def __init__(self) -> None:
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop, seconds: float, call: Callable[[], object]) -> None:
+        if self._handle is None:
+            self._handle = loop.call_later(seconds, call)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from tests.manual_clock import ManualClock
 from tests.postgres_from_wheel import TEMPLATE, PostgresFromWheel
 

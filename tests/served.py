@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from tests.manual_clock import ManualClock
 
 from orchestrator.api.context import Services
 from orchestrator.app import create_app
@@ -19,6 +18,7 @@ from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.runner_door import QuietServer, server_config
 from orchestrator.settings import Settings
 from runner.contract import CONTRACT_VERSION
+from tests.manual_clock import ManualClock
 
 TOKEN = "the-right-token"
 

@@ -93,7 +93,9 @@ async def test_the_token_of_another_run(service: Service, runner: RunnerClient) 
         assert (await runner.send(run_id=foreign)).status_code == 401
         assert (await runner.http.get(f"/runner/runs/{foreign}/problems")).status_code == 401
         assert (await runner.http.put(f"/runner/runs/{foreign}/artefacts/a", content=b"x")).status_code == 401
-        assert (await service.client.get("/api/fleet", headers={"authorization": f"Bearer {runner.token}"})).status_code == 401
+        assert (
+            await service.client.get("/api/fleet", headers={"authorization": f"Bearer {runner.token}"})
+        ).status_code == 401
     finally:
         await other.close()
 
@@ -163,7 +165,10 @@ async def test_bodies_that_make_no_sense_are_never_a_5xx(service: Service, runne
         assert answer.status_code < 500, answer.text
         answer = await runner.http.post("/runner/claim", json=scrambled(rng, claim))
         assert answer.status_code < 500, answer.text
-    for body in (b'{"attempt": 1, "events": [{"type": "stage", "seq": 1, "stage": "running", "facts": {"x": NaN}}]}', b"[" * 50_000):
+    for body in (
+        b'{"attempt": 1, "events": [{"type": "stage", "seq": 1, "stage": "running", "facts": {"x": NaN}}]}',
+        b"[" * 50_000,
+    ):
         answer = await runner.http.post(f"/runner/runs/{run_id}/events", content=body)
         assert answer.status_code < 500, answer.text
     assert (await service.client.get(f"/api/container-runs/{run_id}")).status_code == 200

@@ -43,7 +43,9 @@ def check_problem(answer: httpx.Response, status: int, code: str, *words: str) -
         pytest.param({"model_id": "a\x00b"}, 422, "VALIDATION_ERROR", ["cannot be stored"], id="NUL"),
         pytest.param({"sample_size": 0}, 422, "VALIDATION_ERROR", ["sample_size", "greater than or equal to 1"], id="zero"),
         pytest.param({"sample_size": -5}, 422, "VALIDATION_ERROR", ["sample_size"], id="negative"),
-        pytest.param({"sample_size": 999}, 422, "VALIDATION_ERROR", ["only 36 match", "36 or fewer"], id="more than there are"),
+        pytest.param(
+            {"sample_size": 999}, 422, "VALIDATION_ERROR", ["only 36 match", "36 or fewer"], id="more than there are"
+        ),
         pytest.param({"sample_size": "3"}, 422, "VALIDATION_ERROR", ["sample_size", "integer"], id="text for a number"),
         pytest.param({"sample_size": 3.0}, 422, "VALIDATION_ERROR", ["sample_size"], id="float for an integer"),
         pytest.param({"sample_size": None}, 422, "VALIDATION_ERROR", ["either sample_size"], id="neither size nor share"),

@@ -68,7 +68,8 @@ async def test_numbers_grow_in_commit_order(database: Database) -> None:
             await asyncio.sleep(0.001)
 
     follower = asyncio.create_task(follow())
-    await asyncio.gather(*(database.write(lambda s, p=rng.uniform(0, 0.01): slow_append(s, p)) for _ in range(60)))
+    pauses = [rng.uniform(0, 0.01) for _ in range(60)]
+    await asyncio.gather(*(database.write(lambda s, p=pause: slow_append(s, p)) for pause in pauses))
     done.set()
     await follower
     assert len(seen) == 60

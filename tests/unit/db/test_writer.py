@@ -146,9 +146,7 @@ class TestGroupCommit:
         await self._together(database, [lambda s, n=n: order.append(n) for n in range(30)])
         assert order == list(range(30))
 
-    async def test_a_commit_that_fails_answers_everybody(
-        self, database: Database, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_a_commit_that_fails_answers_everybody(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         def full(_connection: object) -> None:
             raise sqlite3.OperationalError("database or disk is full")
 
@@ -218,7 +216,8 @@ class TestLocked:
         assert "locked" in str(answers[0])
         # Nothing of what was refused is there, everything else is.
         assert set(await slugs(database)) == {f"m{number}" for number in range(4) if number not in refused}
-        assert refused and len(refused) < 4
+        assert refused
+        assert len(refused) < 4
 
 
 @pytest.mark.parametrize(

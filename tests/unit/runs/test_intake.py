@@ -34,8 +34,6 @@ def progress(seq: int, problem: int, outcome: str = "passed", **more: Any) -> di
     return {"type": "progress", "seq": seq, "item": item}
 
 
-
-
 @pytest.mark.parametrize("seed", range(4))
 async def test_doubled_reordered_gapped_and_unanswered(world: RunWorld, seed: int) -> None:
     """A runner over a bad line: batches get lost, arrive twice, out of order and unanswered."""
@@ -185,7 +183,12 @@ async def test_a_text_that_postgresql_cannot_hold(world: RunWorld) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "status"),
-    [("dataset_error", "failed"), ("provider_error", "failed"), ("budget_exhausted", "completed"), ("runner_error", "running")],
+    [
+        ("dataset_error", "failed"),
+        ("provider_error", "failed"),
+        ("budget_exhausted", "completed"),
+        ("runner_error", "running"),
+    ],
 )
 async def test_what_a_runner_may_give_up_for(world: RunWorld, reason: str, status: str) -> None:
     attempt = await running(world)

@@ -119,9 +119,7 @@ def test_every_reason_has_one_sentence() -> None:
     assert sentence(None) is None
 
 
-@pytest.mark.parametrize(
-    ("fruitless", "seconds"), [(0, 0.5), (1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)], ids=lambda v: str(v)
-)
+@pytest.mark.parametrize(("fruitless", "seconds"), [(0, 0.5), (1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)], ids=str)
 def test_backoff(fruitless: int, seconds: float) -> None:
     assert backoff(fruitless, 0.0) == timedelta(seconds=seconds)
     assert backoff(fruitless, 0.999) <= timedelta(seconds=seconds * 1.5)

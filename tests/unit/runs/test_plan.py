@@ -15,7 +15,9 @@ def kind(vcpu: float, memory_mib: int) -> InstanceType:
 
 
 def test_positions_follow_benchmarks_problems_samples() -> None:
-    parts = [BenchmarkSpec(name=n, adapter="a", pack_digest="d", problem_ids=ids) for n, ids in (("x", ["1", "2"]), ("y", ["1"]))]
+    parts = [
+        BenchmarkSpec(name=n, adapter="a", pack_digest="d", problem_ids=ids) for n, ids in (("x", ["1", "2"]), ("y", ["1"]))
+    ]
     plan = Plan(tuple(parts), 2)
     assert plan.size == 6
     assert plan.positions() == {
