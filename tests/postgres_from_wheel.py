@@ -90,8 +90,8 @@ class PostgresFromWheel:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_die_with_the_tests,
-                **self._as,  # noqa: PLW1509
+                preexec_fn=_die_with_the_tests,  # noqa: PLW1509
+                **self._as,
             )
         deadline = time.monotonic() + 60
         while True:
