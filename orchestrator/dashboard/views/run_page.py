@@ -20,7 +20,6 @@ from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
 
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""
-GROUPS_UP_TO = 40
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
 
 
 def attempt_view(row: Attempt, now: datetime) -> AttemptView:
-    hidden = {"stages", "started_at", "finished_at"}
+    hidden = {"stages", "started_at", "finished_at", "engine", "instance_type", "items"}
     return AttemptView(
         number=row.number,
         engine=row.engine,

@@ -1,0 +1,121 @@
+"""Leaderboard, models and datasets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import Query
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.api.models import change_model, create_model, delete_model
+from orchestrator.api.schemas import ModelCreate, ModelPatch
+from orchestrator.dashboard.frame import Frame, Page, page_router
+from orchestrator.dashboard.pages.overview import model_names
+from orchestrator.dashboard.views.leaderboard import leaderboard
+from orchestrator.dashboard.views.series import Series, series
+from orchestrator.db import model_queries, page_queries
+from orchestrator.db.tables import LlmModel
+from orchestrator.errors import ClientError
+from runner.contract import Protocol
+
+router = page_router()
+
+PRICES = ("input_price", "output_price", "cached_input_price")
+TREND_RUNS = 30
+
+
+@router.get("/leaderboard")
+async def leaderboard_page(page: Page, benchmark: Annotated[str, Query(max_length=200)] = "") -> Response:
+    def read(session: Session) -> tuple[list[Series], dict[int, LlmModel]]:
+        names = model_names(session)
+        return series(page_queries.scored(session, per_series=TREND_RUNS), names), model_queries.by_ids(session, set(names))
+
+    found, models = await page.context.db.read(read)
+    names = sorted({each.benchmarks for each in found})
+    chosen = benchmark if benchmark in names else names[0] if names else ""
+    infos = {info.name: info for info in await asyncio.to_thread(page.context.catalogue.benchmarks)}
+    window = infos[chosen].window if chosen in infos else None
+    return page.show(
+        "leaderboard.html",
+        places=leaderboard(found, chosen),
+        names=names,
+        chosen=chosen,
+        left_out=sum(each.benchmarks == chosen and not each.score.comparable for each in found),
+        models=models,
+        window=window,
+    )
+
+
+@router.get("/models")
+async def models_page(page: Page) -> Response:
+    return await _models(page, {}, None)
+
+
+@router.post("/models")
+async def add_model(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    try:
+        body = ModelCreate.model_validate(_typed(given))
+        await create_model(body, page.context, Response())
+    except (ValidationError, ClientError) as error:
+        return await _models(page, given, _said(error))
+    return page.go("/models")
+
+
+@router.post("/models/{model_id}/prices")
+async def change_prices(page: Page, model_id: int) -> Response:
+    """An empty field means that the price is not known."""
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    try:
+        prices = _typed({name: given[name] for name in PRICES if given.get(name)})
+        body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
+        await change_model(str(model_id), body, page.context)
+    except (ValidationError, ClientError) as error:
+        return await _models(page, {}, _said(error))
+    return page.go("/models")
+
+
+@router.post("/models/{model_id}/remove")
+async def remove_model(page: Page, model_id: int) -> Response:
+    await delete_model(str(model_id), page.context)
+    return page.go("/models")
+
+
+@router.get("/datasets")
+async def datasets_page(page: Page) -> Response:
+    catalogue = page.context.catalogue
+    infos = await asyncio.to_thread(catalogue.benchmarks)
+    flagged = {info.name: len(await asyncio.to_thread(catalogue.flagged, info.name)) for info in infos}
+    default = await asyncio.to_thread(catalogue.default_benchmark)
+    return page.show("datasets.html", infos=infos, flagged=flagged, default=default)
+
+
+async def _models(page: Frame, given: dict[str, str], error: str | None) -> Response:
+    def read(session: Session) -> tuple[list[LlmModel], dict[int, int]]:
+        rows = list(model_queries.page(session, limit=1000))
+        return rows, {row.id or 0: model_queries.run_count(session, row.id or 0) for row in rows}
+
+    rows, counts = await page.context.db.read(read)
+    status = 422 if error else 200
+    return page.show("models.html", status, models=rows, counts=counts, given=given, error=error, protocols=list(Protocol))
+
+
+def _typed(given: dict[str, str]) -> dict[str, Any]:
+    """Texts of a form as the API takes them; what cannot be read stays text and is refused there."""
+    body: dict[str, Any] = dict(given)
+    for name in PRICES:
+        if name in body:
+            try:
+                body[name] = float(given[name])
+            except ValueError:
+                continue
+    return body
+
+
+def _said(error: ValidationError | ClientError) -> str:
+    if isinstance(error, ClientError):
+        return error.detail
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])
