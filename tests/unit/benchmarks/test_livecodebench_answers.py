@@ -18,7 +18,7 @@ from .conftest import records
 
 pytestmark = pytest.mark.anyio
 OTHER_CHECKER = {"abc303_d", "abc338_d", "abc344_b", "abc359_d"}
-"""Read on after a line, or iterate over standard input: published as passed, which the rules that parity follows cannot give."""
+"""Read on after a line, or iterate over standard input: published as passed, which parity's rules cannot give."""
 FILES = {"O1-Mini": "answers_o1-mini.jsonl.gz", "Qwen2.5": "answers_qwen2.5-7b.jsonl.gz"}
 
 
