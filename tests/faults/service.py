@@ -142,7 +142,7 @@ class Service:
         found: dict[str, Any] = answer.json()
         return found
 
-    def wait_status(self, run_id: str, *statuses: str, within_s: float = 90) -> dict[str, Any]:
+    def wait_status(self, run_id: str, *statuses: str, within_s: float = 180) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             run = self.run(run_id)
             if run["status"] in statuses:
