@@ -11,7 +11,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from fastapi import FastAPI
 
-from orchestrator.api import benchmarks, container_runs, fleet, health, models, openapi, problems, streams
+from orchestrator.api import (
+    benchmarks,
+    container_runs,
+    fleet,
+    health,
+    models,
+    openapi,
+    problems,
+    schedule_alerts,
+    schedules,
+    streams,
+)
 from orchestrator.api.auth import Authority, Gate, load_token
 from orchestrator.api.context import Services
 from orchestrator.api.middleware import Guard
@@ -39,6 +50,7 @@ from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.service import RunService
+from orchestrator.schedules.wiring import open_schedules
 from orchestrator.settings import Settings
 
 log = structlog.get_logger()
@@ -68,7 +80,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.state.authority = Authority(token)
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
-    for module in (container_runs, models, benchmarks, fleet, streams, health):
+    for module in (container_runs, schedules, schedule_alerts, models, benchmarks, fleet, streams, health):
         app.include_router(module.router)
     pages.install(app)
     openapi.install(app)
@@ -183,6 +195,9 @@ async def open_services(
         door.app = runner_app
         loops.start()
         stack.push_async_callback(loops.close)
+        schedule_service = await stack.enter_async_context(
+            open_schedules(db, catalogue, settings, clock, leadership, runs, rng=rng, wake=signals.wake)
+        )
         authority: Authority = app.state.authority
         yield Services(
             settings=settings,
@@ -190,6 +205,7 @@ async def open_services(
             db=db,
             catalogue=catalogue,
             runs=runs,
+            schedules=schedule_service,
             fleet=fleet_view,
             live=live,
             waiting_for=gateway.desk.status,

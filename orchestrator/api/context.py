@@ -17,6 +17,7 @@ from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.service import RunService
+from orchestrator.schedules.service import ScheduleService
 from orchestrator.settings import Settings
 
 
@@ -27,6 +28,7 @@ class Services:
     db: Database
     catalogue: Catalogue
     runs: RunService
+    schedules: ScheduleService
     fleet: Fleet
     live: Live
     waiting_for: Callable[[str], str | None]

@@ -126,6 +126,18 @@ def looks(session: Session, model_id: int, panel_version: int, *, limit: int) ->
     return session.exec(query).all()
 
 
+def newest_look(session: Session, model_id: int) -> ScheduleFire | None:
+    """The newest fire whose run could be compared, of any panel."""
+    query = (
+        select(ScheduleFire)
+        .where(ScheduleFire.model_id == model_id, col(ScheduleFire.look).is_not(None))
+        .options(defer(ScheduleFire.comparison))  # type: ignore[arg-type]
+        .order_by(col(ScheduleFire.instant).desc())
+        .limit(1)
+    )
+    return session.exec(query).first()
+
+
 def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, int]]:
     """(results, passes) of this model on each problem, over all its runs; only results that are the model's own."""
     query = (

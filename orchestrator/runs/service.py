@@ -268,9 +268,7 @@ def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
     """Queue a run within the caller's transaction."""
     session.add(run)
     session.flush()
-    event_queries.append(
-        session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"}
-    )
+    event_queries.append(session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"})
 
 
 def _no_run(run_id: str) -> NotFound:

@@ -1,0 +1,107 @@
+"""Carries alerts to webhooks: in order for each address, again and again until it takes them, and not for ever.
+
+An alert is marked as delivered after the address took it; a death in between sends it once more under the same id. What was
+given up stays visible as dead, and can be sent again by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import httpx
+import structlog
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import schedule_alert_queries as queries
+from orchestrator.db.schedule_tables import Alert, Webhook
+from orchestrator.db.session import Database
+from orchestrator.gateway.addresses import AddressRefused, PinnedTransport
+from orchestrator.runs.leadership import Leadership
+from orchestrator.schedules.webhook_message import message
+
+log = structlog.get_logger()
+
+FIRST_WAIT_S = 5.0
+LONGEST_WAIT_S = 1800.0
+MAX_TRIES = 40
+"""About 16 hours."""
+TIMEOUT_S = 10.0
+GONE = 410
+
+
+@dataclass(frozen=True)
+class Result:
+    error: str | None = None
+    hopeless: bool = False
+    """The address said that it is gone for good."""
+
+
+def wait_after(tries: int, rng: random.Random) -> timedelta:
+    """Doubling up to half an hour, a fifth more or less by chance."""
+    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
+    return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
+
+
+class Deliveries:
+    def __init__(self, db: Database, leadership: Leadership, clock: Clock, rng: random.Random) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._rng = rng
+        self._tls: ssl.SSLContext | None = None
+
+    async def round(self) -> bool:
+        """One try for each address that has something waiting; whether one of them may have more at once."""
+        if self._leadership.epoch is None:
+            return False
+        now = self._clock.now()
+        waiting = await self._db.read(lambda s: queries.heads(s, now))
+        taken = await asyncio.gather(*(self._try(webhook, alert) for _, webhook, alert in waiting))
+        return any(taken)
+
+    async def _try(self, webhook: Webhook, alert: Alert) -> bool:
+        result = await self._send(webhook, alert)
+        now = self._clock.now()
+        await self._leadership.write(lambda s: self._store(s, webhook, alert, result, now))
+        if result.error is not None:
+            log.warning("alert not delivered", action="webhook_failed", webhook=webhook.id, error=result.error)
+        return result.error is None
+
+    async def _send(self, webhook: Webhook, alert: Alert) -> Result:
+        body, headers = message(alert, webhook.secret, self._clock.now())
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(ssl.create_default_context)
+        try:
+            url = httpx.URL(webhook.url)
+            # Private addresses are fine: only who may run anything here can name one. Metadata addresses are not.
+            transport = PinnedTransport(url.host, allow_private=True, tls=self._tls)
+            async with (
+                asyncio.timeout(TIMEOUT_S),
+                httpx.AsyncClient(transport=transport, timeout=TIMEOUT_S, follow_redirects=False) as client,
+                client.stream("POST", url, content=body, headers=headers) as answer,
+            ):
+                status = answer.status_code
+        except (httpx.HTTPError, httpx.InvalidURL, AddressRefused, OSError) as error:
+            return Result(f"{type(error).__name__}: {error}".rstrip(": ")[:500])
+        if 200 <= status < 300:
+            return Result()
+        return Result(f"it answered {status}", hopeless=status == GONE)
+
+    def _store(self, session: Session, webhook: Webhook, alert: Alert, result: Result, now: datetime) -> None:
+        row = queries.delivery(session, webhook.id or 0, alert.id or 0)
+        if row is None or row.state != queries.PENDING:
+            return
+        row.tries += 1
+        row.last_error = result.error
+        if result.error is None:
+            row.state, row.delivered_at = queries.DELIVERED, now
+        elif result.hopeless or row.tries >= MAX_TRIES:
+            row.state = queries.DEAD
+        else:
+            row.not_before = now + wait_after(row.tries, self._rng)
+        session.add(row)

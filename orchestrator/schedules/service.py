@@ -1,0 +1,212 @@
+"""What people may do with schedules: save, pause, delete, run now, look. It commits before it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db import idempotency_queries, model_queries, run_queries, schedule_queries
+from orchestrator.db.schedule_tables import Schedule, ScheduleFire
+from orchestrator.db.session import Database
+from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.service import Idempotency, RunService, check_size
+from orchestrator.schedules.cron import parse
+from orchestrator.schedules.decisions import FireOutcome
+from orchestrator.schedules.drawing import histories_of, new_panel
+from orchestrator.schedules.drift import BaselineKind
+from orchestrator.schedules.firing import settle
+from orchestrator.schedules.instants import next_instant, zone
+from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.outlook import sight_of
+from orchestrator.schedules.power import Sight
+from runner.contract import BenchmarkSpec
+
+_PANEL_FIELDS = ("benchmarks", "sample_size", "seed", "draw")
+_WHEN = ("cron_expression", "timezone")
+
+
+@dataclass(frozen=True)
+class Saved:
+    schedule: Schedule
+    created: bool
+
+
+class ScheduleService:
+    def __init__(
+        self,
+        db: Database,
+        catalogue: Catalogue,
+        runs: RunService,
+        clock: Clock,
+        launcher: Launcher,
+        *,
+        wake: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._catalogue = catalogue
+        self._runs = runs
+        self._clock = clock
+        self._launcher = launcher
+        self._wake = wake
+
+    async def save(self, model: int | str, given: dict[str, Any], *, redraw: bool = False) -> Saved:
+        """Create a model's schedule, or change what is given of it. The panel stays unless what it is drawn by changes."""
+        model_id = (await self._runs.find_model(model)).id or 0
+        known = await self._db.read(lambda s: schedule_queries.get(s, model_id))
+        now = self._clock.now()
+        wanted = _merged(known, given, model_id, now)
+        wanted.benchmarks = wanted.benchmarks or [self._catalogue.default_benchmark()]
+        cron, where = parse(wanted.cron_expression), zone(wanted.timezone)
+        wanted.cron_expression = cron.written
+        self._runs.check_instance_type(wanted.instance_type)
+        await self._db.read(lambda s: _check_baseline(s, wanted))
+        panel = None
+        if known is None or redraw or _differ(known, wanted, _PANEL_FIELDS):
+            histories = await self._db.read(lambda s: histories_of(s, wanted))
+            panel = await asyncio.to_thread(new_panel, self._catalogue, wanted, histories, now)
+        else:
+            await self._db.read(lambda s: _check_items(s, wanted))
+
+        def write(session: Session) -> Saved:
+            if model_queries.lock(session, model_id) is None:
+                raise NotFound(f"the model {model!r} was deleted just now")
+            row = schedule_queries.lock(session, model_id)
+            if (row is None) != (known is None) or (row and panel is None and _differ(row, wanted, _PANEL_FIELDS)):
+                raise Conflict("the schedule was changed by somebody else at the same moment; look at it, then try again")
+            if row is None:
+                row = wanted
+                row.next_fire_at = next_instant(cron, where, now)
+            else:
+                moved = _differ(row, wanted, _WHEN) or row.next_fire_at is None
+                if moved:
+                    settle(session, row, FireOutcome.SKIPPED_MISFIRE, now, "The schedule was changed before it fired.")
+                for name in given:
+                    setattr(row, name, getattr(wanted, name))
+                row.benchmarks, row.updated_at = wanted.benchmarks, now
+                if moved:
+                    row.next_fire_at = next_instant(cron, where, now)
+            if panel is not None:
+                panel.version = row.panel_version = schedule_queries.last_panel_version(session, model_id) + 1
+                session.add(panel)
+            session.add(row)
+            session.flush()
+            return Saved(row, known is None)
+
+        return await self._db.write(write)
+
+    async def get(self, model: int | str) -> Schedule:
+        model_id = (await self._runs.find_model(model)).id or 0
+        found = await self._db.read(lambda s: schedule_queries.get(s, model_id))
+        if found is None:
+            raise no_schedule(model)
+        return found
+
+    async def delete(self, model: int | str) -> None:
+        """What it fired, and its panels, stay as history."""
+        model_id = (await self.get(model)).model_id
+
+        def remove(session: Session) -> None:
+            row = schedule_queries.lock(session, model_id)
+            if row is not None:
+                session.delete(row)
+
+        await self._db.write(remove)
+
+    async def pause(self, model: int | str, paused: bool) -> Schedule:
+        """Instants that pass while it is paused are recorded as such; none is made up for afterwards."""
+        model_id = (await self.get(model)).model_id
+        now = self._clock.now()
+
+        def change(session: Session) -> Schedule:
+            row = schedule_queries.lock(session, model_id)
+            if row is None:
+                raise no_schedule(model)
+            if row.paused and not paused:
+                settle(session, row, FireOutcome.SKIPPED_PAUSED, now, "The schedule was paused.")
+            if row.next_fire_at is None:
+                row.next_fire_at = next_instant(parse(row.cron_expression), zone(row.timezone), now)
+            if row.paused != paused:
+                row.paused, row.updated_at = paused, now
+            session.add(row)
+            return row
+
+        return await self._db.write(change)
+
+    async def run_now(self, model: int | str, idempotency: Idempotency | None = None) -> str:
+        """A run of the panel beside the plan; it joins the series like any other."""
+        model_id = (await self.get(model)).model_id
+        now = self._clock.now()
+
+        def start(session: Session) -> str:
+            row = schedule_queries.lock(session, model_id)
+            if row is None:
+                raise no_schedule(model)
+            if idempotency is not None:
+                known = idempotency_queries.find(session, idempotency.scope, idempotency.key)
+                if known is not None:
+                    return str(known.answer["run_id"])
+            running = schedule_queries.under_way(session, model_id)
+            if running is not None and row.overlap == "forbid":
+                raise Conflict(f"run {running} of this schedule has not ended; wait for it or cancel it")
+            if schedule_queries.fire(session, model_id, now) is not None:
+                raise Conflict("the schedule fires at this very moment; look at its runs")
+            run = self._launcher.start(session, row, now)
+            session.add(
+                ScheduleFire(
+                    model_id=model_id,
+                    instant=now,
+                    outcome=FireOutcome.FIRED.value,
+                    cause="manual",
+                    run_id=run.id,
+                    panel_version=row.panel_version,
+                    recorded_at=now,
+                )
+            )
+            if idempotency is not None:
+                idempotency_queries.remember(session, idempotency.scope, idempotency.key, "", {"run_id": run.id}, now)
+            return run.id
+
+        run_id = await self._db.write(start)
+        self._wake()
+        return run_id
+
+    async def sight(self, schedule: Schedule) -> Sight:
+        """What the schedule can see, going by the results of this model on its panel."""
+        return await self._db.read(lambda s: sight_of(s, schedule))
+
+
+def no_schedule(model: int | str) -> NotFound:
+    return NotFound(f"the model {model!r} has no schedule; POST /api/schedules makes one")
+
+
+def _merged(known: Schedule | None, given: dict[str, Any], model_id: int, now: datetime) -> Schedule:
+    kept = {} if known is None else known.model_dump(exclude={"model_id", "created_at", "updated_at"})
+    created = now if known is None else known.created_at
+    return Schedule(**{**kept, **given, "model_id": model_id, "created_at": created, "updated_at": now})
+
+
+def _differ(one: Schedule, other: Schedule, names: tuple[str, ...]) -> bool:
+    return any(getattr(one, name) != getattr(other, name) for name in names)
+
+
+def _check_baseline(session: Session, wanted: Schedule) -> None:
+    if wanted.baseline != BaselineKind.RUN:
+        return
+    run = run_queries.get(session, wanted.baseline_run_id) if wanted.baseline_run_id else None
+    if run is None or run.model_id != wanted.model_id or run.status != "completed":
+        raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
+
+
+def _check_items(session: Session, wanted: Schedule) -> None:
+    panel = schedule_queries.panel(session, wanted.model_id, wanted.panel_version)
+    if panel is not None:
+        specs = tuple(BenchmarkSpec.model_validate(row) for row in panel.benchmarks)
+        check_size(Plan(specs, wanted.samples_per_problem))

@@ -1,0 +1,92 @@
+"""The ticking clock, and the one door to APScheduler: it says when to look, never what is due.
+
+APScheduler plans its next tick by the time of day: it would sleep through a day if the clock is set back by one, and count
+86,400 missed ticks if it is set forward. So a plan that does not lie near the present is drawn there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.session import DatabaseUnavailable
+
+log = structlog.get_logger()
+
+MORE_ROUNDS = 200
+"""Rounds in a row that one tick may take; the rest comes with the next tick."""
+
+Round = Callable[[], Awaitable[bool]]
+"""Does what there is to do; whether there may be more at once."""
+
+
+class Ticker:
+    """Has each kind of work done once per tick, each in a task of its own, so that a slow one holds up no other."""
+
+    def __init__(self, works: dict[str, Round], interval_s: float = 1.0) -> None:
+        self._works = works
+        self._interval_s = interval_s
+        self._ticked = {name: asyncio.Event() for name in works}
+        self._scheduler = _Steady(timezone=UTC)
+        self._scheduler.interval = timedelta(seconds=interval_s)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(self._work(name)) for name in self._works]
+        self._scheduler.add_job(
+            self.tick,
+            "interval",
+            seconds=self._interval_s,
+            coalesce=True,
+            misfire_grace_time=None,
+            next_run_time=datetime.now(UTC),
+        )
+        self._scheduler.start()
+
+    async def tick(self) -> None:
+        for event in self._ticked.values():
+            event.set()
+
+    async def close(self) -> None:
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await asyncio.sleep(0)  # APScheduler ends in the loop's next round
+
+    async def _work(self, name: str) -> None:
+        ticked, work = self._ticked[name], self._works[name]
+        while True:
+            await ticked.wait()
+            ticked.clear()
+            try:
+                for _ in range(MORE_ROUNDS):
+                    if not await work():
+                        break
+            except (DatabaseUnavailable, LeadershipLost) as error:
+                log.warning("tick given up", action="tick_failed", work=name, error=str(error))
+            except Exception:
+                log.exception("tick failed", action="tick_crashed", work=name)
+
+
+class _Steady(AsyncIOScheduler):  # type: ignore[misc]
+    """Ticks once per interval, whatever happens to the time of day."""
+
+    interval = timedelta(seconds=1)
+
+    def _process_jobs(self) -> float | None:
+        now = datetime.now(UTC)
+        for job in self.get_jobs():
+            if abs(job.next_run_time - now) > 2 * self.interval:
+                job.modify(next_run_time=now)
+        wait: float | None = super()._process_jobs()
+        return None if wait is None else min(wait, self.interval.total_seconds())

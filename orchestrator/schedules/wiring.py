@@ -1,0 +1,48 @@
+"""Puts the parts of schedules together and has them ticked: firing, judging, delivering."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from orchestrator.clock import Clock
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db.session import Database
+from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.service import RunService
+from orchestrator.schedules.deliveries import Deliveries
+from orchestrator.schedules.firing import Firing
+from orchestrator.schedules.judge import Judge
+from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.service import ScheduleService
+from orchestrator.schedules.ticker import Ticker
+from orchestrator.settings import Settings
+
+
+@asynccontextmanager
+async def open_schedules(
+    db: Database,
+    catalogue: Catalogue,
+    settings: Settings,
+    clock: Clock,
+    leadership: Leadership,
+    runs: RunService,
+    *,
+    rng: random.Random,
+    wake: Callable[[], None],
+) -> AsyncIterator[ScheduleService]:
+    """The service for people; while it is open, the clock ticks."""
+    launcher = Launcher(settings, catalogue)
+    ticker = Ticker(
+        {
+            "firing": Firing(db, leadership, clock, launcher, wake=wake).round,
+            "judging": Judge(db, leadership, clock).round,
+            "delivering": Deliveries(db, leadership, clock, rng).round,
+        }
+    )
+    ticker.start()
+    try:
+        yield ScheduleService(db, catalogue, runs, clock, launcher, wake=wake)
+    finally:
+        await ticker.close()
