@@ -36,7 +36,20 @@ environment = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-for _name in ("percent", "points", "interval", "when", "iso", "duration", "size", "money", "number", "words", "visible"):
+for _name in (
+    "percent",
+    "points",
+    "interval",
+    "when",
+    "iso",
+    "duration",
+    "size",
+    "money",
+    "number",
+    "words",
+    "visible",
+    "short",
+):
     environment.filters[_name] = getattr(texts, _name)
 
 

@@ -1,0 +1,117 @@
+"""Numbers, times, foreign text, colours, differences and small drawings."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.dashboard import texts
+from orchestrator.dashboard.charts import outcome_bar, trend
+from orchestrator.dashboard.diff import MAX_LINES, diff
+from orchestrator.dashboard.highlight import MAX_CHARS, highlight
+from runner.contract import Outcome
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (texts.percent(0.8333), "83.3 %"),
+        (texts.percent(None), "–"),
+        (texts.points(-0.051), "−5.1"),
+        (texts.interval(0.5, 0.75), "50.0 – 75.0 %"),
+        (texts.duration(0.0042), "4 ms"),
+        (texts.duration(59.94), "59.9 s"),
+        (texts.duration(61), "1 min 1 s"),
+        (texts.duration(7260), "2 h 1 min"),
+        (texts.duration(90000), "1 d 1 h"),
+        (texts.size(1536), "1.5 KiB"),
+        (texts.size(12 << 30), "12 GiB"),
+        (texts.money(0), "$0"),
+        (texts.money(0.01234), "$0.012"),
+        (texts.money(1234.5), "$1,234.50"),
+        (texts.when(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), "2026-01-02 03:04:05 UTC"),
+        (texts.words("wrong_answer"), "wrong answer"),
+    ],
+)
+def test_writing(written: str, shown: str) -> None:
+    assert written == shown
+
+
+@pytest.mark.parametrize("unseen", ["\x00", "\x1b", "\x07", "\u202e", "\u2066", "\u200b", "\ufeff", "\ud800", "\u2028"])
+def test_what_cannot_be_seen_is_shown(unseen: str) -> None:
+    shown = texts.visible(f"a{unseen}b")
+
+    assert unseen not in shown
+    assert shown == f"a⟨{ord(unseen):04X}⟩b"
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    assert texts.visible("Grüße, 世界\n\tend\r\n") == "Grüße, 世界\n\tend\n"
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "|cmd", "%x"])
+def test_a_spreadsheet_sees_no_formula(formula: str) -> None:
+    assert texts.cell(formula).startswith("'")
+    assert texts.cell("plain = text") == "plain = text"
+
+
+@given(st.text(max_size=400))
+def test_colouring_changes_no_character(source: str) -> None:
+    assert "".join(text for _, text in highlight(source)) == source
+
+
+def test_colours() -> None:
+    found = highlight('def f(x):  # why\n    return len("a") + 0x1F')
+
+    assert [(kind, text) for kind, text in found if kind] == [
+        ("keyword", "def"),
+        ("comment", "# why"),
+        ("keyword", "return"),
+        ("builtin", "len"),
+        ("string", '"a"'),
+        ("number", "0x1F"),
+    ]
+
+
+@pytest.mark.parametrize("source", ["'" * 20_000, '"""' + "\\" * 20_000, "x" * (MAX_CHARS + 1), "rb'" * 9_000])
+def test_colouring_hostile_text_is_quick(source: str) -> None:
+    assert "".join(text for _, text in highlight(source)) == source
+
+
+def test_difference() -> None:
+    assert [(line.kind, line.text) for line in diff("a\nb\nc", "a\nx\nc")] == [
+        ("same", "a"),
+        ("missing", "b"),
+        ("extra", "x"),
+        ("same", "c"),
+    ]
+
+
+def test_a_long_difference_is_cut_and_says_so() -> None:
+    found = diff("\n".join(map(str, range(5000))), "y" * 100_000)
+
+    assert len(found) <= 2 * MAX_LINES + 1
+    assert found[-1].kind == "note"
+    assert all(len(line.text) < 1000 for line in found)
+
+
+def test_outcomes_fill_the_bar_in_a_fixed_order() -> None:
+    segments = outcome_bar({"wrong_answer": 1, "passed": 2, "infra_error": 1})
+
+    assert [segment.name for segment in segments] == ["passed", "wrong_answer", "infra_error"]
+    assert sum(segment.width for segment in segments) == pytest.approx(100)
+    assert [segment.left_out for segment in segments] == [False, False, True]
+    assert outcome_bar({}) == []
+    assert {outcome.value for outcome in Outcome} >= {segment.name for segment in segments}
+
+
+def test_a_trend_needs_two_scores() -> None:
+    assert trend([(0.5, 0.4, 0.6)]) is None
+    found = trend([(0.5, 0.4, 0.6), (0.8, 0.7, 0.9)])
+    assert found is not None
+    assert found.line.count(" ") == 1
+    assert found.words == "2 runs, from 50.0 % to 80.0 %"
+    assert trend([(1.0, 1.0, 1.0), (1.0, 1.0, 1.0)]) is not None

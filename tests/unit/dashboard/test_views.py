@@ -1,0 +1,165 @@
+"""What pages show, from rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.dashboard.views.compare import compare
+from orchestrator.dashboard.views.leaderboard import leaderboard
+from orchestrator.dashboard.views.quote import quote
+from orchestrator.dashboard.views.run_page import run_page, stage_marks
+from orchestrator.dashboard.views.runs import explanation, run_line
+from orchestrator.dashboard.views.series import series
+from orchestrator.datasets.pack import Entry
+from orchestrator.db.page_queries import ItemLine, ScoredRun
+from tests.manual_clock import START
+from tests.rows import a_run, an_attempt
+
+
+def line(problem: str, outcome: str, *, sample: int = 0, position: int = 0, **changed: Any) -> ItemLine:
+    values: dict[str, Any] = {"parity_outcome": None, "cpu_s": 0.1, "peak_bytes": 1, "input_tokens": 1, "output_tokens": 1}
+    values |= {"tests_total": 1, "tests_passed": 1, "fragile": False, "detail": "", **changed}
+    return ItemLine(position, "sample", problem, sample, outcome, **values)
+
+
+def scored(model_id: int, passed: int, n: int, *, run_id: str = "r", comparable: bool = True) -> ScoredRun:
+    share = passed / n
+    score = {"estimate": share, "low": max(0.0, share - 0.1), "high": min(1.0, share + 0.1), "n": n, "passed": passed}
+    score |= {"n_all": n, "estimate_all": share, "comparable": comparable}
+    return ScoredRun(run_id, model_id, ("sample",), score, n, 0.5, START, START + timedelta(seconds=n))
+
+
+@pytest.mark.parametrize(
+    ("changed", "why", "sentence"),
+    [
+        ({"status": "pending"}, "all 4 instances are in use", "It waits: all 4 instances are in use."),
+        ({"status": "pending"}, None, "It waits for its turn."),
+        ({"status": "running", "waiting_for": "the provider"}, None, "It waits: the provider"),
+        ({"status": "running"}, None, ""),
+        (
+            {"status": "running", "desired": "cancel"},
+            None,
+            "It is being cancelled: it ends when its container is confirmed gone.",
+        ),
+        ({"status": "failed", "reason": "deadline"}, None, "The run took longer than its deadline and was stopped."),
+        ({"status": "failed", "reason": "protocol", "error_message": "Oh."}, None, "Oh."),
+        ({"status": "completed"}, None, ""),
+    ],
+)
+def test_why_in_one_sentence(changed: dict[str, Any], why: str | None, sentence: str) -> None:
+    assert explanation(a_run(**changed), why) == sentence
+
+
+def test_a_run_under_way_has_a_score_so_far() -> None:
+    found = run_line(a_run(status="running", items=10, items_done=4, items_passed=3), "m").score
+
+    assert found is not None
+    assert found.provisional
+    assert found.estimate == 0.75
+    assert found.low < 0.75 < found.high
+    assert run_line(a_run(status="running"), "m").score is None
+
+
+def test_stages_have_their_times() -> None:
+    run = a_run(status="running", attempt=1)
+    stages = {"boot": (START + timedelta(seconds=3)).isoformat(), "running": (START + timedelta(seconds=5)).isoformat()}
+    marks = stage_marks(run, an_attempt(run.id, dispatched_at=START + timedelta(seconds=1), facts={"stages": stages}))
+
+    assert [(mark.name, mark.state, mark.took_s) for mark in marks] == [
+        ("queued", "past", 1.0),
+        ("starting", "past", 2.0),
+        ("boot", "past", 2.0),
+        ("provision", "ahead", None),
+        ("running", "now", None),
+        ("uploading", "ahead", None),
+        ("finished", "ahead", None),
+    ]
+
+
+def test_nonsense_in_a_runners_facts_is_survived() -> None:
+    run = a_run(status="running", attempt=1)
+
+    marks = stage_marks(run, an_attempt(run.id, facts={"stages": {"boot": "yesterday", "running": 7}}))
+
+    assert [mark.at for mark in marks if mark.name in ("boot", "running")] == [None, None]
+
+
+def test_groups_flips_and_denominators_of_a_run() -> None:
+    run = a_run(status="completed", items=4, items_done=4)
+    entries = {("sample", "p0"): Entry("p0", "easy", "2025-01-05"), ("sample", "p1"): Entry("p1", "hard", "2025-02-05")}
+    items = [
+        line("p0", "passed", parity_outcome="passed"),
+        line("p1", "passed", parity_outcome="wrong_answer"),
+        line("p2", "infra_error"),
+        line("p3", "wrong_answer", fragile=True),
+    ]
+
+    view = run_page(run, "m", [], items, entries, now=START, why=None)
+
+    assert view.summary is not None
+    assert (view.summary.n, view.summary.n_all, view.summary.flips) == (3, 4, 1)
+    assert not view.summary.comparable
+    assert set(view.summary.by_difficulty) == {"easy", "hard"}
+    assert set(view.summary.by_month) == {"2025-01", "2025-02"}
+    assert [item.problem_id for item in view.flipped] == ["p1"]
+    assert view.fragile == 1
+    assert view.retries_possible  # the infrastructure's error can be done again
+
+
+def test_a_quote_counts_problems_not_samples() -> None:
+    once, often = quote(50, 1, []), quote(50, 10, [])
+
+    assert once is not None
+    assert often is not None
+    assert once.margin == often.margin == pytest.approx(0.134, abs=0.002)
+    assert often.items == 500
+    assert once.seconds is once.cost_usd is None
+    assert not once.from_past
+    assert quote(0, 1, []) is None
+
+
+def test_a_quote_learns_from_earlier_runs() -> None:
+    found = quote(20, 1, [scored(1, 9, 10)])
+
+    assert found is not None
+    assert found.from_past
+    assert found.assumed == 0.9
+    assert found.seconds == pytest.approx(20)
+    assert found.cost_usd == pytest.approx(1.0)
+
+
+def test_paired_comparison() -> None:
+    first = [line(f"p{n}", "passed" if n < 4 else "wrong_answer") for n in range(10)]
+    second = [line(f"p{n}", "passed" if n != 0 else "time_limit") for n in range(10)] + [line("p99", "passed")]
+
+    found = compare(first, second)
+
+    assert found.counts == {"fixed": 6, "broken": 1, "both": 3, "neither": 0}
+    assert found.p_value == pytest.approx(0.125)
+    assert found.difference.estimate == pytest.approx(0.5)
+    assert found.only_one == 1
+    assert "may well be chance" in found.verdict
+
+
+def test_errors_of_ours_are_not_compared_and_samples_count_once() -> None:
+    first = [line("p0", "passed", sample=n) for n in range(3)] + [line("p1", "infra_error")]
+    second = [line("p0", "wrong_answer", sample=n) for n in range(3)] + [line("p1", "passed")]
+
+    found = compare(first, second)
+
+    assert found.left_out == 1
+    assert found.pairs.total == 1
+    assert found.counts["broken"] == 3
+    assert compare([], []).verdict.startswith("The two runs have no item in common")
+
+
+def test_a_leaderboard_has_groups_that_cannot_be_told_apart() -> None:
+    runs = [scored(1, 90, 100), scored(2, 88, 100), scored(3, 40, 100), scored(4, 100, 100, comparable=False)]
+
+    places = leaderboard(series(runs, {1: "a", 2: "b", 3: "c", 4: "d"}), "sample")
+
+    assert [(place.rank, place.series.model) for place in places] == [(1, "a"), (1, "b"), (3, "c")]
+    assert [place.tied_with_best for place in places] == [True, True, False]
