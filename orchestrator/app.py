@@ -35,6 +35,7 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
+from orchestrator.gateway.addresses import PinnedTransport
 from orchestrator.gateway.router import gateway_router
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.identity import DataLock, own_name
@@ -88,6 +89,11 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.add_middleware(Gate, authority=app.state.authority, needs=needs_of(settings))
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
     return app
+
+
+def webhook_transport(host: str) -> PinnedTransport:
+    """Private addresses are fine: only who may run anything here can name one. Metadata addresses are not."""
+    return PinnedTransport(host, allow_private=True)
 
 
 @asynccontextmanager
@@ -196,7 +202,17 @@ async def open_services(
         loops.start()
         stack.push_async_callback(loops.close)
         schedule_service = await stack.enter_async_context(
-            open_schedules(db, catalogue, settings, clock, leadership, runs, rng=rng, wake=signals.wake)
+            open_schedules(
+                db,
+                catalogue,
+                settings,
+                clock,
+                leadership,
+                runs,
+                rng=rng,
+                transport=webhook_transport,
+                wake=signals.wake,
+            )
         )
         authority: Authority = app.state.authority
         yield Services(

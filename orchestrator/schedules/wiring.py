@@ -11,7 +11,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.service import RunService
-from orchestrator.schedules.deliveries import Deliveries
+from orchestrator.schedules.deliveries import Deliveries, Transports
 from orchestrator.schedules.firing import Firing
 from orchestrator.schedules.judge import Judge
 from orchestrator.schedules.launch import Launcher
@@ -30,6 +30,7 @@ async def open_schedules(
     runs: RunService,
     *,
     rng: random.Random,
+    transport: Transports,
     wake: Callable[[], None],
 ) -> AsyncIterator[ScheduleService]:
     """The service for people; while it is open, the clock ticks."""
@@ -38,7 +39,7 @@ async def open_schedules(
         {
             "firing": Firing(db, leadership, clock, launcher, wake=wake).round,
             "judging": Judge(db, leadership, clock).round,
-            "delivering": Deliveries(db, leadership, clock, rng).round,
+            "delivering": Deliveries(db, leadership, clock, rng, transport).round,
         }
     )
     ticker.start()

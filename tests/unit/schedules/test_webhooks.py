@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from sqlmodel import Session
 
+from orchestrator.app import webhook_transport
 from orchestrator.db import schedule_alert_queries as queries
 from orchestrator.db.schedule_tables import Alert, Webhook, WebhookDelivery
 from orchestrator.runs.leadership import Leadership
@@ -42,7 +43,7 @@ class Post:
 
     def __init__(self, world: ScheduleWorld, receiver: Receiver, leadership: Leadership, model_id: int) -> None:
         self.world, self.receiver, self.model_id = world, receiver, model_id
-        self.deliveries = Deliveries(world.db, leadership, world.clock, random.Random(1))
+        self.deliveries = Deliveries(world.db, leadership, world.clock, random.Random(1), webhook_transport)
 
     async def hook(self, **changed: Any) -> int:
         def add(session: Session) -> int:
