@@ -94,7 +94,7 @@ async def list_fires(
 ) -> Page[FireOut]:
     """What became of each instant, newest first; runs that have ended come with their verdict."""
     found = await context.runs.find_model(model_id)
-    before = after if after is None or after.tzinfo else after.replace(tzinfo=UTC)
+    before = None if after is None else _utc(after)
     rows = await context.db.read(lambda s: schedule_queries.fires(s, found.id or 0, limit=limit + 1, before=before))
     items = [FireOut.of(row) for row in rows[:limit]]
     return Page(items=items, next=_cursor(items[-1].instant) if len(rows) > limit else None)
@@ -189,6 +189,13 @@ def _next_fires(schedule: Schedule, now: datetime) -> list[datetime]:
     except Invalid:
         return []
     return first_instants(parse(schedule.cron_expression), where, now, SHOWN)
+
+
+def _utc(given: datetime) -> datetime:
+    try:
+        return given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
+    except OverflowError:
+        raise Invalid("after: the time lies before the first or after the last year there is") from None
 
 
 def _cursor(instant: datetime) -> str:

@@ -42,7 +42,9 @@ def instants(cron: Cron, where: tzinfo, after: datetime) -> Iterator[datetime]:
 
 
 def next_instant(cron: Cron, where: tzinfo, after: datetime) -> datetime:
-    return next(instants(cron, where, after))
+    for instant in instants(cron, where, after):
+        return instant
+    raise Invalid(f"{cron.written!r} does not fire within 50 years; check day and month")
 
 
 def first_instants(cron: Cron, where: tzinfo, after: datetime, count: int) -> list[datetime]:

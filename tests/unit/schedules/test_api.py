@@ -206,6 +206,12 @@ async def test_alerts_over_http(service: Service) -> None:
     assert (await service.client.get(path)).status_code == 404
 
 
+@pytest.mark.parametrize("after", ["0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-14:00"])
+async def test_times_beyond_all_years(service: Service, after: str) -> None:
+    assert (await service.client.get(f"/api/schedules/demo-strong/fires?after={after}")).status_code == 422
+    assert (await service.client.get("/api/schedules/demo-strong/fires?after=2026-01-01T00:00:00")).status_code == 200
+
+
 async def test_strangers_see_nothing(service: Service) -> None:
     for path in ("/api/schedules", "/api/schedules/preview?cron=* * * * *", "/api/alerts", "/api/alerts/feed"):
         assert (await service.stranger.get(path)).status_code == 401
