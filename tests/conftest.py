@@ -142,3 +142,16 @@ async def service(new_settings: Callable[..., Settings], anyio_backend: str) -> 
     async with served(new_settings()) as it:
         yield it
         await it.engine.end_all()
+
+
+@pytest.fixture(scope="module")
+async def shared_service(
+    tmp_path_factory: pytest.TempPathFactory, data_template: Path, anyio_backend: str
+) -> AsyncIterator[Service]:
+    """One for all tests of a module, with much room, for those that leave nothing which another would notice."""
+    from tests.served import served
+
+    make = settings_in(tmp_path_factory.mktemp("shared"), data_template)
+    async with served(make(max_instances=200, vcpu_capacity=1000, memory_capacity_mib=10**7)) as it:
+        yield it
+        await it.engine.end_all()

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -82,11 +83,11 @@ class Reconciler:
         now = self._clock.now()  # what is judged is what was read, however long the judging takes
         live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
         unremoved = {row.container_name: row for row in await self._db.read(run_queries.unremoved_attempts)}
-        work: list[Coroutine[Any, Any, None]] = [
-            self._judge(run, attempt, containers.get(name), now) for name, (run, attempt) in live.items()
+        work: list[Callable[[], Coroutine[Any, Any, None]]] = [
+            partial(self._judge, run, attempt, containers.get(name), now) for name, (run, attempt) in live.items()
         ]
         work += [
-            self._reap(fact, unremoved.get(name))
+            partial(self._reap, fact, unremoved.get(name))
             for name, fact in containers.items()
             if name not in live and name not in self._launching
         ]
@@ -95,9 +96,9 @@ class Reconciler:
             await self._mark_removed(gone)
         limit = asyncio.Semaphore(AT_ONCE)
 
-        async def bounded(job: Coroutine[Any, Any, None]) -> None:
+        async def bounded(job: Callable[[], Coroutine[Any, Any, None]]) -> None:
             async with limit:
-                await job
+                await job()
 
         results = await asyncio.gather(*(bounded(job) for job in work), return_exceptions=True)
         self._last_round = self._clock.monotonic()

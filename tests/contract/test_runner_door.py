@@ -24,6 +24,11 @@ async def waits(container: FakeContainer) -> int:
 
 
 @pytest.fixture
+def service(shared_service: Service) -> Service:
+    return shared_service
+
+
+@pytest.fixture
 async def runner(service: Service):  # type: ignore[no-untyped-def]
     """A runner whose container waits: the test speaks for it."""
     it = await started(service)

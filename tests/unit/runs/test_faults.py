@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from run_world import Crash, CrashAt, RunWorld
 
@@ -306,6 +308,26 @@ async def test_our_own_stall_extends_every_lease(world: RunWorld) -> None:
     # But the silence after it counts.
     await world.rounds(13)
     assert [(await world.attempts(run_id))[0].reason for run_id in ids] == ["heartbeat_lost"] * 3
+
+
+async def test_a_round_that_is_given_up_leaves_nothing_half_begun(world: RunWorld) -> None:
+    """The database goes away between looking and judging; warnings are errors here."""
+    world.engine.behaviour = world.claims_and_waits
+    ids = [await world.new_run() for _ in range(3)]
+    await world.round()
+    await world.quiet()
+    world.engine.behaviour = world.completes
+    world.engine.vanish(f"benchyard-run-{ids[0]}-a1")
+    await world.cancel(ids[0])
+    await world.round()  # its attempt is ended, and marked as removed
+    world.boot(CrashAt(3))
+    world.engine.occupy("orphan", {"benchyard.instance": "fake", "benchyard.run": "x", "benchyard.attempt": "1"})
+    with pytest.raises(Crash):
+        await world.rounds(2)
+    gc.collect()
+    world.boot()
+    await world.round()
+    assert "orphan" not in world.engine.containers
 
 
 async def test_adopted_after_a_restart(world: RunWorld) -> None:
