@@ -129,7 +129,7 @@ async def open_services(
             return runners_see or door.url
 
         gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name))
-        abandoning = asyncio.create_task(abandon_ended(live, gateway.desk))
+        abandoning = asyncio.create_task(abandon_ended(live, gateway))
         stack.callback(abandoning.cancel)
         fleet_view = Fleet(engine, db, settings, clock, data_dir)
 

@@ -7,56 +7,36 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
-
-from sqlmodel import Session
+from typing import Any
 
 from orchestrator.clock import Clock
-from orchestrator.db import model_queries, run_queries
+from orchestrator.db import call_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.db.tables import LlmModel
 from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway as assemble
+from orchestrator.gateway.callers import Callers
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.database_ledger import DatabaseLedger
-from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.router import GatewayDeps
+from orchestrator.identifiers import same_token
 from orchestrator.live import Live
-from orchestrator.runner_api.callers import attempt_of
-from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.settings import Settings
 
 
 @asynccontextmanager
 async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: str) -> AsyncIterator[GatewayDeps]:
-    async def authenticate(token: str) -> RunContext | None:
-        attempt = await attempt_of(db, token)
-        if attempt is None:
-            return None
+    async def find(digest: str) -> RunContext | None:
+        found = await db.read(lambda session: call_queries.caller(session, digest))
+        return None if found is None or not same_token(found.token_hash, digest) else _context(found)
 
-        def read(session: Session) -> tuple[ContainerRun, LlmModel] | None:
-            run = run_queries.get(session, attempt.run_id)
-            model = model_queries.get(session, run.model_id) if run else None
-            return (run, model) if run is not None and model is not None else None
-
-        found = await db.read(read)
-        if found is None or found[0].attempt != attempt.number or found[0].status != Status.RUNNING:
-            return None
-        run, model = found
-        return RunContext(
-            run_id=run.id,
-            attempt=attempt.number,
-            slug=model.slug,
-            provider=model.provider,
-            model=model.name,
-            prices=prices_of(model),
-            budget_nusd=None if run.budget_usd is None else nusd(run.budget_usd),
-            request_timeout_s=float(model.params.get("request_timeout_s") or 600.0),
-        )
-
+    callers = Callers(find, clock)
     top = 2 * settings.demo_latency_s
     async with assemble(
-        authenticate=authenticate,
+        authenticate=callers.authenticate,
+        forget=callers.forget,
         ledger=DatabaseLedger(db, clock, owner),
         env=os.environ,
         demo_load=demo_answers.load,
@@ -67,14 +47,31 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
         yield deps
 
 
-async def abandon_ended(live: Live, desk: CallDesk) -> None:
-    """Let go of calls that still wait for their turn when their run ends; runs until it is cancelled."""
+async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
+    """Let go of calls that still wait for their turn when their run ends, and of what was known of runs that changed;
+    runs until it is cancelled."""
     async for event in live.events(after=None):
-        if event.run_id is not None and event.type == "transition" and event.data.get("status") in TERMINAL:
-            await desk.abandon(event.run_id)
+        if event.run_id is None or event.type != "transition":
+            continue
+        gateway.forget(event.run_id)
+        if event.data.get("status") in TERMINAL:
+            await gateway.desk.abandon(event.run_id)
 
 
-def prices_of(model: LlmModel) -> Prices | None:
+def _context(found: Any) -> RunContext:
+    return RunContext(
+        run_id=found.id,
+        attempt=found.number,
+        slug=found.slug,
+        provider=found.provider,
+        model=found.name,
+        prices=prices_of(found),
+        budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
+        request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
+    )
+
+
+def prices_of(model: LlmModel | Any) -> Prices | None:
     """None when a price is missing: what it costs is then unknown, and a budget cannot be promised."""
     if model.input_price is None or model.output_price is None:
         return None

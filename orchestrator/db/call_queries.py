@@ -13,13 +13,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, col, select
 
 from orchestrator.db.call_tables import GatewayFlight, LostSend
-from orchestrator.db.tables import ContainerRun, GatewayCall
+from orchestrator.db.tables import Attempt, ContainerRun, GatewayCall, LlmModel
 
 SENT = "sent"
+RUNNING = "running"
 
 # Statements of the path that every call takes are built once: building them costs more than running them.
 _CALLS: Any = GatewayCall.__table__  # type: ignore[attr-defined]
 _FLIGHTS: Any = GatewayFlight.__table__  # type: ignore[attr-defined]
+_RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
+_MODELS: Any = LlmModel.__table__  # type: ignore[attr-defined]
+_ATTEMPTS: Any = Attempt.__table__  # type: ignore[attr-defined]
+_LOST: Any = LostSend.__table__  # type: ignore[attr-defined]
 
 
 def _of(table: Any) -> Any:
@@ -32,12 +37,45 @@ def _take_off(dialect: Any) -> Any:
     return statement.on_conflict_do_update(index_elements=["run_id", "call_key"], set_=new)
 
 
+_CALLER = (
+    sa_select(
+        _ATTEMPTS.c.token_hash,
+        _ATTEMPTS.c.number,
+        _RUNS.c.id,
+        _RUNS.c.budget_usd,
+        _MODELS.c.slug,
+        _MODELS.c.provider,
+        _MODELS.c.name,
+        _MODELS.c.params,
+        _MODELS.c.input_price,
+        _MODELS.c.output_price,
+        _MODELS.c.cached_input_price,
+        _MODELS.c.prices_entered_at,
+    )
+    .join_from(_ATTEMPTS, _RUNS, and_(_RUNS.c.id == _ATTEMPTS.c.run_id, _RUNS.c.attempt == _ATTEMPTS.c.number))
+    .join(_MODELS, _MODELS.c.id == _RUNS.c.model_id)
+    .where(_ATTEMPTS.c.token_hash == bindparam("digest"), _RUNS.c.status == RUNNING)
+)
+_LOOK = (
+    sa_select(_RUNS.c.status, _RUNS.c.attempt, _CALLS.c.state, _CALLS.c.request_hash, _CALLS.c.answer)
+    .join_from(_RUNS, _CALLS, and_(_CALLS.c.run_id == _RUNS.c.id, _CALLS.c.call_key == bindparam("of_key")), isouter=True)
+    .where(_RUNS.c.id == bindparam("of_run"))
+)
 _ADD = insert(_CALLS)
+_REPLAYED = update(_CALLS).where(_of(_CALLS)).values(replays=_CALLS.c.replays + 1)
 _CHANGE = update(_CALLS).where(_of(_CALLS))
 _MARK_SENT = update(_CALLS).where(_of(_CALLS)).values(state=bindparam("state"), tries=_CALLS.c.tries + 1)
 _FLIGHT = sa_select(_FLIGHTS.c.owner, _FLIGHTS.c.until).where(_of(_FLIGHTS))
 _TAKE_OFF = {"sqlite": _take_off(sqlite), "postgresql": _take_off(postgresql)}
 _LAND = delete(_FLIGHTS).where(_of(_FLIGHTS))
+_CHARGE = update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
+_SETTLED_USD = sa_select(_RUNS.c.cost_usd).where(_RUNS.c.id == bindparam("of_run"))
+_LOST_USD = sa_select(func.sum(_LOST.c.worst_usd), func.count()).where(_LOST.c.run_id == bindparam("of_run"))
+_RESERVED_USD = (
+    sa_select(func.sum(_CALLS.c.reserved_usd))
+    .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
+    .where(_FLIGHTS.c.run_id == bindparam("of_run"))
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +94,33 @@ class Flight:
 
     owner: str
     until: datetime
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A call as the book has it, if it has it, and whether the attempt that asks is the one that carries out the run."""
+
+    runs: bool
+    state: str | None
+    request_hash: str | None
+    answer: bytes | None
+
+
+def caller(session: Session, token_digest: str) -> Any:
+    """What the gateway needs to know of the running run whose current attempt has this token, or None."""
+    return session.connection().execute(_CALLER, {"digest": token_digest}).first()
+
+
+def look(session: Session, run_id: str, call_key: str, attempt: int | None) -> Seen:
+    found = session.connection().execute(_LOOK, {"of_run": run_id, "of_key": call_key}).first()
+    if found is None:
+        return Seen(False, None, None, None)
+    status, number, *call = found
+    return Seen(attempt is None or (status == RUNNING and number == attempt), *call)
+
+
+def replayed(session: Session, run_id: str, call_key: str) -> None:
+    session.connection().execute(_REPLAYED, {"of_run": run_id, "of_key": call_key})
 
 
 def lock_run(session: Session, run_id: str) -> None:
@@ -128,17 +193,16 @@ def lose(session: Session, call: GatewayCall, reason: str, now: datetime) -> Non
 
 def charge(session: Session, run_id: str, cost_usd: float) -> None:
     """Add to what the run is shown to have cost."""
-    session.connection().execute(
-        update(ContainerRun).where(col(ContainerRun.id) == run_id).values(cost_usd=ContainerRun.cost_usd + cost_usd)
-    )
+    session.connection().execute(_CHARGE, {"of_run": run_id, "more_usd": cost_usd})
 
 
 def money(session: Session, run_id: str) -> Money:
-    spent = session.exec(
-        select(func.sum(GatewayCall.cost_usd), func.sum(GatewayCall.reserved_usd)).where(GatewayCall.run_id == run_id)
-    ).one()
-    lost = session.exec(select(func.sum(LostSend.worst_usd), func.count()).where(LostSend.run_id == run_id)).one()
-    return Money(float(spent[0] or 0), float(lost[0] or 0), float(spent[1] or 0), int(lost[1]))
+    """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
+    connection, run = session.connection(), {"of_run": run_id}
+    settled = connection.execute(_SETTLED_USD, run).scalar()
+    lost_usd, lost_sends = connection.execute(_LOST_USD, run).one()
+    reserved = connection.execute(_RESERVED_USD, run).scalar()
+    return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
 
 
 def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:

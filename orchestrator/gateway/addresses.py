@@ -1,7 +1,7 @@
 """Which network addresses may be called, and a transport that connects only to an address that was judged.
 
-A name is resolved once per connection, every address it has is judged, and the connection goes to one of these: what a
-name server says a moment later does not matter. Metadata and link-local addresses are refused always, private ones
+A name is resolved, every address it has is judged, and for a while connections go to these and no others: what a name
+server says a moment later does not matter. Metadata and link-local addresses are refused always, private ones
 unless the operator allowed them for that provider.
 """
 
@@ -11,12 +11,18 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
+
+JUDGED_S = 30.0
+KEEP_S = 15.0
+MAX_IDLE = 200
 
 _METADATA = frozenset(map(ipaddress.ip_address, ("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")))
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -44,38 +50,90 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class PinnedTransport(httpx.AsyncHTTPTransport):
-    """Connects to judged addresses of the one host it is for; the certificate is still checked against the name."""
+class PinnedTransport(httpx.AsyncBaseTransport):
+    """Connects to judged addresses of the one host it is for; the certificate is still checked against the name.
+
+    Each request under way has a lane, a transport with one connection: a common pool looks at all its connections for
+    every request, which is too much when hundreds are under way. Judged addresses are good for `JUDGED_S`.
+    """
 
     def __init__(
-        self, host: str, *, allow_private: bool, tls: ssl.SSLContext | None = None, resolver: Resolver = resolve
+        self,
+        host: str,
+        *,
+        allow_private: bool,
+        tls: ssl.SSLContext | None = None,
+        resolver: Resolver = resolve,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=200, keepalive_expiry=15.0)
-        super().__init__(verify=tls or ssl.create_default_context(), trust_env=False, limits=limits)
         self._host = host
         self._allow_private = allow_private
+        self._tls = tls or ssl.create_default_context()
         self._resolver = resolver
+        self._monotonic = monotonic
+        self._judged: dict[int, tuple[float, list[str]]] = {}
+        self._idle: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()
+        self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
         if host != self._host:
             raise AddressRefused(f"{host} is not the host that the key was given for")
+        addresses = await self._addresses(host, port)
+        lane = self._take_lane()
+        try:
+            response = await self._through(lane, request, addresses)
+        except httpx.ConnectError:
+            self._judged.pop(port, None)  # it may have moved
+            await lane.aclose()
+            raise
+        except BaseException:
+            await lane.aclose()
+            raise
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _LaneStream(response.stream, lambda: self._give_lane(lane))
+        return response
+
+    async def aclose(self) -> None:
+        self._closed = True
+        while self._idle:
+            await self._idle.pop()[1].aclose()
+
+    async def _through(self, lane: httpx.AsyncHTTPTransport, request: httpx.Request, addresses: list[str]) -> httpx.Response:
         failed: httpx.ConnectError | None = None
-        for address in await self._judged(host, port):
+        for address in addresses:
             pinned = httpx.Request(
                 request.method,
                 request.url.copy_with(host=address),
                 headers=request.headers,
                 stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": host},
+                extensions={**request.extensions, "sni_hostname": self._host},
             )
             try:
-                return await super().handle_async_request(pinned)
+                return await lane.handle_async_request(pinned)
             except httpx.ConnectError as error:
                 failed = error
-        raise failed or httpx.ConnectError(f"{host} has no address")
+        raise failed or httpx.ConnectError(f"{self._host} has no address")
 
-    async def _judged(self, host: str, port: int) -> list[str]:
+    def _take_lane(self) -> httpx.AsyncHTTPTransport:
+        if self._idle:
+            return self._idle.pop()[1]
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEP_S)
+        return httpx.AsyncHTTPTransport(verify=self._tls, trust_env=False, limits=limits)
+
+    async def _give_lane(self, lane: httpx.AsyncHTTPTransport) -> None:
+        now = self._monotonic()
+        if self._closed:
+            await lane.aclose()
+        else:
+            self._idle.append((now, lane))
+        while self._idle and (self._idle[0][0] < now - KEEP_S or len(self._idle) > MAX_IDLE):
+            await self._idle.popleft()[1].aclose()
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        now = self._monotonic()
+        if port in self._judged and self._judged[port][0] > now:
+            return self._judged[port][1]
         try:
             addresses = await self._resolver(host, port)
         except OSError as error:
@@ -84,7 +142,28 @@ class PinnedTransport(httpx.AsyncHTTPTransport):
             why = refusal(address, allow_private=self._allow_private)
             if why is not None:
                 raise AddressRefused(f"{host} is {address}: {why}")
+        self._judged[port] = now + JUDGED_S, addresses
         return addresses
+
+
+class _LaneStream(httpx.AsyncByteStream):
+    """The body of an answer; its lane is free again when it is closed."""
+
+    def __init__(self, inner: httpx.AsyncByteStream, free: Callable[[], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._free: Callable[[], Awaitable[None]] | None = free
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            yield piece
+
+    async def aclose(self) -> None:
+        free, self._free = self._free, None
+        try:
+            await self._inner.aclose()
+        finally:
+            if free is not None:
+                await free()
 
 
 def _inner(ip: IpAddress) -> IpAddress:

@@ -32,6 +32,7 @@ log = structlog.get_logger()
 async def open_gateway(
     *,
     authenticate: Callable[[str], Awaitable[RunContext | None]],
+    forget: Callable[[str], None] = lambda run_id: None,
     ledger: Ledger,
     env: Mapping[str, str],
     demo_load: Callable[[str], DemoAnswers],
@@ -63,7 +64,7 @@ async def open_gateway(
     desk = CallDesk(ledger=ledger, sender=sender, board=board)
     beating = asyncio.create_task(_beat(ledger, sleep), name="gateway ledger beat")
     try:
-        yield GatewayDeps(authenticate, desk)
+        yield GatewayDeps(authenticate, desk, forget)
     finally:
         await desk.close(grace_s)
         beating.cancel()

@@ -25,6 +25,7 @@ from orchestrator.gateway.ledger import (
     KeyTaken,
     LedgerUnavailable,
     NoRoom,
+    NotRunning,
     Opened,
     Opening,
     Recovered,
@@ -86,7 +87,7 @@ class DatabaseLedger:
         return await self._write(work)
 
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
-        usage = settlement.usage
+        usage, answer = settlement.usage, pack(settlement)
 
         def work(session: Session) -> None:
             calls.change(
@@ -104,7 +105,7 @@ class DatabaseLedger:
                 provider_s=settlement.provider_s,
                 finish_reason=settlement.finish,
                 error=None,
-                answer=pack(settlement),
+                answer=answer,
                 settled_at=self._clock.now(),
             )
             calls.land(session, run_id, call_key)
@@ -134,19 +135,23 @@ class DatabaseLedger:
     def _open(self, session: Session, opening: Opening) -> Opened:
         run_id, call_key = opening.run_id, opening.call_key
         calls.lock_run(session, run_id)
-        row = calls.get(session, run_id, call_key)
-        if row is not None and row.state in (CallState.RESERVED, CallState.SENT):
+        seen = calls.look(session, run_id, call_key, opening.attempt)
+        if not seen.runs:
+            return NotRunning()
+        state = seen.state
+        if state in (CallState.RESERVED, CallState.SENT):
             flight = calls.flight(session, run_id, call_key)
             dropped = flight is not None and flight.owner == self._owner and (run_id, call_key) not in self._live
             if flight is None or dropped or flight.until < self._clock.now():
                 self._abandoned(session, [(run_id, call_key)])
-        if row is not None and row.state != CallState.FAILED:
-            if row.request_hash != opening.request_hash:
+                state = CallState.FAILED
+        if state is not None and state != CallState.FAILED:
+            if seen.request_hash != opening.request_hash:
                 return KeyTaken()
-            if row.answer is None:
+            if seen.answer is None:
                 return InFlight()
-            row.replays += 1
-            return Stored(unpack(row.answer))
+            calls.replayed(session, run_id, call_key)
+            return Stored(unpack(seen.answer))
         no_room = _no_room(session, run_id, opening.worst_nusd, opening.budget_nusd)
         if no_room is not None:
             return no_room
@@ -156,11 +161,15 @@ class DatabaseLedger:
             "reserved_usd": usd(opening.worst_nusd),
             "error": None,
         }
-        if row is None:
+        if state is None:
             reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
+            if opening.sent:
+                reserved |= {"state": CallState.SENT, "tries": 1}
             calls.add(session, run_id=run_id, call_key=call_key, **reserved)
         else:
             calls.change(session, run_id, call_key, **reserved)
+            if opening.sent:
+                calls.mark_sent(session, run_id, call_key)
         calls.take_off(session, run_id, call_key, self._owner, self._believed_until())
         self._live.add((run_id, call_key))
         return Reserved()

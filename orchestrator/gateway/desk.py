@@ -11,7 +11,17 @@ import structlog
 
 from orchestrator.gateway.calls import Answered, Call
 from orchestrator.gateway.errors import Code, GatewayError
-from orchestrator.gateway.ledger import InFlight, KeyTaken, Ledger, LedgerUnavailable, NoRoom, Opening, Reserved, Stored
+from orchestrator.gateway.ledger import (
+    InFlight,
+    KeyTaken,
+    Ledger,
+    LedgerUnavailable,
+    NoRoom,
+    NotRunning,
+    Opening,
+    Reserved,
+    Stored,
+)
 from orchestrator.gateway.prices import usd
 from orchestrator.gateway.sender import Sender
 from orchestrator.gateway.waits import WaitBoard
@@ -25,7 +35,15 @@ log = structlog.get_logger()
 @dataclass(frozen=True)
 class _Flight:
     request_hash: str
+    attempt: int
     task: asyncio.Task[Answered]
+
+
+class AttemptOver(GatewayError):
+    """The attempt ended between its request and its call."""
+
+    def __init__(self) -> None:
+        super().__init__(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
 
 
 class CallDesk:
@@ -47,6 +65,10 @@ class CallDesk:
             raise _key_taken(call)
         try:
             answered = await asyncio.shield(flight.task)
+        except AttemptOver:
+            if flight.attempt == call.context.attempt:
+                raise
+            return await self.answer(call)  # it was an earlier attempt that was over
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if flight.task.cancelled() and (asker is None or not asker.cancelling()):
@@ -90,7 +112,7 @@ class CallDesk:
         if self._closing:
             raise GatewayError(503, Code.UNAVAILABLE, "the service is stopping; ask again shortly", retry_after_s=5)
         task = asyncio.get_running_loop().create_task(self._carry(call), name=f"call {call.key}")
-        flight = self._flights[call.flight] = _Flight(call.request_hash, task)
+        flight = self._flights[call.flight] = _Flight(call.request_hash, call.context.attempt, task)
         task.add_done_callback(lambda done: self._land(call, done))
         return flight
 
@@ -119,16 +141,26 @@ class CallDesk:
             model=context.model,
             worst_nusd=call.worst_nusd,
             budget_nusd=context.budget_nusd,
+            attempt=context.attempt,
         )
         try:
             while True:
-                match await self._ledger.open(opening):
+                slot = self._sender.take_place(call)  # then it is opened and sent with one write
+                opened = None
+                try:
+                    opened = await self._ledger.open(replace(opening, sent=slot is not None))
+                finally:
+                    if slot is not None and not isinstance(opened, Reserved):
+                        self._sender.give_place_back(call, slot)
+                match opened:
                     case Stored(settlement):
                         return Answered(settlement, replayed=True)
                     case Reserved():
-                        return Answered(await self._sender.send(call), replayed=False)
+                        return Answered(await self._sender.send(call, slot), replayed=False)
                     case KeyTaken():
                         raise _key_taken(call)
+                    case NotRunning():
+                        raise AttemptOver
                     case InFlight():
                         await self._wait(call, "another process to finish the same call")
                     case NoRoom() as no_room:

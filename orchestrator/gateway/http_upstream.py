@@ -51,7 +51,9 @@ class HttpUpstream:
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
         self._client = httpx.AsyncClient(
-            transport=PinnedTransport(provider.origin[1], allow_private=provider.allow_private, tls=tls),
+            transport=PinnedTransport(
+                provider.origin[1], allow_private=provider.allow_private, tls=tls, monotonic=clock.monotonic
+            ),
             timeout=httpx.Timeout(connect=CONNECT_S, read=idle_s, write=60.0, pool=None),
             follow_redirects=False,
             trust_env=False,

@@ -36,7 +36,11 @@ class CallState(StrEnum):
 
 @dataclass(frozen=True)
 class Opening:
-    """A call that asks to be made. No budget means no cap."""
+    """A call that asks to be made. No budget means no cap.
+
+    `sent`: it goes out as soon as it is opened, so that it needs no `sent` of its own. `attempt`: only if this is still
+    the attempt that carries out the run.
+    """
 
     run_id: str
     call_key: str
@@ -45,6 +49,8 @@ class Opening:
     model: str
     worst_nusd: int
     budget_nusd: int | None
+    sent: bool = False
+    attempt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,12 @@ class NoRoom:
     reserved_nusd: int
 
 
-Opened = Reserved | Stored | InFlight | KeyTaken | NoRoom
+@dataclass(frozen=True)
+class NotRunning:
+    """The attempt that asks is over, and its token with it."""
+
+
+Opened = Reserved | Stored | InFlight | KeyTaken | NoRoom | NotRunning
 
 
 @dataclass(frozen=True)

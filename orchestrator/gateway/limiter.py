@@ -93,6 +93,17 @@ class Limiter:
                 self._give_back()
             raise
 
+    def try_acquire(self, run_id: str) -> Slot | None:
+        """A place if there is one for the taking: nobody waits, and no pace or pause holds calls back."""
+        if self._waiting or self.pace is not None or self.in_flight >= int(self.limit) or self.pause_left_s() > 0:
+            return None
+        return self._take(run_id)
+
+    def release_unused(self, slot: Slot) -> None:
+        """The call was not made after all."""
+        self._starts.pop(slot.number, None)
+        self._give_back()
+
     def release_well(self, slot: Slot, pause_s: float | None = None, reason: str = "") -> None:
         """The call was answered. `pause_s`: the provider said that its limit is used up for so long."""
         now = self._clock.monotonic()
@@ -175,16 +186,19 @@ class Limiter:
                 self._waiting[run_id] = queue
             if future.done():
                 continue
-            self.in_flight += 1
-            if self.pace is not None:
-                self._next_at = max(self._next_at, self._clock.monotonic() - 1 / self.pace) + 1 / self.pace
-            last_one = self.in_flight >= int(self.limit)
-            self._granted += 1
-            slot = Slot(self._granted, run_id, self._clock.monotonic(), last_one, bool(self._waiting))
-            self._starts[slot.number] = slot.began
-            if len(self._starts) > SEEN:
-                self._starts.popitem(last=False)
-            future.set_result(slot)
+            future.set_result(self._take(run_id))
+
+    def _take(self, run_id: str) -> Slot:
+        now = self._clock.monotonic()
+        self.in_flight += 1
+        if self.pace is not None:
+            self._next_at = max(self._next_at, now - 1 / self.pace) + 1 / self.pace
+        self._granted += 1
+        slot = Slot(self._granted, run_id, now, self.in_flight >= int(self.limit), bool(self._waiting))
+        self._starts[slot.number] = slot.began
+        if len(self._starts) > SEEN:
+            self._starts.popitem(last=False)
+        return slot
 
     def _wake_in(self, seconds: float) -> None:
         if self._waker is None or self._waker.done():

@@ -73,7 +73,8 @@ class MemoryLedger:
             return no_room
         if row is None:
             row = self.rows[key] = Row(opening.request_hash, CallState.RESERVED, 0)
-        row.request_hash, row.state, row.error = opening.request_hash, CallState.RESERVED, None
+        row.request_hash, row.error = opening.request_hash, None
+        row.state, row.sends = (CallState.SENT, row.sends + 1) if opening.sent else (CallState.RESERVED, row.sends)
         row.reserved_nusd = opening.worst_nusd
         return Reserved()
 

@@ -36,10 +36,12 @@ WIRES: tuple[Wire, ...] = (AnthropicMessages(), OpenAIChat(), OpenAIResponses())
 
 @dataclass(frozen=True)
 class GatewayDeps:
-    """What the edge needs. `authenticate` turns a run token into its run, or None when no living run has it."""
+    """What the edge needs. `authenticate` turns a run token into its run, or None when no living run has it; `forget` is
+    told that a run has changed."""
 
     authenticate: Callable[[str], Awaitable[RunContext | None]]
     desk: CallDesk
+    forget: Callable[[str], None] = lambda run_id: None
     max_body_bytes: int = 16 << 20
     patience_s: float = 20.0
     ping_s: float = 10.0

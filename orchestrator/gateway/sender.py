@@ -56,11 +56,26 @@ class Sender:
             self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep, too_long_s=self._policy.total_s)
         return self._limiters[key]
 
-    async def send(self, call: Call) -> Settlement:
-        """Settle a call that was reserved, or have it fail; either is in the ledger when this returns or raises."""
+    def take_place(self, call: Call) -> Slot | None:
+        """A place at the provider if there is one at once; for `send`, or to be given back."""
+        context = call.context
+        slot = self.limiter(context.provider, context.model).try_acquire(context.run_id)
+        if slot is not None:
+            self.at_provider.add(call.flight)
+        return slot
+
+    def give_place_back(self, call: Call, slot: Slot) -> None:
+        self.at_provider.discard(call.flight)
+        self.limiter(call.context.provider, call.context.model).release_unused(slot)
+
+    async def send(self, call: Call, slot: Slot | None = None) -> Settlement:
+        """Settle a call that was reserved, or have it fail; either is in the ledger when this returns or raises.
+
+        With a place from `take_place`, the ledger has it as sent already.
+        """
         trip = _Trip(self._clock)
         try:
-            message = await self._until_answered(call, trip)
+            message = await self._until_answered(call, trip, slot)
             settlement = _settlement(call, message, trip)
         except GatewayError as error:
             lost = isinstance(error, UpstreamError) and error.maybe_billed
@@ -87,12 +102,13 @@ class Sender:
         for limiter in self._limiters.values():
             await limiter.close()
 
-    async def _until_answered(self, call: Call, trip: _Trip) -> Message:
+    async def _until_answered(self, call: Call, trip: _Trip, slot: Slot | None) -> Message:
         failures = 0
         while True:
             try:
-                return (await self._try(call, trip)).message
+                return (await self._try(call, trip, slot)).message
             except UpstreamError as error:
+                slot = None
                 failures += 1
                 delay = self._policy.delay_s(error, failures, trip.elapsed_s(), self._rng)
                 if delay is None:
@@ -104,17 +120,16 @@ class Sender:
                     raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
                 await self._back_off(call, trip, delay, str(error.status))
 
-    async def _try(self, call: Call, trip: _Trip) -> Reply:
-        context = call.context
-        upstream = self._upstreams.get(context.provider)
-        if upstream is None:
-            sentence = f"there is no provider {context.provider} here; the configuration says which there are"
-            raise GatewayError(404, Code.NOT_FOUND, sentence)
-        limiter = self.limiter(context.provider, context.model)
-        slot = await self._turn(call, limiter, trip)
-        self.at_provider.add(call.flight)
+    async def _try(self, call: Call, trip: _Trip, slot: Slot | None) -> Reply:
+        limiter = self.limiter(call.context.provider, call.context.model)
+        noted = slot is not None
+        if slot is None:
+            slot = await self._turn(call, limiter, trip)
+            self.at_provider.add(call.flight)
         try:
-            await self._ledger.sent(*call.flight)
+            upstream = self._upstream(call.context.provider)
+            if not noted:
+                await self._ledger.sent(*call.flight)
             trip.tries += 1
             with trip.at_provider():
                 reply = await upstream.ask(call)
@@ -132,6 +147,13 @@ class Sender:
             self.at_provider.discard(call.flight)
         limiter.release_well(slot, reply.pause_s, "its rate limit is used up")
         return reply
+
+    def _upstream(self, provider: str) -> Upstream:
+        upstream = self._upstreams.get(provider)
+        if upstream is None:
+            sentence = f"there is no provider {provider} here; the configuration says which there are"
+            raise GatewayError(404, Code.NOT_FOUND, sentence)
+        return upstream
 
     async def _turn(self, call: Call, limiter: Limiter, trip: _Trip) -> Slot:
         provider = call.context.provider

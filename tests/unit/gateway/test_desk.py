@@ -14,7 +14,7 @@ from virtual_time import run_virtually
 
 from orchestrator.gateway.calls import Answered
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
-from orchestrator.gateway.ledger import LedgerUnavailable
+from orchestrator.gateway.ledger import LedgerUnavailable, NotRunning, Opened, Opening
 from orchestrator.gateway.memory_ledger import MemoryLedger
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.retry import RetryPolicy
@@ -239,3 +239,53 @@ def test_giving_up_is_bounded_in_tries_and_time() -> None:
     assert run_virtually(story(UpstreamError(500, "no", retry=True))) < 10
     crowded = run_virtually(story(UpstreamError(429, "no", retry=True, crowded=True)))
     assert 200 < crowded <= 301
+
+
+def test_a_call_that_can_go_at_once_is_written_twice_and_no_more() -> None:
+    class Counting(MemoryLedger):
+        writes = 0
+
+        async def open(self, opening: Opening) -> Opened:
+            self.writes += 1
+            return await super().open(opening)
+
+        async def sent(self, run_id: str, call_key: str) -> None:
+            raise AssertionError("it was opened as sent")
+
+    ledger, upstream = Counting(), ScriptedUpstream()
+
+    async def ask() -> None:
+        desk = make_desk(upstream, ledger)
+        for _ in range(2):  # the second is a replay, which gives its place back
+            await desk.answer(make_call(claude_run(), "k"))
+        assert desk.in_flight() == 0
+
+    run_virtually(ask())
+    assert ledger.rows["run-1", "k"].sends == 1
+    assert upstream.calls["k"] == 1
+
+
+def test_the_next_attempt_is_not_turned_away_with_the_one_before() -> None:
+    """It joined a call that the attempt before it had made, which then turns out to be over."""
+
+    class Attempts(MemoryLedger):
+        current = 1
+
+        async def open(self, opening: Opening) -> Opened:
+            await asyncio.sleep(1)
+            return NotRunning() if opening.attempt != self.current else await super().open(opening)
+
+    async def ask() -> None:
+        ledger, upstream = Attempts(), ScriptedUpstream()
+        desk = make_desk(upstream, ledger)
+        old = asyncio.create_task(desk.answer(make_call(claude_run(attempt=1), "k")))
+        await asyncio.sleep(0.5)
+        ledger.current = 2
+        new = asyncio.create_task(desk.answer(make_call(claude_run(attempt=2), "k")))
+        with pytest.raises(GatewayError) as refused:
+            await old
+        assert refused.value.code is Code.UNAUTHORIZED
+        assert not (await new).replayed
+        assert upstream.calls["k"] == 1
+
+    run_virtually(ask())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,18 @@ from sqlalchemy import text
 
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
-from orchestrator.gateway.ledger import Failure, InFlight, KeyTaken, NoRoom, Opened, Opening, Recovered, Reserved, Stored
+from orchestrator.gateway.ledger import (
+    Failure,
+    InFlight,
+    KeyTaken,
+    NoRoom,
+    NotRunning,
+    Opened,
+    Opening,
+    Recovered,
+    Reserved,
+    Stored,
+)
 from orchestrator.gateway.usage import Finish, TokenUsage
 from runner.contract import Protocol
 from tests.postgres_from_wheel import TEMPLATE
@@ -132,6 +144,39 @@ async def test_a_try_that_cost_nothing_is_not_lost_in_a_crash(world: LedgerWorld
     await world.ledger.sent("run-1", "k")
     await world.ledger.refused("run-1", "k")
     assert await (await world.restart()).recover() == Recovered(unsent=1, lost=0)
+
+
+async def test_what_is_opened_as_sent_counts_as_sent(world: LedgerWorld) -> None:
+    await world.ledger.open(replace(opening("new"), sent=True))
+    await world.ledger.open(opening("failed"))
+    await world.ledger.fail("run-1", "failed", Failure("x", False, 0, 0))
+    assert await world.ledger.open(replace(opening("failed"), sent=True)) == Reserved()
+    assert await (await world.restart()).recover() == Recovered(unsent=0, lost=2)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_an_attempt_that_is_over_opens_nothing_and_is_told_nothing(
+    kind: str, database_url: Callable[[str], str]
+) -> None:
+    async with database_world(database_url(kind)) as world:
+        assert world.db is not None
+
+        async def now(status: str, attempt: int) -> None:
+            change = text("UPDATE container_runs SET status = :status, attempt = :attempt")
+            assert world.db is not None
+            await world.db.write(lambda s: s.connection().execute(change, {"status": status, "attempt": attempt}))
+
+        first, second = replace(opening(), attempt=1), replace(opening(), attempt=2)
+        await now("running", 1)
+        assert await world.ledger.open(first) == Reserved()
+        await now("running", 2)
+        assert await world.ledger.open(first) == NotRunning()
+        assert await world.ledger.open(second) == InFlight()
+        await world.ledger.settle("run-1", "k", ANSWER)
+        assert await world.ledger.open(first) == NotRunning()
+        assert await world.ledger.open(second) == Stored(ANSWER)
+        await now("completed", 2)
+        assert await world.ledger.open(second) == NotRunning()
 
 
 async def test_of_many_that_open_one_key_one_gets_it(world: LedgerWorld) -> None:

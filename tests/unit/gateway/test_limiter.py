@@ -184,3 +184,24 @@ def test_a_pause_that_no_call_can_wait_for_is_said_at_once() -> None:
         gate.release(await gate.acquire("d"))
 
     run_virtually(story())
+
+
+def test_a_place_is_for_the_taking_only_when_nobody_waits_and_nothing_holds_back() -> None:
+    async def take() -> None:
+        limiter = Limiter(clock=LoopClock(), sleep=asyncio.sleep, initial=2)
+        first, second = limiter.try_acquire("a"), limiter.try_acquire("b")
+        assert first is not None
+        assert second is not None
+        assert limiter.try_acquire("c") is None
+        waiting = asyncio.create_task(limiter.acquire("c"))
+        await asyncio.sleep(0)
+        limiter.release_unused(first)
+        assert limiter.try_acquire("d") is None
+        limiter.release_well(second, pause_s=5.0, reason="x")
+        limiter.release(await waiting)
+        assert limiter.in_flight == 0
+        assert limiter.try_acquire("d") is None
+        await asyncio.sleep(5)
+        assert limiter.try_acquire("d") is not None
+
+    run_virtually(take())

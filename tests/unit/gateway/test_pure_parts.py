@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.gateway.addresses import AddressRefused, PinnedTransport, refusal
+from orchestrator.gateway.addresses import JUDGED_S, AddressRefused, PinnedTransport, refusal
 from orchestrator.gateway.calls import request_hash, sample_index
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
@@ -217,6 +219,42 @@ async def test_a_name_that_points_inside_is_not_called(answers: list[str]) -> No
             await transport.handle_async_request(httpx.Request("POST", "https://api.example/v1"))
         with pytest.raises(AddressRefused, match="not the host"):
             await transport.handle_async_request(httpx.Request("POST", "https://other.example/v1"))
+
+
+@pytest.mark.anyio
+async def test_connections_are_used_again_and_a_name_is_asked_for_once_in_a_while() -> None:
+    now, asked, connections = 0.0, 0, 0
+
+    async def resolver(host: str, port: int) -> list[str]:
+        nonlocal asked
+        asked += 1
+        return ["127.0.0.1"]
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+    async def call() -> bytes:
+        response = await transport.handle_async_request(httpx.Request("GET", f"http://api.example:{port}/"))
+        body = await response.aread()
+        await response.aclose()
+        return body
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with PinnedTransport("api.example", allow_private=True, resolver=resolver, monotonic=lambda: now) as transport:
+        assert await asyncio.gather(*(call() for _ in range(3))) == [b"ok"] * 3
+        assert await call() == b"ok"
+        assert connections <= 3
+        assert 1 <= asked <= 3
+        before, now = asked, JUDGED_S + 1
+        assert await call() == b"ok"
+        assert asked == before + 1
+    server.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""Who is behind a token: asked once a second, and never believed after the run has changed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from gateway_world import run_context
+
+from orchestrator.gateway.callers import BELIEVED_S, Callers
+from orchestrator.gateway.context import RunContext
+from orchestrator.identifiers import token_hash
+from tests.manual_clock import ManualClock
+
+pytestmark = pytest.mark.anyio
+
+
+class Runs:
+    def __init__(self) -> None:
+        self.living: dict[str, RunContext] = {token_hash("t"): run_context()}
+        self.asked = 0
+        self.pause = asyncio.Event()
+        self.pause.set()
+
+    async def find(self, digest: str) -> RunContext | None:
+        self.asked += 1
+        found = self.living.get(digest)
+        await self.pause.wait()
+        return found
+
+
+async def test_a_living_run_is_looked_up_once_a_second_and_a_stranger_every_time(clock: ManualClock) -> None:
+    runs = Runs()
+    callers = Callers(runs.find, clock)
+    for _ in range(5):
+        assert await callers.authenticate("t") == run_context()
+    assert runs.asked == 1
+    clock.advance(BELIEVED_S + 0.1)
+    await callers.authenticate("t")
+    assert runs.asked == 2
+    assert [await callers.authenticate("other") for _ in range(2)] == [None, None]
+    assert runs.asked == 4
+
+
+async def test_a_change_of_the_run_is_seen_at_once(clock: ManualClock) -> None:
+    runs = Runs()
+    callers = Callers(runs.find, clock)
+    await callers.authenticate("t")
+    runs.living.clear()
+    callers.forget("another-run")
+    assert await callers.authenticate("t") is not None
+    callers.forget("run-1")
+    assert await callers.authenticate("t") is None
+
+
+async def test_what_was_found_before_a_change_is_not_kept(clock: ManualClock) -> None:
+    runs = Runs()
+    callers = Callers(runs.find, clock)
+    runs.pause.clear()
+    asking = asyncio.create_task(callers.authenticate("t"))
+    await asyncio.sleep(0)
+    runs.living.clear()
+    callers.forget("run-1")
+    runs.pause.set()
+    await asking
+    assert await callers.authenticate("t") is None
