@@ -7,7 +7,8 @@ transition log replays to the state.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,19 @@ from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
-NewWorld = Callable[[], RunWorld]
-
 
 @pytest.fixture
 def dialect() -> str:
     """The sweep is about the order of steps; what a database does with one of them is tested on both elsewhere."""
     return "sqlite"
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """Hundreds of small transactions need no disk."""
+    shared = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as name:
+        yield Path(name)
 
 
 async def story(world: RunWorld, crash: CrashAt, *, cancel_after: int | None = None) -> None:
@@ -75,9 +82,9 @@ async def count_steps(world: RunWorld) -> int:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("part", range(4))
-async def test_every_step_may_be_the_last(sqlite_template: Path, tmp_path: Path, after: bool, part: int) -> None:
+async def test_every_step_may_be_the_last(sqlite_template: Path, in_memory: Path, after: bool, part: int) -> None:
     def new_world(name: str) -> RunWorld:
-        path = tmp_path / f"{name}.db"
+        path = in_memory / f"{name}.db"
         path.write_bytes(sqlite_template.read_bytes())
         return RunWorld(Database(f"sqlite:///{path}"), ManualClock())
 

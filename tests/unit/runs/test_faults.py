@@ -104,9 +104,9 @@ async def test_engine_unreachable_means_no_transition(world: RunWorld) -> None:
     await world.round()
     await world.quiet()
     world.engine.faults.unreachable = True
-    for _ in range(40):  # far longer than any lease
+    for _ in range(10):  # far longer than any lease
         with pytest.raises(EngineUnreachable):
-            await world.round(5)
+            await world.round(14)
     assert await world.status(run_id) == ("running", None)
     # When it answers again, leases begin anew: the silence was ours
     world.engine.faults.unreachable = False
@@ -140,9 +140,9 @@ async def test_start_timeout(world: RunWorld) -> None:
     world.engine.behaviour = world.never_claims
     run_id = await world.new_run()
     await world.round()
-    await world.rounds(23)
+    await world.rounds(8, seconds=14)  # no step is so long that it would pass for a stall of our own
     assert await world.status(run_id) == ("starting", None)
-    await world.rounds(2)
+    await world.rounds(1, seconds=14)
     row = await world.row(run_id)
     assert (row.status, row.reason) == ("pending", "start_timeout")
     world.engine.behaviour = world.completes
@@ -172,7 +172,7 @@ async def test_paused_is_suspected_then_killed_then_tried_again(world: RunWorld)
     await world.round()
     await world.quiet()
     world.engine.pause(f"benchyard-run-{run_id}-a1")
-    await world.rounds(12)  # 60 s: lease and suspicion
+    await world.rounds(5, seconds=12)  # 60 s: lease and suspicion
     assert (await world.row(run_id)).status == "running"
     world.engine.behaviour = world.completes
     await world.round(5)
@@ -193,7 +193,7 @@ async def test_a_kill_that_does_not_work_ends_nothing(world: RunWorld) -> None:
     await world.round()
     await world.quiet()
     world.engine.faults.kill_lost = True
-    await world.rounds(13)
+    await world.rounds(5, seconds=13)
     assert (await world.row(run_id)).status == "running"
     world.engine.faults.kill_lost = False
     world.engine.behaviour = world.completes
@@ -230,9 +230,9 @@ async def test_deadline(world: RunWorld) -> None:
     await world.round()
     await world.quiet()
     (attempt,) = await world.attempts(run_id)
-    for number in range(22):
+    for number in range(9):
         await world.post(attempt, {"type": "heartbeat", "seq": number + 2})
-        await world.round(5)
+        await world.round(12)
         if (await world.row(run_id)).status != "running":
             break
     row = await world.row(run_id)
@@ -306,7 +306,7 @@ async def test_our_own_stall_extends_every_lease(world: RunWorld) -> None:
     await world.round(300)
     assert [await world.status(run_id) for run_id in ids] == [("running", None)] * 3
     # But the silence after it counts.
-    await world.rounds(13)
+    await world.rounds(5, seconds=13)
     assert [(await world.attempts(run_id))[0].reason for run_id in ids] == ["heartbeat_lost"] * 3
 
 
