@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
-from orchestrator.dashboard.pages import catalogue, compare, fleet, items, new_run, overview, run, runs, sign_in
+from orchestrator.dashboard.pages import catalogue, compare, fleet, items, new_run, overview, run, runs, schedules, sign_in
 
 PROGRAMS = ("/api", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
 
@@ -27,7 +27,7 @@ class Assets(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    for module in (sign_in, overview, new_run, runs, run, items, compare, catalogue, fleet):
+    for module in (sign_in, overview, new_run, runs, run, items, compare, catalogue, fleet, schedules):
         app.include_router(module.router)
     app.mount("/static", Assets(directory=HERE / "static"), name="static")
     _install_not_found(app)

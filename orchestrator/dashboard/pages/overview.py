@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
@@ -11,8 +11,8 @@ from starlette.responses import Response
 from orchestrator.api.context import Services
 from orchestrator.dashboard.frame import Page, page_router
 from orchestrator.dashboard.views.runs import RunLine, run_line
-from orchestrator.dashboard.views.series import Series, series
-from orchestrator.db import model_queries, page_queries
+from orchestrator.dashboard.views.series import series
+from orchestrator.db import model_queries, page_queries, schedule_queries
 from orchestrator.db.tables import ContainerRun
 
 router = page_router()
@@ -21,6 +21,7 @@ TREND_RUNS = 30
 ENDED_RUNS = 8
 ALERT_AGE = timedelta(days=14)
 ALERTS = 5
+PLANNED = 5
 
 
 @router.get("/")
@@ -29,7 +30,7 @@ async def overview(page: Page) -> Response:
     waits = await reasons_to_wait(context)
     since = context.clock.now() - ALERT_AGE
 
-    def read(session: Session) -> tuple[list[RunLine], list[RunLine], list[Series], list[dict[str, Any]]]:
+    def read(session: Session) -> dict[str, Any]:
         names = model_names(session)
         current = list(page_queries.under_way(session))
         newest = page_queries.runs(session, page_queries.RunFilter(), limit=ENDED_RUNS + len(current))
@@ -45,10 +46,29 @@ async def overview(page: Page) -> Response:
             for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
         ]
         scores = series(page_queries.scored(session, per_series=TREND_RUNS), names)
-        return [line(run) for run in current], [line(run) for run in ended], scores, alerts
+        return {
+            "current": [line(run) for run in current],
+            "ended": [line(run) for run in ended],
+            "series": scores,
+            "alerts": alerts,
+            "planned": planned(session),
+            "verdicts": verdicts(session, {each.model_id for each in scores}),
+        }
 
-    current, ended, scores, alerts = await context.db.read(read)
-    return page.show("overview.html", current=current, ended=ended, series=scores, alerts=alerts)
+    return page.show("overview.html", **await context.db.read(read))
+
+
+def planned(session: Session) -> list[tuple[str, int, datetime]]:
+    """What fires next: model, its id, the instant."""
+    rows = schedule_queries.page(session, limit=1000)
+    found = [(model.slug, row.model_id, row.next_fire_at) for row, model in rows if row.next_fire_at and not row.paused]
+    return sorted(found, key=lambda each: each[2])[:PLANNED]
+
+
+def verdicts(session: Session, model_ids: set[int]) -> dict[int, str]:
+    """The newest verdict on drift of each model that has one."""
+    found = {model_id: schedule_queries.newest_look(session, model_id) for model_id in model_ids}
+    return {model_id: fire.verdict for model_id, fire in found.items() if fire is not None and fire.verdict is not None}
 
 
 async def reasons_to_wait(context: Services) -> dict[str, str]:

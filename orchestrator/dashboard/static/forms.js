@@ -20,6 +20,7 @@ async function openDialog(link) {
     if (event.target.closest("[data-close]")) { event.preventDefault(); dialog.close(); }
   });
   watch(dialog.querySelector("form"));
+  builder(dialog.querySelector("form"));
   dialog.showModal();
 }
 
@@ -44,6 +45,17 @@ function watch(form) {
   form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 250); });
 }
 
+// Shows only the fields that the chosen rhythm of a schedule needs.
+function builder(form) {
+  const preset = form.querySelector("#s-preset");
+  if (!preset) return;
+  const show = () => {
+    for (const part of form.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== preset.value;
+  };
+  preset.addEventListener("change", show);
+  show();
+}
+
 export function readyForms() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-open]");
@@ -61,5 +73,8 @@ export function readyForms() {
   document.addEventListener("change", (event) => {
     if (event.target.form?.dataset.auto !== undefined) event.target.form.requestSubmit();
   });
-  for (const form of document.querySelectorAll("form")) watch(form);
+  for (const form of document.querySelectorAll("form")) {
+    watch(form);
+    builder(form);
+  }
 }

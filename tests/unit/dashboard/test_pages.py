@@ -9,15 +9,16 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from dashboard.hostile import EVERYTHING, assert_harmless
-from dashboard.story_runner import story_runner
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, served
+from tests.unit.dashboard.hostile import EVERYTHING, assert_harmless
+from tests.unit.dashboard.story_runner import story_runner
 
 pytestmark = pytest.mark.anyio
 SAME = {"sec-fetch-site": "same-origin"}
 PAGES = ["/", "/runs", "/runs/new", "/compare", "/leaderboard", "/models", "/datasets", "/fleet", "/docs", "/login"]
+PAGES += ["/schedules", "/schedules/new"]
 
 
 @asynccontextmanager
@@ -118,6 +119,44 @@ async def test_models_are_added_priced_and_removed(service: Service) -> None:
         assert "already" in twice.text
         assert (await client.post(f"/models/{found['id']}/remove")).status_code == 303
         assert (await service.client.get("/api/models/mine")).status_code == 404
+
+
+async def test_a_schedule_is_saved_paused_run_and_removed(service: Service) -> None:
+    async with browser(service) as client:
+        form = {"model": "demo-weak", "preset": "daily", "at": "06:15", "timezone": "Asia/Tokyo", "sample_size": "3"}
+        saved = await client.post("/schedules/new", data=form)
+        assert saved.status_code == 303, saved.text
+        place = saved.headers["location"]
+        assert "15 6 * * *" in (await client.get(place)).text
+        assert (await client.get("/schedules/new?model=demo-weak")).text.count("15 6 * * *") == 2
+        assert (await client.post(f"{place}/pause?paused=true")).status_code == 303
+        assert "paused" in (await client.get("/schedules")).text
+        started = await client.post(f"{place}/run")
+        await service.until(started.headers["location"].rpartition("/")[2], "completed")
+        for path in ["/schedules", place, "/"]:
+            assert_harmless((await client.get(path)).text)
+        assert (await client.post(f"{place}/remove")).status_code == 303
+        assert (await client.get(place)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"preset": "free", "cron": "61 * * * *"},
+        {"preset": "monthly", "day": "99"},
+        {"timezone": "Moon/Base"},
+        {"sample_size": "x"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_schedule_says_what_is_wrong(service: Service, changed: dict[str, str]) -> None:
+    form = {"model": "demo-weak", "preset": "daily", "at": "06:15", "sample_size": "3", **changed}
+    async with browser(service) as client:
+        answer = await client.post("/schedules/new", data=form)
+        preview = await client.get("/schedules/new", params=form)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+    assert preview.status_code == 200
 
 
 async def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(service: Service) -> None:

@@ -12,6 +12,7 @@ from orchestrator.dashboard.views.leaderboard import leaderboard
 from orchestrator.dashboard.views.quote import quote
 from orchestrator.dashboard.views.run_page import run_page, stage_marks
 from orchestrator.dashboard.views.runs import explanation, run_line
+from orchestrator.dashboard.views.schedule_form import Rhythm
 from orchestrator.dashboard.views.series import series
 from orchestrator.datasets.pack import Entry
 from orchestrator.db.page_queries import ItemLine, ScoredRun
@@ -154,6 +155,22 @@ def test_errors_of_ours_are_not_compared_and_samples_count_once() -> None:
     assert found.pairs.total == 1
     assert found.counts["broken"] == 3
     assert compare([], []).verdict.startswith("The two runs have no item in common")
+
+
+@pytest.mark.parametrize(
+    ("given", "cron"),
+    [
+        ({}, "0 6 * * *"),
+        ({"preset": "weekdays", "at": "9:05"}, "5 9 * * MON-FRI"),
+        ({"preset": "weekly", "at": "23:59", "weekday": "SUN"}, "59 23 * * SUN"),
+        ({"preset": "monthly", "day": "31"}, "0 6 31 * *"),
+        ({"preset": "hours", "every": "4", "at": "00:30"}, "30 */4 * * *"),
+        ({"cron": "1 2 3 4 5"}, "1 2 3 4 5"),
+        ({"preset": "daily", "at": "25:00"}, "0 6 * * *"),
+    ],
+)
+def test_the_cron_builder(given: dict[str, str], cron: str) -> None:
+    assert Rhythm.of(given).expression() == cron
 
 
 def test_a_leaderboard_has_groups_that_cannot_be_told_apart() -> None:
