@@ -10,7 +10,7 @@ from tests.unit.schedules.drift_simulation import World, first_alarms, found_wit
 
 
 def test_a_year_of_looks_raises_few_false_alarms() -> None:
-    quiet = results(World(series=300, seed=11))
+    quiet = results(World(series=200, seed=11))
     alarms = first_alarms(quiet)
     assert float(((alarms[-1] >= 0) | (alarms[1] >= 0)).mean()) <= 0.05
     assert float((unpaired_alarms(quiet) >= 0).mean()) > 0.2, "what looking every day does to a test for one look"

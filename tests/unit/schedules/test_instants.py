@@ -36,7 +36,7 @@ ZONES = (
     "Pacific/Auckland",
     "Pacific/Chatham",
 )
-FIXED = ("30 2 * * *", "*/30 1,2 * * *", "0 */4 * * *", "0 0 * * *")
+FIXED = ("30 2 * * *", "*/30 1,2 * * *", "0 */6 * * *")
 DAYS = 731
 
 
@@ -61,7 +61,7 @@ def test_against_every_minute_of_two_years(name: str, compared: dict[str, int]) 
     end = datetime(2027, 1, 1, tzinfo=UTC)
     first = datetime(2024, 12, 31, 23, 59, tzinfo=UTC)
     count = 0
-    for expression in (*FIXED, *(random_expression(rng) for _ in range(3))):
+    for expression in (*FIXED, *(random_expression(rng) for _ in range(2))):
         expected = [instant for instant in table.fires(expression) if instant < end]
         found = list(takewhile(lambda at: at < end, instants(parse(expression), zone(name), first)))
         assert found == expected, expression
