@@ -20,6 +20,7 @@ from orchestrator.api import (
     openapi,
     problems,
     schedule_alerts,
+    schedule_leaderboard,
     schedules,
     streams,
 )
@@ -81,7 +82,18 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.state.authority = Authority(token)
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
-    for module in (container_runs, schedules, schedule_alerts, models, benchmarks, fleet, streams, health):
+    routed = (
+        container_runs,
+        schedules,
+        schedule_alerts,
+        schedule_leaderboard,
+        models,
+        benchmarks,
+        fleet,
+        streams,
+        health,
+    )
+    for module in routed:
         app.include_router(module.router)
     pages.install(app)
     openapi.install(app)

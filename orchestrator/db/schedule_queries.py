@@ -155,3 +155,22 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
         results, passes = tallies.get(problem_id, (0, 0))
         tallies[problem_id] = (results + int(count), passes + (int(count) if outcome == "passed" else 0))
     return tallies
+
+
+def newest_comparable_runs(session: Session, benchmark: str, pack_digest: str, limit: int = 2000) -> dict[int, str]:
+    """Of each model in use, its newest completed and comparable run on this pack; looks at the newest runs only."""
+    query = (
+        select(ContainerRun)
+        .join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
+        .where(_IN_USE, ContainerRun.status == "completed")
+        .order_by(col(ContainerRun.id).desc())
+        .options(WITHOUT_PLAN)
+        .limit(limit)
+    )
+    found: dict[int, str] = {}
+    for run in session.exec(query):
+        if run.model_id in found or benchmark not in run.benchmarks or not (run.score or {}).get("comparable"):
+            continue
+        if any(part["name"] == benchmark and part["pack_digest"] == pack_digest for part in run.plan):
+            found[run.model_id] = run.id
+    return found

@@ -85,6 +85,8 @@ class ScheduleService:
                 row = wanted
                 row.next_fire_at = next_instant(cron, where, now)
             else:
+                if row.paused and not wanted.paused:
+                    settle(session, row, FireOutcome.SKIPPED_PAUSED, now, "The schedule was paused.")
                 moved = _differ(row, wanted, _WHEN) or row.next_fire_at is None
                 if moved:
                     settle(session, row, FireOutcome.SKIPPED_MISFIRE, now, "The schedule was changed before it fired.")

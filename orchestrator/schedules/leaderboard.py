@@ -1,0 +1,94 @@
+"""Models side by side on the same problems: scores with intervals, places as far as evidence separates them. Pure.
+
+Every two models are compared by the exact paired test on the problems that both have results for, and the p-values are
+corrected for their number (Holm). A model's place is a range: at best one behind those that are surely better, at worst just
+before those that are surely worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from orchestrator.schedules.drift import Results
+from orchestrator.schedules.evidence import Tally, exact_p_value
+from orchestrator.stats.clustered import clustered_interval
+from orchestrator.stats.intervals import Interval
+
+LEVEL = 0.05
+MIN_SHARED = 10
+"""With fewer problems in common, two models are not compared."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    model: str
+    run_id: str
+    results: Results
+
+
+@dataclass(frozen=True)
+class Place:
+    model: str
+    run_id: str
+    score: Interval
+    problems: int
+    best: int
+    """The best place it may have."""
+    worst: int
+    group: int
+    """Models of one group are not told apart from the first of the group."""
+    tied_with: tuple[str, ...] = field(default=())
+
+
+def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place]:
+    """By score; who is not told apart from whom is said beside it."""
+    scores = {entrant.model: score_of(entrant.results) for entrant in entrants}
+    better = _separated(entrants, scores, level)
+    ordered = sorted(entrants, key=lambda entrant: (-scores[entrant.model].estimate, entrant.model))
+    places: list[Place] = []
+    group, leader = 0, None
+    for entrant in ordered:
+        model = entrant.model
+        if leader is None or (leader, model) in better:
+            group, leader = group + 1, model
+        above = sum((other.model, model) in better for other in ordered)
+        below = sum((model, other.model) in better for other in ordered)
+        tied = tuple(
+            other.model
+            for other in ordered
+            if other.model != model and (other.model, model) not in better and (model, other.model) not in better
+        )
+        places.append(
+            Place(model, entrant.run_id, scores[model], len(entrant.results), above + 1, len(ordered) - below, group, tied)
+        )
+    return places
+
+
+def score_of(results: Results) -> Interval:
+    return clustered_interval([[1.0] * passed + [0.0] * (count - passed) for count, passed in results.values()])
+
+
+def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[str, str]]:
+    """Those that stay below the level after Holm's correction for their number."""
+    kept = set()
+    for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda each: (each[1], each[0]))):
+        if p_value > level / (len(p_values) - index):
+            break
+        kept.add(pair)
+    return kept
+
+
+def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], level: float) -> set[tuple[str, str]]:
+    """Pairs (better, worse) that the tests tell apart."""
+    p_values: dict[tuple[str, str], float] = {}
+    for one, other in combinations(entrants, 2):
+        shared = one.results.keys() & other.results.keys()
+        if len(shared) < MIN_SHARED:
+            continue
+        tallies = [Tally(*one.results[key], *other.results[key]) for key in sorted(shared)]
+        gain = sum(tally.change for tally in tallies)
+        pair = (other.model, one.model) if gain > 0 else (one.model, other.model)
+        p_values[pair] = exact_p_value(tallies)
+    return {pair for pair in holm(p_values, level) if scores[pair[0]].estimate > scores[pair[1]].estimate}

@@ -1,0 +1,64 @@
+"""The leaderboard: places are ranges, ties are said, and chance does not separate equals."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator.schedules.leaderboard import Entrant, holm, leaderboard
+
+if TYPE_CHECKING:
+    from tests.served import Service
+
+
+def entrant(name: str, chance: float, rng: random.Random, problems: int = 100, samples: int = 1) -> Entrant:
+    results = {("b", f"p{i}"): (samples, sum(rng.random() < chance for _ in range(samples))) for i in range(problems)}
+    return Entrant(name, f"run-{name}", results)
+
+
+def test_clear_differences_separate_and_ties_stay() -> None:
+    rng = random.Random(1)
+    places = leaderboard([entrant("low", 0.2, rng), entrant("a", 0.8, rng), entrant("b", 0.8, rng)])
+    assert [place.model for place in places][-1] == "low"
+    first, second, last = places
+    assert (first.best, first.worst, first.group, first.tied_with) == (1, 2, 1, (second.model,))
+    assert (second.best, second.worst, second.group) == (1, 2, 1)
+    assert (last.best, last.worst, last.group, last.tied_with) == (3, 3, 2, ())
+    assert first.score.low < first.score.estimate < first.score.high
+
+
+def test_equals_are_rarely_told_apart() -> None:
+    rng = random.Random(2)
+    wrong = sum(
+        any(place.group > 1 for place in leaderboard([entrant(f"m{i}", 0.6, rng, 60) for i in range(6)])) for _ in range(200)
+    )
+    assert wrong <= 0.05 * 200 + 5
+
+
+def test_holm() -> None:
+    p_values = {("a", "b"): 0.01, ("a", "c"): 0.02, ("b", "c"): 0.04}
+    assert holm(p_values, 0.05) == {("a", "b"), ("a", "c"), ("b", "c")}
+    assert holm({**p_values, ("a", "b"): 0.02}, 0.05) == set()
+
+
+def test_few_problems_in_common_are_not_compared() -> None:
+    one = Entrant("a", "r", {("b", f"p{i}"): (1, 1) for i in range(40)})
+    other = Entrant("c", "r", {("b", f"q{i}"): (1, 0) for i in range(40)})
+    assert [place.tied_with for place in leaderboard([one, other])] == [("c",), ("a",)]
+    assert leaderboard([]) == []
+
+
+@pytest.mark.anyio
+async def test_over_http(service: Service) -> None:
+    for model in ("demo-strong", "demo-weak"):
+        await service.until(await service.new_run(model_id=model, sample_size=12), "completed")
+    body = (await service.client.get("/api/leaderboard?benchmark=sample")).json()
+    assert [(place["model"], place["best"], place["worst"]) for place in body["places"]] == [
+        ("demo-strong", 1, 2),
+        ("demo-weak", 1, 2),
+    ]
+    assert body["places"][0]["low"] < body["places"][0]["estimate"] < body["places"][0]["high"]
+    assert (await service.client.get("/api/leaderboard?benchmark=nothing")).status_code == 404
+    assert (await service.client.get("/api/leaderboard?after=2999-01-01")).json()["places"] == []
