@@ -23,7 +23,9 @@ from tests.unit.dashboard.story_runner import story_runner
 pytestmark = pytest.mark.browser
 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-SERIOUS = ("serious", "critical")
+
+
+STRUCTURE = ["region", "heading-order", "link-name", "label", "duplicate-id-aria", "scrollable-region-focusable"]
 
 
 class Site:
@@ -138,8 +140,7 @@ def assert_accessible(page: Page, *rules: str) -> None:
     """By all of axe's rules, or by those named."""
     options = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
     found = Axe().run(page, options=options).response["violations"]
-    bad = [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in SERIOUS]
-    assert bad == [], page.url
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == [], page.url
 
 
 def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
@@ -229,12 +230,15 @@ def test_every_page_is_accessible_and_fits_a_phone(visit: Callable[..., Visitor]
     run_id = start_from_dialog(page, 3)
     expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
     run = f"/runs/{run_id}"
-    others = ["/", "/runs", "/runs/new", "/leaderboard", "/models", "/datasets", "/fleet", "/schedules", "/docs", "/login"]
-    for path in [run, f"{run}/items/2", f"/compare?run={run_id}&run={run_id}", *others, "/nothing"]:
+    paths = [run, f"{run}/items/2", f"/compare?run={run_id}&run={run_id}", "/", "/models", "/schedules", "/nothing"]
+    if look == "light":
+        paths += ["/runs", "/runs/new", "/leaderboard", "/datasets", "/fleet", "/schedules/new", "/docs", "/login"]
+    for path in paths:
         answer = page.goto(site.url + path)
         assert answer is not None
         assert answer.status == (404 if path == "/nothing" else 200)
-        assert_accessible(page, *(["color-contrast"] if look == "dark" else []))
+        # What differs in the dark are the colours; the reference is one pattern many times over.
+        assert_accessible(page, *(["color-contrast"] if look == "dark" else STRUCTURE if path == "/docs" else []))
         width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert width <= 0, f"{path} is wider than the screen by {width}"
 
