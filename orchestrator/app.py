@@ -15,6 +15,7 @@ from orchestrator.api import (
     benchmarks,
     container_runs,
     fleet,
+    grades,
     health,
     models,
     openapi,
@@ -39,6 +40,8 @@ from orchestrator.engines.factory import EngineChoice, choose_engine
 from orchestrator.gateway.addresses import PinnedTransport
 from orchestrator.gateway.router import gateway_router
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
+from orchestrator.grading.service import GradeService
+from orchestrator.grading.uploads import Uploads
 from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
@@ -84,6 +87,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     problems.install(app)
     routed = (
         container_runs,
+        grades,
         schedules,
         schedule_alerts,
         schedule_leaderboard,
@@ -182,6 +186,9 @@ async def open_services(
             on_change=signals.wake,
         )
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
+        grade_service = GradeService(db, catalogue, settings, clock, runs, capacity=fleet_view.capacity, wake=signals.wake)
+        uploads = Uploads(data_dir / "uploads")
+        await asyncio.to_thread(uploads.clear)
         loops = Loops(
             clock=clock,
             engine=engine,
@@ -234,6 +241,8 @@ async def open_services(
             catalogue=catalogue,
             runs=runs,
             schedules=schedule_service,
+            grades=grade_service,
+            uploads=uploads,
             fleet=fleet_view,
             live=live,
             waiting_for=gateway.desk.status,

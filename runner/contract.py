@@ -7,6 +7,7 @@ ignore fields they do not know, so that either can be upgraded first; a version 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -129,6 +130,15 @@ class BenchmarkSpec(Message):
     problem_ids: list[str]
     cpu_s: float | None = None
     """CPU seconds for one test, where the benchmark has a rule of its own."""
+    samples: list[list[int]] | None = None
+    """The samples of each problem, in the order of `problem_ids`, where they are not the same for all."""
+
+    def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
+        """Problem and sample of every item, in order."""
+        samples = self.samples or [list(range(samples_per_problem))] * len(self.problem_ids)
+        for problem_id, own in zip(self.problem_ids, samples, strict=True):
+            for sample in own:
+                yield problem_id, sample
 
 
 class ItemKey(Message):
@@ -137,11 +147,18 @@ class ItemKey(Message):
     sample_index: int = 0
 
 
+class RunKind(StrEnum):
+    """What a run is for."""
+
+    BENCHMARK = "benchmark"  #: a model is asked, its answers are judged
+    GRADE = "grade"  #: answers that are there already are judged; no model is asked
+
+
 class RunSpec(Message):
     run_id: str
     attempt: int
     run_token: str
-    kind: str = "benchmark"
+    kind: str = RunKind.BENCHMARK.value
     model: ModelSpec
     benchmarks: list[BenchmarkSpec]
     samples_per_problem: int = 1
@@ -176,12 +193,24 @@ class Done(Message):
 ClaimAnswer = Annotated[ClaimedRun | Wait | Done, Field(discriminator="action")]
 
 
+class GivenAnswer(Message):
+    """An answer that is there already. `code` is judged as it is; from `text` it is extracted first."""
+
+    sample_index: int = Field(default=0, ge=0)
+    text: str | None = None
+    code: str | None = None
+    finish: str = "stop"
+    """Why the model stopped, where that is known."""
+
+
 class Problem(Message):
     """One line of the problems answer. `record` is in the format of the benchmark's adapter."""
 
     benchmark: str
     problem_id: str
     record: dict[str, Any]
+    given: list[GivenAnswer] | None = None
+    """In a run of kind `grade`: the answers to judge."""
 
 
 class Usage(Message):

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from pydantic import ValidationError
 
-from runner.contract import Problem
+from runner.contract import GivenAnswer, Problem
 from runner.errors import ProblemError
 from runner.log import Log
 
@@ -38,6 +38,7 @@ class Problems:
         self._client, self._url, self._log, self._max_held_bytes = client, url, log, max_held_bytes
         self._missing = set(wanted)
         self._held: dict[Key, bytes] = {}
+        self._given: dict[Key, bytes] = {}
         self.held_bytes = 0
         self._awaited: dict[Key, int] = {}
         self._error: ProblemError | None = None
@@ -60,8 +61,17 @@ class Problems:
         record: dict[str, Any] = json.loads(zlib.decompress(self._held[key]))
         return record
 
+    def given(self, benchmark: str, problem_id: str, sample_index: int) -> GivenAnswer:
+        """A stored answer to a problem that is here. Raises `ProblemError` when none came with it."""
+        packed = self._given.get((benchmark, problem_id))
+        for answer in json.loads(zlib.decompress(packed)) if packed else []:
+            if answer["sample_index"] == sample_index:
+                return GivenAnswer.model_validate(answer)
+        raise ProblemError(f"no stored answer {sample_index} came with problem {problem_id}")
+
     def release(self, benchmark: str, problem_id: str) -> None:
-        self.held_bytes -= len(self._held.pop((benchmark, problem_id), b""))
+        key = (benchmark, problem_id)
+        self.held_bytes -= len(self._held.pop(key, b"")) + len(self._given.pop(key, b""))
         self._signal()
 
     async def fetch(self) -> None:
@@ -123,6 +133,10 @@ class Problems:
             await self._moved.wait()
         packed = zlib.compress(json.dumps(problem.record).encode(), 1)
         self._missing.discard(key)
+        if problem.given is not None:
+            answers = [answer.model_dump() for answer in problem.given]
+            self._given[key] = zlib.compress(json.dumps(answers).encode(), 1)
+            self.held_bytes += len(self._given[key])
         self._held[key] = packed
         self.held_bytes += len(packed)
         self._signal()

@@ -12,16 +12,17 @@ import os
 import signal
 import stat
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from runner.boot import hide_memory
-from runner.contract import FailureReason, RunSpec, Stage
+from runner.contract import FailureReason, RunKind, RunSpec, Stage
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.llm.calls import Calls
-from runner.llm.client import LlmClient, open_client
+from runner.llm.client import LlmClient, NoClient, open_client
 from runner.log import Log
 from runner.problems import Problems
 from runner.reporter import Reporter, Stop
@@ -138,7 +139,8 @@ def _open_to_all(file: str) -> bool:
 @contextlib.asynccontextmanager
 async def _model(spec: RunSpec) -> AsyncIterator[asyncio.Task[LlmClient]]:
     """The SDK's client, loading in a thread; closed at the end if it ever came up."""
-    loading = asyncio.create_task(asyncio.to_thread(open_client, spec.model, spec.gateway_url, spec.run_token))
+    how = NoClient if spec.kind == RunKind.GRADE else partial(open_client, spec.model, spec.gateway_url, spec.run_token)
+    loading: asyncio.Task[LlmClient] = asyncio.create_task(asyncio.to_thread(how))
     try:
         yield loading
     finally:

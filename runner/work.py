@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
-from runner.contract import BenchmarkSpec, CallFacts, ExecutionLimits, FailureReason, ItemResult, Outcome, RunSpec
+from runner.benchmarks.extraction import Extraction, Rule
+from runner.contract import (
+    BenchmarkSpec,
+    CallFacts,
+    ExecutionLimits,
+    FailureReason,
+    GivenAnswer,
+    ItemResult,
+    Outcome,
+    RunKind,
+    RunSpec,
+)
 from runner.errors import BudgetExhausted, CallError, GatewayAway, ProblemError, ProviderFailed, RunFailed
 from runner.grading import Verdict
 from runner.llm.calls import Calls
@@ -51,10 +62,9 @@ def items_of(spec: RunSpec) -> list[Item]:
         if adapter is None:
             message = f"this runner has no adapter {benchmark.adapter!r} for benchmark {benchmark.name}; is its image older?"
             raise RunFailed(FailureReason.DATASET_ERROR, message)
-        for problem_id in benchmark.problem_ids:
-            for sample in range(spec.samples_per_problem):
-                if (benchmark.name, problem_id, sample) not in finished:
-                    items.append(Item(benchmark.name, adapter, problem_id, sample))
+        for problem_id, sample in benchmark.items(spec.samples_per_problem):
+            if (benchmark.name, problem_id, sample) not in finished:
+                items.append(Item(benchmark.name, adapter, problem_id, sample))
     return items
 
 
@@ -150,39 +160,36 @@ class Work:
         return _without_answer(item, Outcome.INFRA_ERROR, trouble)
 
     async def _once(self, item: Item) -> ItemResult:
+        if self._spec.kind == RunKind.GRADE:
+            return await self._grade(item)
         prompt = (await self._task(item)).prompt()
         completion = await self._calls.ask(prompt, item.call_key)
         self._answered += 1
         async with self._judging:
             task = await self._task(item)
             found = task.extract(completion.text)
-            outcome = unjudged(completion, found.code, found.complete)
-            if found.code is None or outcome is not None:
-                outcome = outcome or Outcome.NO_ANSWER
-                verdict = Verdict(outcome, WHY[outcome])
-            else:
-                verdict = await task.judge(found.code, self._executor, self._limits[item.benchmark])
+            verdict = await self._verdict(item, task, completion, found)
             del task
-        return ItemResult(
-            benchmark=item.benchmark,
-            problem_id=item.problem_id,
-            sample_index=item.sample_index,
-            outcome=verdict.outcome,
-            parity_outcome=verdict.parity,
-            detail=verdict.detail,
-            prompt=cut(prompt.text, ANSWER_CHARS),
-            prompt_version=prompt.version,
-            answer=cut(completion.text, ANSWER_CHARS),
-            code=None if found.code is None else cut(found.code, ANSWER_CHARS),
-            extraction_rule=found.rule.value,
-            tests_total=verdict.tests_total,
-            tests_passed=verdict.tests_passed,
-            tests=verdict.tests,
-            usage=verdict.usage,
-            exit=verdict.exit,
-            fragile=verdict.fragile,
-            calls=[_facts(completion, item.call_key)],
-        )
+        asked = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
+        result = _judged(item, completion.text, found, verdict)
+        return result.model_copy(update={**asked, "calls": [_facts(completion, item.call_key)]})
+
+    async def _grade(self, item: Item) -> ItemResult:
+        """Judge an answer that is there already: the same way, without a call."""
+        async with self._judging:
+            task = await self._task(item)
+            given = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
+            text = given.text or ""
+            found = Extraction(given.code, Rule.GIVEN) if given.code is not None else task.extract(text)
+            verdict = await self._verdict(item, task, Completion(text, finish=_finish(given)), found)
+        return _judged(item, text, found, verdict)
+
+    async def _verdict(self, item: Item, task: Task, completion: Completion, found: Extraction) -> Verdict:
+        outcome = unjudged(completion, found.code, found.complete)
+        if found.code is None or outcome is not None:
+            outcome = outcome or Outcome.NO_ANSWER
+            return Verdict(outcome, WHY[outcome])
+        return await task.judge(found.code, self._executor, self._limits[item.benchmark])
 
     async def _task(self, item: Item) -> Task:
         """The task, read afresh each time: with its tests it is large, and calls take minutes."""
@@ -215,6 +222,30 @@ def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcom
     if completion.finish is Finish.LENGTH and (code is None or not complete):
         return Outcome.TRUNCATED
     return Outcome.NO_ANSWER if code is None else None
+
+
+def _finish(given: GivenAnswer) -> Finish:
+    return Finish(given.finish) if given.finish in {each.value for each in Finish} else Finish.OTHER
+
+
+def _judged(item: Item, text: str, found: Extraction, verdict: Verdict) -> ItemResult:
+    return ItemResult(
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        outcome=verdict.outcome,
+        parity_outcome=verdict.parity,
+        detail=verdict.detail,
+        answer=cut(text, ANSWER_CHARS),
+        code=None if found.code is None else cut(found.code, ANSWER_CHARS),
+        extraction_rule=found.rule.value,
+        tests_total=verdict.tests_total,
+        tests_passed=verdict.tests_passed,
+        tests=verdict.tests,
+        usage=verdict.usage,
+        exit=verdict.exit,
+        fragile=verdict.fragile,
+    )
 
 
 def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:

@@ -17,7 +17,7 @@ from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.runner_door import QuietServer, server_config
 from orchestrator.settings import Settings
-from runner.contract import CONTRACT_VERSION
+from runner.contract import CONTRACT_VERSION, BenchmarkSpec
 from tests.manual_clock import ManualClock
 
 TOKEN = "the-right-token"
@@ -134,8 +134,7 @@ class RunnerClient:
         return [
             {"benchmark": part["name"], "problem_id": problem_id, "sample_index": index}
             for part in self.spec["benchmarks"]
-            for problem_id in part["problem_ids"]
-            for index in range(self.spec["samples_per_problem"])
+            for problem_id, index in BenchmarkSpec.model_validate(part).items(self.spec["samples_per_problem"])
             if (part["name"], problem_id, index) not in finished
         ]
 

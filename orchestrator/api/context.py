@@ -12,6 +12,8 @@ from orchestrator.api.auth import Authority
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
+from orchestrator.grading.service import GradeService
+from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.fleet import Fleet
@@ -29,6 +31,8 @@ class Services:
     catalogue: Catalogue
     runs: RunService
     schedules: ScheduleService
+    grades: GradeService
+    uploads: Uploads
     fleet: Fleet
     live: Live
     waiting_for: Callable[[str], str | None]

@@ -62,6 +62,37 @@ class RunCreated(Answer):
     status: str = "pending"
 
 
+class GradeCreated(Answer):
+    run_id: str
+    status: str = "pending"
+    benchmark: str
+    pack_digest: str
+    answers: int
+    problems: int
+    unattempted: int = Field(description="Problems of the benchmark without an answer.")
+    unattempted_ids: list[str] = Field(description="At most 1,000 of them.")
+    left_out: int = Field(description="Lines or records that could not be used.")
+    left_out_lines: list[str] = Field(description="At most 1,000 of them, each with its place and the reason.")
+
+
+class RegradeCreated(Answer):
+    run_id: str
+    status: str = "pending"
+    answers: int
+    left_out: int = Field(description="Items without a stored answer.")
+    left_out_lines: list[str]
+
+
+class MoveOut(Answer):
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    before: Outcome
+    after: Outcome
+    parity_before: Outcome | None
+    parity_after: Outcome | None
+
+
 class Progress(Answer):
     done: int
     total: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -17,7 +18,8 @@ from orchestrator.cli.text import clean
 TIMEOUT = httpx.Timeout(35, connect=5)
 STREAM_TIMEOUT = httpx.Timeout(45, connect=5)
 """The service sends a sign of life every 15 s."""
-PAGE = 200
+UPLOAD_TIMEOUT = httpx.Timeout(600, connect=5)
+PAGE = 500
 
 Json = dict[str, Any]
 
@@ -101,6 +103,21 @@ class Client:
     def retry(self, run_id: str) -> str:
         return str(self._call("POST", f"{_run(run_id)}/retry")["run_id"])
 
+    def items(self, run_id: str) -> list[Json]:
+        """All results of a run in the order of its plan, without the large texts."""
+        return self._pages(f"{_run(run_id)}/items", limit=10**7, query={})
+
+    def grade(self, file: Path, *, benchmark: str, instance_type: str | None = None) -> Json:
+        """Send a file of stored answers; they are judged as a run."""
+        query = {"benchmark": benchmark, "filename": file.name}
+        return self._send("POST", "/api/grades", file, query | ({"instance_type": instance_type} if instance_type else {}))
+
+    def regrade(self, run_id: str) -> Json:
+        return self._call("POST", f"{_run(run_id)}/regrade")
+
+    def moves(self, run_id: str) -> list[Json]:
+        return list(self._call("GET", f"{_run(run_id)}/moves")["items"])
+
     @contextmanager
     def open_stream(self, run_id: str, last_event_id: str | None) -> Iterator[Iterator[str]]:
         """The lines of a run's event stream, from after the given event."""
@@ -144,11 +161,25 @@ class Client:
                 break
         return found
 
+    def _send(self, method: str, path: str, file: Path, params: Json) -> Json:
+        """The same with a file as the body."""
+        try:
+            with file.open("rb") as body:
+                response = self._http.request(method, path, content=body, params=params, timeout=UPLOAD_TIMEOUT)
+        except httpx.HTTPError as error:
+            raise NotReachable(self.connection.url, _why(error)) from error
+        except OSError as error:
+            raise CliError(f"{file} cannot be read: {error.strerror}.") from error
+        return self._answer(response)
+
     def _call(self, method: str, path: str, *, json: Json | None = None, params: Json | None = None) -> Json:
         try:
             response = self._http.request(method, path, json=json, params=params)
         except httpx.HTTPError as error:
             raise NotReachable(self.connection.url, _why(error)) from error
+        return self._answer(response)
+
+    def _answer(self, response: httpx.Response) -> Json:
         if response.is_error or response.is_redirect:
             raise _refusal(response)
         if not response.content:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from orchestrator.cli import catalogue_commands, run_commands, service_commands
+from orchestrator.cli import catalogue_commands, grade_commands, run_commands, service_commands
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
 
@@ -34,6 +34,8 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     run_commands.logs,
     run_commands.cancel,
     run_commands.retry,
+    grade_commands.grade,
+    grade_commands.regrade,
     catalogue_commands.benchmarks,
     catalogue_commands.fleet,
     service_commands.doctor,

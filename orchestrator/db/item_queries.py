@@ -31,6 +31,19 @@ def page(
     return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
 
 
+def whole_page(session: Session, run_id: str, *, limit: int, after: int) -> Sequence[ItemRow]:
+    """In the order of the plan, with all that the runner sent."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
+
+
+def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, str | None]]:
+    """(benchmark, problem, sample, outcome, parity outcome) of every item, in the order of the plan."""
+    columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.parity_outcome)
+    query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [tuple(row) for row in session.exec(query).all()]
+
+
 def at(session: Session, run_id: str, position: int) -> ItemRow | None:
     """One result whole, by its place in the plan."""
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()

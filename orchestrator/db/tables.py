@@ -141,6 +141,16 @@ class ItemRow(SQLModel, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
+class GivenRow(SQLModel, table=True):
+    """Stored answers to one problem, which a run of kind `grade` judges."""
+
+    __tablename__ = "given_answers"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    benchmark: str = Field(primary_key=True, max_length=100)
+    problem_id: str = Field(primary_key=True, max_length=300)
+    answers: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
+
+
 class Event(SQLModel, table=True):
     """What happened, in commit order; ids are the numbers of the live streams."""
 

@@ -6,7 +6,8 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import StreamingResponse
@@ -14,7 +15,7 @@ from sqlmodel import Session
 
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import item_queries, model_queries, run_queries
+from orchestrator.db import given_queries, item_queries, model_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import ClientError, Code, Conflict
@@ -30,11 +31,15 @@ from runner.contract import (
     ClaimRequest,
     EventAck,
     EventBatch,
+    GivenAnswer,
     Problem,
+    RunKind,
 )
 
 RunId = Annotated[str, Path(min_length=1, max_length=60)]
 CHUNK = 256 * 1024
+PART = 50
+"""Problems whose stored answers are read at once."""
 
 
 class WrongContract(ClientError):
@@ -94,8 +99,8 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
     async def problems(run_id: RunId, request: Request) -> StreamingResponse:
         attempt = await caller(deps.db, request, run_id)
         run, finished = await deps.db.read(lambda s: _run_and_finished(s, attempt))
-        lines = _compressed(_lines(deps.catalogue, run, finished))
-        return StreamingResponse(_in_threads(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
+        lines = _lines(deps, run, finished)
+        return StreamingResponse(_compressed(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
 
     @router.put("/runs/{run_id}/artefacts/{name}", status_code=204)
     async def artefact(
@@ -117,30 +122,34 @@ def _run_and_finished(session: Session, attempt: Attempt) -> tuple[ContainerRun,
     return run, set(item_queries.keys(session, run.id))
 
 
-def _lines(catalogue: Catalogue, run: ContainerRun, finished: set[tuple[str, str, int]]) -> Iterator[bytes]:
+async def _lines(deps: RunnerDeps, run: ContainerRun, finished: set[tuple[str, str, int]]) -> AsyncIterator[bytes]:
     """Only the problems of which an item is still open, in the order of the plan."""
     for benchmark in Plan.of(run).benchmarks:
-        wanted = [
-            problem_id
-            for problem_id in benchmark.problem_ids
-            if any((benchmark.name, problem_id, index) not in finished for index in range(run.samples_per_problem))
-        ]
-        for problem_id, record in zip(wanted, catalogue.records(benchmark.name, wanted), strict=True):
-            problem = Problem(benchmark=benchmark.name, problem_id=problem_id, record=record)
-            yield problem.model_dump_json().encode() + b"\n"
+        items = benchmark.items(run.samples_per_problem)
+        wanted = list(dict.fromkeys(id_ for id_, index in items if (benchmark.name, id_, index) not in finished))
+        for start in range(0, len(wanted), PART):
+            part = wanted[start : start + PART]
+            given: dict[str, Any] = {}
+            if run.kind == RunKind.GRADE:
+                ask = partial(given_queries.of, run_id=run.id, benchmark=benchmark.name, problem_ids=part)
+                given = await deps.db.read(ask)
+            records = await asyncio.to_thread(deps.catalogue.records, benchmark.name, part)
+            for problem_id in part:
+                answers = [GivenAnswer.model_validate(each) for each in given[problem_id]] if problem_id in given else None
+                yield await asyncio.to_thread(_line, benchmark.name, problem_id, records, answers)
 
 
-def _compressed(lines: Iterator[bytes]) -> Iterator[bytes]:
+def _line(benchmark: str, problem_id: str, records: Iterator[dict[str, Any]], given: list[GivenAnswer] | None) -> bytes:
+    problem = Problem(benchmark=benchmark, problem_id=problem_id, record=next(records), given=given)
+    return problem.model_dump_json(exclude={"given"} if given is None else None).encode() + b"\n"
+
+
+async def _compressed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """gzip, flushed with every line, so that the runner begins while the rest is still being read."""
     compressor = zlib.compressobj(1, wbits=31)
-    for line in lines:
+    async for line in lines:
         for start in range(0, len(line), CHUNK):
-            if piece := compressor.compress(line[start : start + CHUNK]):
+            if piece := await asyncio.to_thread(compressor.compress, line[start : start + CHUNK]):
                 yield piece
         yield compressor.flush(zlib.Z_SYNC_FLUSH)
     yield compressor.flush()
-
-
-async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-        yield piece

@@ -36,14 +36,16 @@ class Plan:
 
     @property
     def size(self) -> int:
-        return sum(len(benchmark.problem_ids) for benchmark in self.benchmarks) * self.samples_per_problem
+        return sum(
+            sum(map(len, benchmark.samples)) if benchmark.samples else len(benchmark.problem_ids) * self.samples_per_problem
+            for benchmark in self.benchmarks
+        )
 
     def positions(self) -> dict[tuple[str, str, int], int]:
         keys = (
             (benchmark.name, problem_id, sample)
             for benchmark in self.benchmarks
-            for problem_id in benchmark.problem_ids
-            for sample in range(self.samples_per_problem)
+            for problem_id, sample in benchmark.items(self.samples_per_problem)
         )
         return {key: position for position, key in enumerate(keys)}
 

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.selection import Selection
-from orchestrator.db import event_queries, idempotency_queries, item_queries, model_queries, run_queries
+from orchestrator.db import event_queries, given_queries, idempotency_queries, item_queries, model_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
@@ -147,6 +147,7 @@ class RunService:
             session.flush()
             item_queries.copy(session, old.id, new.id, without=again)
             item_queries.copy_answers(session, old.id, new.id)
+            given_queries.copy(session, old.id, new.id)
             kept = item_queries.outcome_counts(session, new.id)
             new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
             session.add(new)

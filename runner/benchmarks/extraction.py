@@ -26,6 +26,7 @@ class Rule(StrEnum):
     OTHER_BLOCK = "other_block"  #: the last block, marked as something else
     OPEN_BLOCK = "open_block"  #: a block that begins and is never closed
     BARE_CODE = "bare_code"  #: no fence at all, but the whole text is a Python program
+    GIVEN = "given"  #: stored as a program: nothing to find
     NONE = "none"  #: nothing found
 
 

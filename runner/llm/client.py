@@ -74,6 +74,16 @@ class LlmClient(Protocol):
     async def close(self) -> None: ...
 
 
+class NoClient:
+    """Of a run that asks no model."""
+
+    async def complete(self, prompt: Prompt, call_key: str) -> Completion:
+        raise ProviderFailed("this run asks no model", 400)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
 def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
     """Import the one SDK that the model needs, which takes seconds: call it in a thread."""
     if model.protocol is contract.Protocol.ANTHROPIC:
