@@ -3,10 +3,10 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser demo up down test test-fast check bench lock clean
+.PHONY: help setup engine images postgres browser demo up down test test-fast test-exhaustive check bench lock clean
 
 bin := .venv/bin
-pytest := $(bin)/python -m pytest -q
+pytest := $(bin)/python -m pytest -q -m "not exhaustive"
 # The stages of `make test`, quick ones first; a directory that is not there yet is left out.
 quick := $(wildcard tests/unit tests/contract tests/architecture)
 middle := $(wildcard tests/engines tests/sandbox)
@@ -39,7 +39,7 @@ check: setup  ## Lint, formatting, types, who imports whom
 	@$(bin)/lint-imports
 
 test-fast: setup  ## The tests that need neither engine nor browser
-	@$(pytest) -m "not engine and not browser" $(quick)
+	@$(bin)/python -m pytest -q -m "not engine and not browser and not exhaustive" $(quick)
 
 test: setup images postgres browser  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
@@ -47,6 +47,9 @@ test: setup images postgres browser  ## Everything: set up what the tests need, 
 	@$(pytest) $(middle)
 	@$(pytest) tests/e2e
 	@$(pytest) -n 3 --dist worksteal tests/faults
+
+test-exhaustive: setup images  ## The tests that take many minutes: every published answer graded again
+	@$(bin)/python -m pytest -q -m exhaustive tests
 
 postgres: engine  ## Find or build a PostgreSQL image for the tests
 	@scripts/postgres-image >/dev/null

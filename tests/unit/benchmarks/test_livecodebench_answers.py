@@ -73,7 +73,7 @@ async def test_a_sample_of_real_answers(answers: list[Any], executor: Executor) 
     assert counts["as published"] > 60
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 async def test_all_real_answers(answers: list[Any], executor: Executor) -> None:
     counts = await check(answers, executor)
     assert counts["as published"] >= 1310
