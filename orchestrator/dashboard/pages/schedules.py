@@ -146,8 +146,11 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
 
     models = await context.db.read(read)
     texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
-    slug = texts.get("model") or (models[0].slug if models else "")
-    known = await _known(page, slug) if set(texts) <= {"model"} else None
+    taken = {each.model_id for each in (await api.list_schedules(context, limit=500)).items}
+    free = [each.slug for each in models if each.id not in taken] or [each.slug for each in models] or [""]
+    slug = texts.get("model") or free[0]
+    exists = any(each.slug == slug and each.id in taken for each in models)
+    known = await _known(page, slug) if exists and set(texts) <= {"model"} else None
     texts = {**_texts_of(known), **texts} if known else {"sample_size": "20", "timezone": "UTC", **texts}
     rhythm = Rhythm.of(texts)
     preview, trouble = await _preview(page, rhythm, texts)
@@ -167,7 +170,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
         preview=preview,
         local=_local(preview.next_fires, preview.tz) if preview else [],
         trouble=trouble,
-        exists=known is not None,
+        exists=exists,
     )
 
 

@@ -50,7 +50,7 @@ function builder(form) {
   const preset = form.querySelector("#s-preset");
   if (!preset) return;
   const show = () => {
-    for (const part of form.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== preset.value;
+    for (const part of form.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(preset.value);
   };
   preset.addEventListener("change", show);
   show();

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
 
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""
+EASE = ("easy", "medium", "hard")
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def run_page(
     why: str | None,
 ) -> RunPage:
     line = run_line(run, model, why)
-    summary = summarise([item_score(item, entries) for item in items]) if items else None
+    summary = _by_ease(summarise([item_score(item, entries) for item in items])) if items else None
     unfinished = run.items_total - len(items) + sum(Outcome(item.outcome) in NOT_THE_MODELS_FAULT for item in items)
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(
@@ -152,6 +153,13 @@ def attempt_view(row: Attempt, now: datetime) -> AttemptView:
         why=row.detail or sentence(row.reason) or "",
         facts=[(name, _shown(value)) for name, value in sorted(row.facts.items()) if name not in hidden],
     )
+
+
+def _by_ease(summary: Summary) -> Summary:
+    """Difficulties from easy to hard, other names after them."""
+    place = {name: index for index, name in enumerate(EASE)}
+    ordered = sorted(summary.by_difficulty.items(), key=lambda each: (place.get(each[0], len(place)), each[0]))
+    return replace(summary, by_difficulty=dict(ordered))
 
 
 def _flips(item: ItemLine) -> bool:
