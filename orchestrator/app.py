@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from orchestrator.api import (
     benchmarks,
     container_runs,
+    datasets,
     fleet,
     grades,
     health,
@@ -31,6 +32,7 @@ from orchestrator.api.middleware import Guard
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.jobs import DatasetJobs
 from orchestrator.db import lease_queries
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
@@ -93,6 +95,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         schedule_leaderboard,
         models,
         benchmarks,
+        datasets,
         fleet,
         streams,
         health,
@@ -187,6 +190,8 @@ async def open_services(
         )
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
         grade_service = GradeService(db, catalogue, settings, clock, runs, capacity=fleet_view.capacity, wake=signals.wake)
+        dataset_jobs = DatasetJobs(clock)
+        stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
         uploads = Uploads(data_dir / "uploads")
         await asyncio.to_thread(uploads.clear)
         loops = Loops(
@@ -243,6 +248,7 @@ async def open_services(
             schedules=schedule_service,
             grades=grade_service,
             uploads=uploads,
+            dataset_jobs=dataset_jobs,
             fleet=fleet_view,
             live=live,
             waiting_for=gateway.desk.status,

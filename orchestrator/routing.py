@@ -9,7 +9,7 @@ from orchestrator.settings import Settings
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 OPEN = ("/healthz", "/readyz", "/login", "/static/", "/runner/", "/gateway/", "/docs", "/openapi.json", "/favicon.ico")
 UPLOADS = ("/api/grades",)
-ENDLESS = ("/api/events", "/gateway/", *UPLOADS)
+ENDLESS = ("/api/events", "/gateway/", "/api/datasets/", *UPLOADS)
 
 
 def needs_of(settings: Settings) -> Callable[[str], str | None]:
@@ -33,6 +33,8 @@ def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
             return None if "/artefacts/" in path else settings.max_event_body_bytes
         if path.startswith("/gateway/"):
             return settings.max_event_body_bytes
+        if path.startswith("/api/datasets/"):
+            return None
         if path.startswith(UPLOADS):
             return settings.max_artefact_bytes
         return settings.max_body_bytes

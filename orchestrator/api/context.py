@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from orchestrator.api.auth import Authority
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.jobs import DatasetJobs
 from orchestrator.db.session import Database
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
@@ -33,6 +34,7 @@ class Services:
     schedules: ScheduleService
     grades: GradeService
     uploads: Uploads
+    dataset_jobs: DatasetJobs
     fleet: Fleet
     live: Live
     waiting_for: Callable[[str], str | None]

@@ -145,6 +145,25 @@ class Client:
     def benchmarks(self) -> list[Json]:
         return list(self._call("GET", "/api/benchmarks")["items"])
 
+    def datasets(self) -> list[Json]:
+        return list(self._call("GET", "/api/datasets")["items"])
+
+    def dataset(self, name: str) -> Json:
+        """A dataset, or how far it is with being added."""
+        return self._call("GET", _dataset(name))
+
+    def add_dataset(self, body: Json) -> Json:
+        return self._call("POST", "/api/datasets", json=body)
+
+    def upload_dataset(self, name: str, file: Path, query: Json) -> Json:
+        return self._send("PUT", _dataset(name), file, {"filename": file.name, **query})
+
+    def verify_dataset(self, name: str) -> Json:
+        return self._call("POST", f"{_dataset(name)}/verify", timeout=UPLOAD_TIMEOUT)
+
+    def remove_dataset(self, name: str) -> None:
+        self._call("DELETE", _dataset(name))
+
     def fleet(self) -> Json:
         return self._call("GET", "/api/fleet")
 
@@ -172,9 +191,17 @@ class Client:
             raise CliError(f"{file} cannot be read: {error.strerror}.") from error
         return self._answer(response)
 
-    def _call(self, method: str, path: str, *, json: Json | None = None, params: Json | None = None) -> Json:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Json | None = None,
+        params: Json | None = None,
+        timeout: httpx.Timeout = TIMEOUT,
+    ) -> Json:
         try:
-            response = self._http.request(method, path, json=json, params=params)
+            response = self._http.request(method, path, json=json, params=params, timeout=timeout)
         except httpx.HTTPError as error:
             raise NotReachable(self.connection.url, _why(error)) from error
         return self._answer(response)
@@ -195,6 +222,10 @@ class Client:
 
 def _run(run_id: str) -> str:
     return f"/api/container-runs/{quote(run_id, safe='')}"
+
+
+def _dataset(name: str) -> str:
+    return f"/api/datasets/{quote(name, safe='')}"
 
 
 def _refusal(response: httpx.Response) -> CliError:

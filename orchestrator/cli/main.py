@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import typer
 
-from orchestrator.cli import catalogue_commands, grade_commands, run_commands, service_commands
+from orchestrator.cli import catalogue_commands, dataset_commands, grade_commands, run_commands, service_commands
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
 
@@ -45,6 +45,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(catalogue_commands.models_app, name="models")
+app.add_typer(dataset_commands.datasets_app, name="datasets")
 
 
 def main() -> None:

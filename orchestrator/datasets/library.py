@@ -69,6 +69,18 @@ def add(
         folder.rmdir()
 
 
+def check(name: str, *, source: str | None = None, release: str | None = None, form: str | None = None) -> None:
+    """What can be told before anything is fetched; raises `BadSource`."""
+    pack_path(Path(), name)
+    if name in RESERVED:
+        raise BadSource(f"{name!r} comes with Benchyard and cannot be replaced; choose another name.")
+    _format(name, form)
+    if source is None:
+        remote_files(name, release, hub_endpoint())
+    elif release:
+        raise BadSource("A release can be chosen only without --from.")
+
+
 def _format(name: str, form: str | None) -> Format:
     if form is not None and form not in FORMATS:
         raise BadSource(f"There is no format {form!r}. Known: {', '.join(sorted(FORMATS))}.")

@@ -1,0 +1,121 @@
+"""Datasets being added: each on a thread of its own, with its progress for whoever asks. One at a time per name."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from orchestrator.clock import Clock
+from orchestrator.datasets.build import Built
+from orchestrator.datasets.library import Report
+from orchestrator.errors import Conflict, NotFound, ServiceError
+
+log = structlog.get_logger()
+
+KEPT_LEFT_OUT = 1000
+STOP_S = 5.0
+
+
+class _Stopped(Exception):
+    """The service is closing."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """How far it is. `state` is `running`, `done` or `failed`."""
+
+    name: str
+    state: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    step: str = ""
+    file: str = ""
+    done_bytes: int = 0
+    total_bytes: int = 0
+    """0 while it is not known."""
+    error: str | None = None
+    pack_digest: str | None = None
+    problems: int | None = None
+    left_out: int = 0
+    left_out_lines: tuple[str, ...] = ()
+
+
+class DatasetJobs:
+    """Kept in memory: what was under way when the service ended is begun again, and a download then goes on."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Job] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        self._closing = False
+
+    def start(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None] = lambda: None) -> Job:
+        """Begin; `Conflict` while the same name is being added. `cleanup` is called at the end, whatever the end."""
+        with self._lock:
+            known = self._jobs.get(name)
+            if known is not None and known.state == "running":
+                raise Conflict(f"the dataset {name!r} is being added already; GET /api/datasets/{name} says how far it is")
+            job = self._jobs[name] = Job(name, "running", self._clock.now())
+            thread = threading.Thread(target=self._run, args=(name, work, cleanup), name=f"dataset-{name}", daemon=True)
+            self._threads[name] = thread
+        thread.start()
+        return job
+
+    def get(self, name: str) -> Job:
+        with self._lock:
+            if name not in self._jobs:
+                raise NotFound(f"no dataset {name!r} is being added; POST /api/datasets begins it")
+            return self._jobs[name]
+
+    def all(self) -> list[Job]:
+        with self._lock:
+            return sorted(self._jobs.values(), key=lambda job: job.started_at)
+
+    def close(self) -> None:
+        """Stop at the next step of each; half-built packs are not left behind."""
+        self._closing = True
+        for thread in list(self._threads.values()):
+            thread.join(STOP_S)
+
+    def _run(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None]) -> None:
+        try:
+            with contextlib.ExitStack() as stack:
+                stack.callback(cleanup)
+                built = work(self._report(name))
+            reasons = tuple(map(str, built.left_out))
+            self._change(
+                name,
+                state="done",
+                pack_digest=built.digest,
+                problems=built.problems,
+                left_out=len(reasons),
+                left_out_lines=reasons[:KEPT_LEFT_OUT],
+            )
+        except _Stopped:
+            self._change(
+                name, state="failed", error="The service was stopped; add the dataset again, it goes on where it was."
+            )
+        except ServiceError as error:
+            self._change(name, state="failed", error=error.detail)
+        except Exception as error:
+            log.exception("dataset failed", action="dataset_failed", dataset=name)
+            self._change(name, state="failed", error=f"{type(error).__name__}: {error}")
+
+    def _report(self, name: str) -> Report:
+        def report(step: str, file: str, done: int, total: int) -> None:
+            if self._closing:
+                raise _Stopped
+            with self._lock:
+                self._jobs[name] = replace(self._jobs[name], step=step, file=file, done_bytes=done, total_bytes=total)
+
+        return report
+
+    def _change(self, name: str, **changed: object) -> None:
+        with self._lock:
+            self._jobs[name] = replace(self._jobs[name], ended_at=self._clock.now(), **changed)  # type: ignore[arg-type]
