@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -158,6 +159,7 @@ def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[A
 
 def names_in_use(session: Session) -> tuple[list[str], list[str]]:
     """Benchmarks and triggers that runs have, for filters."""
-    benchmarks = session.exec(select(ContainerRun.benchmarks).distinct()).all()
+    # As text: PostgreSQL cannot tell whether two JSON values are equal.
+    benchmarks = session.exec(select(cast(col(ContainerRun.benchmarks), Text)).distinct()).all()
     triggers = session.exec(select(ContainerRun.trigger_type).distinct()).all()
-    return sorted({name for each in benchmarks for name in each}), sorted(triggers)
+    return sorted({name for each in benchmarks for name in json.loads(each)}), sorted(triggers)
