@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from orchestrator.api import (
     benchmarks,
+    calls,
     container_runs,
     datasets,
     fleet,
@@ -21,6 +22,7 @@ from orchestrator.api import (
     models,
     openapi,
     problems,
+    quotes,
     schedule_alerts,
     schedule_leaderboard,
     schedules,
@@ -46,6 +48,7 @@ from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
+from orchestrator.models_sync import ModelSync
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
 from orchestrator.runner_api.artefacts import ArtefactStore
 from orchestrator.runner_api.routes import RunnerDeps, runner_router
@@ -89,6 +92,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     problems.install(app)
     routed = (
         container_runs,
+        calls,
+        quotes,
         grades,
         schedules,
         schedule_alerts,
@@ -150,6 +155,9 @@ async def open_services(
         gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name))
         abandoning = asyncio.create_task(abandon_ended(live, gateway))
         stack.callback(abandoning.cancel)
+        model_sync = ModelSync(db, clock, os.environ)
+        syncing = asyncio.create_task(model_sync.run_in_background())
+        stack.callback(syncing.cancel)
         fleet_view = Fleet(engine, db, settings, clock, data_dir)
 
         def hold() -> Hold | None:
@@ -256,5 +264,6 @@ async def open_services(
             loops=loops,
             signals=signals,
             authority=authority,
+            sync_models=model_sync.run,
         )
         live.end_streams()

@@ -28,9 +28,11 @@ from orchestrator.settings import Settings
 
 @asynccontextmanager
 async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: str) -> AsyncIterator[GatewayDeps]:
+    day_budget_nusd = None if settings.daily_budget_usd is None else nusd(settings.daily_budget_usd)
+
     async def find(digest: str) -> RunContext | None:
         found = await db.read(lambda session: call_queries.caller(session, digest))
-        return None if found is None or not same_token(found.token_hash, digest) else _context(found)
+        return None if found is None or not same_token(found.token_hash, digest) else _context(found, day_budget_nusd)
 
     callers = Callers(find, clock)
     top = 2 * settings.demo_latency_s
@@ -58,7 +60,7 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
             await gateway.desk.abandon(event.run_id)
 
 
-def _context(found: Any) -> RunContext:
+def _context(found: Any, day_budget_nusd: int | None) -> RunContext:
     return RunContext(
         run_id=found.id,
         attempt=found.number,
@@ -67,6 +69,7 @@ def _context(found: Any) -> RunContext:
         model=found.name,
         prices=prices_of(found),
         budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
+        day_budget_nusd=day_budget_nusd,
         request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
     )
 

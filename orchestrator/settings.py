@@ -72,6 +72,7 @@ class Settings(BaseSettings):
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
+    daily_budget_usd: float | None = Field(default=None, ge=0)
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_level: str = "info"
 

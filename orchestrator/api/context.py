@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from orchestrator.db.session import Database
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
+from orchestrator.models_sync import SyncResult
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
@@ -43,6 +44,8 @@ class Services:
     loops: Loops
     signals: Signals
     authority: Authority
+    sync_models: Callable[[], Awaitable[SyncResult]]
+    """Have the catalogue follow the providers' lists."""
 
 
 def services_of(request: Request) -> Services:

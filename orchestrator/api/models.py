@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import ModelCreate, ModelOut, ModelPatch, Page
+from orchestrator.api.schemas import Answer, ModelCreate, ModelOut, ModelPatch, Page
 from orchestrator.db import model_queries
 from orchestrator.db.session import KeyTaken
 from orchestrator.db.tables import LlmModel
@@ -16,6 +17,17 @@ from orchestrator.errors import Conflict, NotFound
 from runner.contract import Protocol
 
 router = APIRouter(prefix="/api/models", tags=["models"])
+
+
+class ModelsSynced(Answer):
+    """Slugs, by what became of them; `failed` has the reason by provider."""
+
+    providers: list[str]
+    added: list[str]
+    returned: list[str]
+    missing: list[str]
+    failed: dict[str, str]
+
 
 ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
 PRICES = ("input_price", "output_price", "cached_input_price")
@@ -59,6 +71,12 @@ async def create_model(body: ModelCreate, context: Context, response: Response) 
         raise Conflict(f"there is a model {body.slug!r} already; PATCH /api/models/{body.slug} changes it") from error
     response.headers["location"] = f"/api/models/{stored.id}"
     return ModelOut.of(stored)
+
+
+@router.post("/sync")
+async def sync_models(context: Context) -> ModelsSynced:
+    """Ask every configured provider for its list of models: add new ones, mark those that disappeared."""
+    return ModelsSynced(**asdict(await context.sync_models()))
 
 
 @router.get("/{model:path}")

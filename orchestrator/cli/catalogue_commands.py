@@ -12,12 +12,12 @@ from orchestrator.cli.context import command, now
 from orchestrator.cli.output import JsonFlag, facts, table
 from orchestrator.cli.text import ago, clean, size
 
-models_app = typer.Typer(help="Models that can be measured: list, add, remove.", no_args_is_help=False)
+models_app = typer.Typer(help="Models that can be measured: list, add, remove, sync.", no_args_is_help=False)
 
 
 @models_app.callback(invoke_without_command=True)
 def models(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Models that can be measured: list (the default), add, remove."""
+    """Models that can be measured: list (the default), add, remove, sync."""
     if context.invoked_subcommand is None:
         list_models(as_json=as_json)
 
@@ -81,6 +81,24 @@ def remove_model(
     with command(as_json) as cmd:
         cmd.client.remove_model(model)
         cmd.out.result({"removed": model}, lambda: Text(f"Removed {clean(model)}."))
+
+
+@models_app.command("sync")
+def sync_models(as_json: JsonFlag = False) -> None:
+    """Ask the providers which models they have: add new ones, mark those that disappeared."""
+    with command(as_json) as cmd:
+        done = cmd.client.sync_models()
+        cmd.out.result(done, lambda: _synced(done))
+        for provider, why in done["failed"].items():
+            cmd.out.warn(f"{clean(provider)}: {clean(why)}")
+
+
+def _synced(done: dict[str, Any]) -> RenderableType:
+    if not done["providers"]:
+        return Text("No provider is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or one of your own.")
+    words = {"added": "added", "returned": "there again", "missing": "not there any more"}
+    rows = [(slug, word) for name, word in words.items() for slug in done[name]]
+    return table(("Model", "What became of it"), rows) if rows else Text("The catalogue is up to date.")
 
 
 def benchmarks(as_json: JsonFlag = False) -> None:

@@ -97,6 +97,9 @@ class Client:
                 return {"lines": lines, "container_log": page["container_log"]}
             after = page["next"]
 
+    def calls(self, run_id: str, *, limit: int) -> list[Json]:
+        return self._pages(f"{_run(run_id)}/calls", limit=limit, query={})
+
     def cancel(self, run_id: str) -> Json:
         return self._call("POST", f"{_run(run_id)}/cancel")
 
@@ -138,6 +141,9 @@ class Client:
 
     def add_model(self, body: Json) -> Json:
         return self._call("POST", "/api/models", json=body)
+
+    def sync_models(self) -> Json:
+        return self._call("POST", "/api/models/sync")
 
     def remove_model(self, model: str) -> None:
         self._call("DELETE", f"/api/models/{quote(model, safe='/')}")

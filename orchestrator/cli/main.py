@@ -8,7 +8,14 @@ from collections.abc import Callable
 
 import typer
 
-from orchestrator.cli import catalogue_commands, dataset_commands, grade_commands, run_commands, service_commands
+from orchestrator.cli import (
+    calls_commands,
+    catalogue_commands,
+    dataset_commands,
+    grade_commands,
+    run_commands,
+    service_commands,
+)
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
 
@@ -32,6 +39,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     run_commands.runs,
     run_commands.show,
     run_commands.logs,
+    calls_commands.calls,
     run_commands.cancel,
     run_commands.retry,
     grade_commands.grade,

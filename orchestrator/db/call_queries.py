@@ -12,7 +12,7 @@ from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, col, select
 
-from orchestrator.db.call_tables import GatewayFlight, LostSend
+from orchestrator.db.call_tables import DaySpending, GatewayFlight, LostSend
 from orchestrator.db.tables import Attempt, ContainerRun, GatewayCall, LlmModel
 
 SENT = "sent"
@@ -25,6 +25,7 @@ _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 _MODELS: Any = LlmModel.__table__  # type: ignore[attr-defined]
 _ATTEMPTS: Any = Attempt.__table__  # type: ignore[attr-defined]
 _LOST: Any = LostSend.__table__  # type: ignore[attr-defined]
+_DAYS: Any = DaySpending.__table__  # type: ignore[attr-defined]
 
 
 def _of(table: Any) -> Any:
@@ -37,6 +38,18 @@ def _take_off(dialect: Any) -> Any:
     return statement.on_conflict_do_update(index_elements=["run_id", "call_key"], set_=new)
 
 
+def _book(dialect: Any) -> Any:
+    names = ("calls", "input_tokens", "output_tokens", "settled_usd", "lost_usd", "lost_sends")
+    model = sa_select(_RUNS.c.model_id).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
+    statement = dialect.insert(_DAYS).values(
+        day=bindparam("day"), model_id=model, **{each: bindparam(each) for each in names}
+    )
+    sums = {each: _DAYS.c[each] + statement.excluded[each] for each in names}
+    return statement.on_conflict_do_update(index_elements=["day", "model_id"], set_=sums)
+
+
+_BOOK = {"sqlite": _book(sqlite), "postgresql": _book(postgresql)}
+_OF_DAY = sa_select(func.sum(_DAYS.c.settled_usd + _DAYS.c.lost_usd)).where(_DAYS.c.day == bindparam("of_day"))
 _CALLER = (
     sa_select(
         _ATTEMPTS.c.token_hash,
@@ -75,6 +88,9 @@ _RESERVED_USD = (
     sa_select(func.sum(_CALLS.c.reserved_usd))
     .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
     .where(_FLIGHTS.c.run_id == bindparam("of_run"))
+)
+_ALL_RESERVED_USD = sa_select(func.sum(_CALLS.c.reserved_usd)).join_from(
+    _FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key)
 )
 
 
@@ -186,6 +202,7 @@ def flights_overdue(session: Session, now: datetime) -> list[tuple[str, str]]:
 
 def lose(session: Session, call: GatewayCall, reason: str, now: datetime) -> None:
     """The last try of a call may have been billed."""
+    book(session, call.run_id, now, lost_usd=call.reserved_usd, lost_sends=1)
     session.add(
         LostSend(run_id=call.run_id, call_key=call.call_key, worst_usd=call.reserved_usd, reason=reason[:2000], at=now)
     )
@@ -203,6 +220,52 @@ def money(session: Session, run_id: str) -> Money:
     lost_usd, lost_sends = connection.execute(_LOST_USD, run).one()
     reserved = connection.execute(_RESERVED_USD, run).scalar()
     return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
+
+
+def book(session: Session, run_id: str, now: datetime, **more: float) -> None:
+    """Add to the sums of the day, by the names of their columns."""
+    nothing = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "settled_usd": 0.0, "lost_usd": 0.0, "lost_sends": 0}
+    values = {**nothing, **more, "of_run": run_id, "day": now.date().isoformat()}
+    session.connection().execute(_BOOK[session.get_bind().dialect.name], values)
+
+
+def spent_on(session: Session, now: datetime) -> float:
+    """What all models cost on this day, lost sends included, in US dollars."""
+    return float(session.connection().execute(_OF_DAY, {"of_day": now.date().isoformat()}).scalar() or 0)
+
+
+def reserved(session: Session) -> float:
+    """What all calls under way may cost."""
+    return float(session.connection().execute(_ALL_RESERVED_USD).scalar() or 0)
+
+
+def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
+    """Sums per day and model, or per model alone, newest or dearest first."""
+    slug = _MODELS.c.slug.label("model")
+    sums = [func.sum(column).label(column.name) for column in _DAYS.columns if column.name not in ("day", "model_id")]
+    keys = [_DAYS.c.day, slug] if by_day else [slug]
+    order = [_DAYS.c.day.desc(), slug] if by_day else [func.sum(_DAYS.c.settled_usd).desc(), slug]
+    query = sa_select(*keys, *sums).join_from(_DAYS, _MODELS, _MODELS.c.id == _DAYS.c.model_id)
+    found: Sequence[Any] = (
+        session.connection().execute(query.where(_DAYS.c.day >= since).group_by(*keys).order_by(*order)).all()
+    )
+    return found
+
+
+def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any]:
+    """Completed runs of a model, newest first, as far as a quote needs them."""
+    columns = ("benchmarks", "items_done", "concurrency", "input_tokens", "output_tokens", "started_at", "completed_at")
+    query = sa_select(*(_RUNS.c[name] for name in columns)).where(
+        _RUNS.c.model_id == model_id, _RUNS.c.status == "completed", _RUNS.c.items_done > 0, _RUNS.c.retry_of.is_(None)
+    )
+    found: Sequence[Any] = session.connection().execute(query.order_by(_RUNS.c.id.desc()).limit(limit)).all()
+    return found
+
+
+def lost_by_key(session: Session, run_id: str) -> dict[str, int]:
+    """How many tries of each call may have been billed for nothing; calls without any are left out."""
+    query = sa_select(_LOST.c.call_key, func.count()).where(_LOST.c.run_id == run_id).group_by(_LOST.c.call_key)
+    return {call_key: int(count) for call_key, count in session.connection().execute(query)}
 
 
 def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:

@@ -1,10 +1,10 @@
-"""Tables beside `gateway_calls`: who is making a call now, and tries of which nobody knows whether they were paid."""
+"""Tables beside `gateway_calls`: who is making a call now, tries of which nobody knows whether they were paid, and sums."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Column, ForeignKeyConstraint, Text
+from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Text
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import UtcDateTime
@@ -33,3 +33,17 @@ class LostSend(SQLModel, table=True):
     worst_usd: float = 0.0
     reason: str = Field(default="", sa_column=Column(Text, nullable=False))
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class DaySpending(SQLModel, table=True):
+    """What one model used and cost on one day (UTC), kept as sums: a cap per day asks for it with every call."""
+
+    __tablename__ = "gateway_spending"
+    day: str = Field(primary_key=True, max_length=10)
+    model_id: int = Field(primary_key=True, foreign_key="models.id")
+    calls: int = 0
+    input_tokens: int = Field(default=0, sa_column=Column(BigInteger, nullable=False))
+    output_tokens: int = Field(default=0, sa_column=Column(BigInteger, nullable=False))
+    settled_usd: float = 0.0
+    lost_usd: float = 0.0
+    lost_sends: int = 0

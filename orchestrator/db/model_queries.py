@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import func
+from sqlalchemy import func, literal
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, col, select
 
 from orchestrator.db.tables import ContainerRun, LlmModel
@@ -22,6 +24,19 @@ def lock(session: Session, model_id: int) -> LlmModel | None:
 
 def by_slug(session: Session, slug: str) -> LlmModel | None:
     return session.exec(select(LlmModel).where(LlmModel.slug == slug)).first()
+
+
+def of_provider(session: Session, provider: str) -> Sequence[LlmModel]:
+    """All of them, archived ones too."""
+    return session.exec(select(LlmModel).where(LlmModel.provider == provider).order_by(col(LlmModel.id))).all()
+
+
+def add_new(session: Session, row: LlmModel) -> bool:
+    """Add it unless its slug is taken; says whether it was."""
+    values = row.model_dump(exclude={"id"})
+    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(LlmModel).on_conflict_do_nothing().returning(literal(1))
+    return session.connection().execute(statement, values).first() is not None
 
 
 def page(session: Session, *, limit: int, after: int | None = None, with_archived: bool = False) -> Sequence[LlmModel]:

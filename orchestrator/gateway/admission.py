@@ -60,16 +60,15 @@ def _call_key(headers: Mapping[str, str]) -> str:
 
 def _worst_nusd(context: RunContext, asked: Asked, body: Message) -> int:
     if context.prices is None:
-        if context.budget_nusd is None:
+        if not context.capped:
             return 0
-        sentence = f"the run has a budget but no price is known for {context.slug}; enter its prices or run without a budget"
+        whose = "the day" if context.budget_nusd is None else "the run"
+        sentence = f"{whose} has a budget but no price is known for {context.slug}; enter its prices or take the budget off"
         raise GatewayError(402, Code.PRICE_UNKNOWN, sentence)
     if asked.max_output_tokens is None:
-        if context.budget_nusd is None:
+        if not context.capped:
             return 0
-        raise GatewayError(
-            400, Code.VALIDATION_ERROR, "a run with a budget must give a limit of output tokens with each call"
-        )
+        raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
     prompt_bytes = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")) + PROMPT_OVERHEAD_BYTES
     return worst_case_nusd(prompt_bytes, asked.max_output_tokens * asked.answers, context.prices)
 

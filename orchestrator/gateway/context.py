@@ -18,4 +18,9 @@ class RunContext:
     model: str
     prices: Prices | None = None
     budget_nusd: int | None = None
+    day_budget_nusd: int | None = None
     request_timeout_s: float = 600.0
+
+    @property
+    def capped(self) -> bool:
+        return self.budget_nusd is not None or self.day_budget_nusd is not None

@@ -75,11 +75,11 @@ class DatabaseLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         await self._write(lambda session: calls.change(session, run_id, call_key, state=CallState.RESERVED))
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
         def work(session: Session) -> bool:
-            calls.lock_run(session, run_id)
+            _lock(session, run_id, day_budget_nusd)
             row = _row(session, run_id, call_key)
-            if _no_room(session, run_id, _nusd(row.reserved_usd), budget_nusd) is not None:
+            if self._no_room(session, run_id, _nusd(row.reserved_usd), budget_nusd, day_budget_nusd) is not None:
                 return False
             calls.lose(session, row, "a try failed after it was sent", self._clock.now())
             return True
@@ -109,8 +109,11 @@ class DatabaseLedger:
                 settled_at=self._clock.now(),
             )
             calls.land(session, run_id, call_key)
+            cost_usd = usd(settlement.cost_nusd)
             if settlement.cost_nusd:
-                calls.charge(session, run_id, usd(settlement.cost_nusd))
+                calls.charge(session, run_id, cost_usd)
+            tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+            calls.book(session, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, **tokens)
 
         await self._write(work)
 
@@ -134,7 +137,7 @@ class DatabaseLedger:
 
     def _open(self, session: Session, opening: Opening) -> Opened:
         run_id, call_key = opening.run_id, opening.call_key
-        calls.lock_run(session, run_id)
+        _lock(session, run_id, opening.day_budget_nusd)
         seen = calls.look(session, run_id, call_key, opening.attempt)
         if not seen.runs:
             return NotRunning()
@@ -152,7 +155,7 @@ class DatabaseLedger:
                 return InFlight()
             calls.replayed(session, run_id, call_key)
             return Stored(unpack(seen.answer))
-        no_room = _no_room(session, run_id, opening.worst_nusd, opening.budget_nusd)
+        no_room = self._no_room(session, run_id, opening.worst_nusd, opening.budget_nusd, opening.day_budget_nusd)
         if no_room is not None:
             return no_room
         reserved = {
@@ -194,6 +197,21 @@ class DatabaseLedger:
         calls.land(session, row.run_id, row.call_key)
         session.flush()
 
+    def _no_room(
+        self, session: Session, run_id: str, more_nusd: int, budget_nusd: int | None, day_nusd: int | None
+    ) -> NoRoom | None:
+        session.flush()
+        if budget_nusd is not None:
+            money = calls.money(session, run_id)
+            spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
+            if spent + reserved + more_nusd > budget_nusd:
+                return NoRoom(spent, reserved)
+        if day_nusd is not None:
+            spent, reserved = _nusd(calls.spent_on(session, self._clock.now())), _nusd(calls.reserved(session))
+            if spent + reserved + more_nusd > day_nusd:
+                return NoRoom(spent, reserved, of_day=True)
+        return None
+
     def _believed_until(self) -> datetime:
         return self._clock.now() + timedelta(seconds=BELIEVED_S)
 
@@ -211,13 +229,11 @@ def _row(session: Session, run_id: str, call_key: str) -> GatewayCall:
     return row
 
 
-def _no_room(session: Session, run_id: str, more_nusd: int, budget_nusd: int | None) -> NoRoom | None:
-    if budget_nusd is None:
-        return None
-    session.flush()
-    money = calls.money(session, run_id)
-    spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
-    return NoRoom(spent, reserved) if spent + reserved + more_nusd > budget_nusd else None
+def _lock(session: Session, run_id: str, day_budget_nusd: int | None) -> None:
+    """Those who share a budget take turns."""
+    if day_budget_nusd is not None:
+        calls.lock_run(session, "the budget of the day")
+    calls.lock_run(session, run_id)
 
 
 def _nusd(amount_usd: float) -> int:

@@ -141,6 +141,7 @@ class CallDesk:
             model=context.model,
             worst_nusd=call.worst_nusd,
             budget_nusd=context.budget_nusd,
+            day_budget_nusd=context.day_budget_nusd,
             attempt=context.attempt,
         )
         try:
@@ -180,11 +181,12 @@ class CallDesk:
 
 def _check_hope(call: Call, no_room: NoRoom) -> None:
     """Refuse a call that will not fit even when everything under way turns out to cost nothing."""
-    budget = call.context.budget_nusd or 0
+    budget = (call.context.day_budget_nusd if no_room.of_day else call.context.budget_nusd) or 0
+    whose = "of the day" if no_room.of_day else "of the run"
     if no_room.reserved_nusd and no_room.spent_nusd + call.worst_nusd <= budget:
         return
     sentence = (
-        f"the budget of ${usd(budget):.4f} has no room for this call: ${usd(no_room.spent_nusd):.4f} is spent, "
+        f"the budget {whose}, ${usd(budget):.4f}, has no room for this call: ${usd(no_room.spent_nusd):.4f} is spent, "
         f"and the call may cost up to ${usd(call.worst_nusd):.4f}"
     )
     raise GatewayError(402, Code.BUDGET_EXHAUSTED, sentence)

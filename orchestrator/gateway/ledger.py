@@ -49,6 +49,7 @@ class Opening:
     model: str
     worst_nusd: int
     budget_nusd: int | None
+    day_budget_nusd: int | None = None
     sent: bool = False
     attempt: int | None = None
 
@@ -77,10 +78,14 @@ class KeyTaken:
 
 @dataclass(frozen=True)
 class NoRoom:
-    """The worst case does not fit now. It may later, if `reserved_nusd` of other calls turns out cheaper."""
+    """The worst case does not fit now. It may later, if `reserved_nusd` of other calls turns out cheaper.
+
+    `of_day`: it is the budget of the day, of all runs together, and not that of the run.
+    """
 
     spent_nusd: int
     reserved_nusd: int
+    of_day: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ class Ledger(Protocol):
     async def refused(self, run_id: str, call_key: str) -> None:
         """The try that was sent cost nothing and another will follow: the call is reserved as before."""
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
         """The last try may have been billed: count it as lost and reserve anew. False: the budget has no room for that,
         and nothing was changed."""
 

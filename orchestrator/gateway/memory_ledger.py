@@ -68,7 +68,7 @@ class MemoryLedger:
                 return InFlight()
             row.replays += 1
             return Stored(row.settlement)
-        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd)
+        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd, opening.day_budget_nusd)
         if no_room is not None:
             return no_room
         if row is None:
@@ -85,9 +85,9 @@ class MemoryLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         self.rows[run_id, call_key].state = CallState.RESERVED
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
         row = self.rows[run_id, call_key]
-        if self._no_room(run_id, row.reserved_nusd, budget_nusd) is not None:
+        if self._no_room(run_id, row.reserved_nusd, budget_nusd, day_budget_nusd) is not None:
             return False
         row.lose()
         return True
@@ -114,10 +114,12 @@ class MemoryLedger:
             lost_sends=sum(row.lost_sends for row in rows),
         )
 
-    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None) -> NoRoom | None:
-        if budget_nusd is None:
-            return None
-        rows = [row for (run, _), row in self.rows.items() if run == run_id]
-        spent = sum(row.lost_nusd + (row.settlement.cost_nusd if row.settlement else 0) for row in rows)
-        reserved = sum(row.reserved_nusd for row in rows)
-        return NoRoom(spent, reserved) if spent + reserved + more_nusd > budget_nusd else None
+    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None, day_nusd: int | None) -> NoRoom | None:
+        """A process is not thought to live for more than a day."""
+        for budget, of_day in ((budget_nusd, False), (day_nusd, True)):
+            rows = [row for (run, _), row in self.rows.items() if of_day or run == run_id]
+            spent = sum(row.lost_nusd + (row.settlement.cost_nusd if row.settlement else 0) for row in rows)
+            reserved = sum(row.reserved_nusd for row in rows)
+            if budget is not None and spent + reserved + more_nusd > budget:
+                return NoRoom(spent, reserved, of_day)
+        return None

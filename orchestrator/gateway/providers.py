@@ -51,6 +51,11 @@ class Provider:
     key_needed: bool
     allow_private: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    list_without_key: bool = False
+
+    def configured(self, env: Mapping[str, str]) -> bool:
+        """Whether somebody set it up: it has a key, or needs none."""
+        return not self.key_needed or self.key.file is not None or bool(env.get(self.key.variable, "").strip())
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -100,6 +105,7 @@ def _provider(
         key_needed=key_needed and not given,
         allow_private=_loopback(base_url) or env.get(f"{own}_ALLOW_PRIVATE", "").strip().lower() in _TRUE,
         headers=_headers(env, f"{own}_HEADERS"),
+        list_without_key=env.get(f"{own}_LIST_WITHOUT_KEY", "").strip().lower() in _TRUE,
     )
 
 

@@ -115,8 +115,8 @@ class Sender:
                     raise
                 if not error.maybe_billed:
                     await self._ledger.refused(*call.flight)
-                elif not await self._ledger.again(*call.flight, call.context.budget_nusd):
-                    message = f"no room in the run's budget for another try after: {error.message}"
+                elif not await self._ledger.again(*call.flight, call.context.budget_nusd, call.context.day_budget_nusd):
+                    message = f"no room in the budget for another try after: {error.message}"
                     raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
                 await self._back_off(call, trip, delay, str(error.status))
 

@@ -12,6 +12,7 @@ import pytest
 from ledger_world import LedgerWorld, database_world, memory_world
 from sqlalchemy import text
 
+from orchestrator.db import call_queries as calls
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger import (
@@ -229,3 +230,41 @@ async def test_the_run_shows_what_it_cost(database_url: Callable[[str], str]) ->
         query = text("SELECT cost_usd FROM container_runs WHERE id = 'run-1'")
         cost = await world.db.read(lambda session: session.connection().execute(query).scalar_one())
     assert cost == pytest.approx(60e-9)
+
+
+async def test_the_day_has_a_budget_for_all_runs_together(world: LedgerWorld) -> None:
+    ledger = world.ledger
+
+    def capped(key: str, run: str = "run-1") -> Opening:
+        return replace(opening(key, run=run), day_budget_nusd=250)
+
+    assert await ledger.open(capped("a")) == Reserved()
+    assert await ledger.open(capped("a", "run-2")) == Reserved()
+    assert await ledger.open(capped("b", "run-2")) == NoRoom(0, 200, of_day=True)
+    await ledger.sent("run-1", "a")
+    await ledger.settle("run-1", "a", ANSWER)
+    assert await ledger.open(capped("b", "run-2")) == Reserved()
+    await ledger.sent("run-2", "b")
+    assert not await ledger.again("run-2", "b", None, 250)
+    await ledger.fail("run-2", "b", Failure("x", True, 0, 0))
+    assert await ledger.open(capped("c")) == NoRoom(130, 100, of_day=True)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_new_day_has_a_new_budget_and_days_are_kept_apart(kind: str, database_url: Callable[[str], str]) -> None:
+    async with database_world(database_url(kind)) as world:
+        assert world.db is not None
+        full = replace(opening("b"), day_budget_nusd=100)
+        await world.ledger.open(opening("a", worst=100))
+        await world.ledger.settle("run-1", "a", ANSWER)
+        assert await world.ledger.open(full) == NoRoom(30, 0, of_day=True)
+        world.clock.seconds += 24 * 3600
+        assert await world.ledger.open(full) == Reserved()
+        await world.ledger.settle("run-1", "b", ANSWER)
+        by_day = await world.db.read(lambda s: calls.spending(s, since="2026-11-01", by_day=True))
+        assert [(row.day, row.model, row.calls, row.input_tokens) for row in by_day] == [
+            ("2026-11-17", "m", 1, 10),
+            ("2026-11-16", "m", 1, 10),
+        ]
+        (by_model,) = await world.db.read(lambda s: calls.spending(s, since="2026-11-17", by_day=False))
+        assert (by_model.model, by_model.calls) == ("m", 1)

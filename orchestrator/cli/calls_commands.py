@@ -1,0 +1,54 @@
+"""Commands about model calls: calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.cli.context import command
+from orchestrator.cli.output import JsonFlag, table
+from orchestrator.cli.run_commands import RunArgument
+from orchestrator.cli.text import money
+
+COLUMNS = ("Call", "State", "Tries", "Lost", "Replays", "Tokens in", "Tokens out", "Cost", "Waited s", "Provider s", "Ended")
+
+
+def calls(
+    run_id: RunArgument,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many.")] = 1000,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the model calls of a run: tokens, cost, and where the time went."""
+    with command(as_json) as cmd:
+        run = cmd.client.find_run(run_id)
+        found = cmd.client.calls(str(run["id"]), limit=limit)
+        cmd.out.result({"items": found}, lambda: _calls(found))
+
+
+def _calls(found: list[dict[str, Any]]) -> RenderableType:
+    if not found:
+        return Text("No calls yet.")
+    rows = [
+        (
+            each["call_key"],
+            each["state"],
+            each["tries"],
+            each["lost_sends"],
+            each["replays"],
+            each["input_tokens"],
+            each["output_tokens"],
+            money(each["cost_usd"]),
+            f"{each['queue_s']:.1f}",
+            f"{each['provider_s']:.1f}",
+            each["finish_reason"] or each["error"] or "",
+        )
+        for each in found
+    ]
+    cost, lost = sum(each["cost_usd"] for each in found), sum(each["lost_sends"] for each in found)
+    sentence = f"{len(found)} calls, {money(cost)}"
+    if lost:
+        sentence += f"; {lost} more sends brought no answer and may have been billed"
+    return Group(table(COLUMNS, rows, right=COLUMNS[2:10]), "", Text(sentence))
