@@ -20,10 +20,15 @@ from orchestrator.api.schemas import (
     RunCreated,
     RunDetail,
     RunOut,
+    ScoreDetail,
 )
+from orchestrator.datasets.errors import UnknownBenchmark
+from orchestrator.datasets.pack import Entry
 from orchestrator.db import event_queries, item_queries, model_queries, run_queries
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.scores import score_detail
 from orchestrator.runs.service import Idempotency, NewRun
 from runner.contract import ItemResult, Outcome
 
@@ -100,6 +105,29 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed(**{key: part[key] for key in BenchmarkUsed.model_fields}) for part in row.plan],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
+        )
+
+    return await context.db.read(read)
+
+
+@router.get("/{run_id}/score")
+async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
+    """The score so far with its groups. Groups are empty where the dataset is not the run's any more."""
+    run = await context.runs.get(run_id)
+    digests = {part.name: part.pack_digest for part in Plan.of(run).benchmarks}
+
+    def facts(name: str) -> dict[str, Entry]:
+        try:
+            same = context.catalogue.get(name).pack_digest == digests.get(name)
+            return {entry.id: entry for entry in context.catalogue.entries(name)} if same else {}
+        except UnknownBenchmark:
+            return {}
+
+    def read(session: Session) -> ScoreDetail:
+        model = model_queries.get(session, run.model_id)
+        cut_off = model.training_cutoff.isoformat() if model and model.training_cutoff else None
+        return ScoreDetail(
+            run_id=run_id, benchmarks=score_detail(item_queries.both_verdicts(session, run_id), facts, cut_off)
         )
 
     return await context.db.read(read)

@@ -108,6 +108,17 @@ class Score(Answer):
     n_all: int = 0
     estimate_all: float | None = None
     comparable: bool = True
+    problems: int | None = None
+    pass_at_k: dict[str, float] = {}
+    parity: dict[str, Any] | None = Field(default=None, description="The score by the official checker's rules.")
+    flips: int = Field(default=0, description="Items on which the two ways of judging differ.")
+
+
+class ScoreDetail(Answer):
+    """The score of each benchmark with its groups: difficulty, platform, category, month, and the cut-off."""
+
+    run_id: str
+    benchmarks: dict[str, dict[str, Any]]
 
 
 class AttemptOut(Answer):

@@ -135,7 +135,6 @@ def write_verdicts(out: Path, items: list[dict[str, Any]]) -> None:
 
 def summarise(accepted: dict[str, Any], run: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, Any]:
     """What `--json` prints. Pure."""
-    detail = run.get("score_detail") or {}
     parity = [item["parity_outcome"] for item in items if item["parity_outcome"] is not None]
     return {
         "benchmark": accepted["benchmark"],
@@ -147,7 +146,7 @@ def summarise(accepted: dict[str, Any], run: dict[str, Any], items: list[dict[st
         "outcomes": dict(sorted(Counter(item["outcome"] for item in items).items())),
         "parity_passed": sum(each == "passed" for each in parity) if parity else None,
         "parity_outcomes": dict(sorted(Counter(parity).items())) if parity else None,
-        "pass_at_k": detail.get("pass_at_k"),
+        "pass_at_k": (run["score"] or {}).get("pass_at_k"),
         "score": run["score"],
         "fragile": sum(bool(item["fragile"]) for item in items),
         "problems": accepted["problems"],

@@ -220,10 +220,10 @@ class _Context:
             self._finish(reason, None)
         elif reason in FINAL and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
-            self._run.score = score_of(item_queries.verdicts(self._session, self._run.id))
+            self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id))
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
-        self._run.score = score_of(item_queries.verdicts(self._session, self._run.id), cut_short=reason is not None)
+        self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id), cut_short=reason is not None)
         if event is not None:
             self._append(event, {"score": self._run.score})
         # The last event of a run is the transition: streams end with it.

@@ -190,7 +190,7 @@ class Reconciler:
             event = AttemptEnded(now, ending.reason, message, row.items_done, backoff(fruitless, jitter))
             after = advance(session, row, event, now)
             if after.status in TERMINAL:
-                row.score = score_of(item_queries.verdicts(session, row.id), cut_short=True)
+                row.score = score_of(item_queries.both_verdicts(session, row.id), cut_short=True)
             current.ended_at, current.token_hash = now, None
             current.reason = ending.reason.value
             current.detail = message or sentence(ending.reason)

@@ -1,38 +1,88 @@
-"""The score of a run from its stored verdicts: both denominators, an interval, and whether it may be compared. Pure."""
+"""The score of a run from its stored verdicts: both denominators, an interval, and whether it may be compared. Pure.
+
+Samples of one problem are a cluster. What needs to know more of the problems than their ids (difficulty, platform, date)
+is in `score_detail`; everything else is stored with the run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from orchestrator.stats.intervals import wilson
+from orchestrator.datasets.pack import Entry
+from orchestrator.stats.summary import ItemScore, around_cut_off, summarise
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
-COMPARABLE_SHARE = 0.02
+Verdict = tuple[str, str, int, str, str | None]
+"""(benchmark, problem, sample, outcome, parity outcome)"""
+Facts = Callable[[str], Mapping[str, Entry]]
+"""What is known of the problems of a benchmark; nothing where its pack is another one by now."""
 
-Verdict = tuple[str, str, int, str]
-"""(benchmark, problem, sample, outcome)"""
+_BARE = Entry("")
 
 
 def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
-    """Pass rate with a 95 % Wilson interval; None while there is nothing to score."""
+    """Pass rate with a 95 % interval, pass@k, and the official way of judging; None while there is nothing to score."""
     if not verdicts:
         return None
-    counted = [outcome for _, _, _, outcome in verdicts if Outcome(outcome) not in NOT_THE_MODELS_FAULT]
-    passed = sum(outcome == Outcome.PASSED for outcome in counted)
-    left_out = len(verdicts) - len(counted)
-    comparable = not cut_short and left_out <= COMPARABLE_SHARE * len(verdicts)
-    score: dict[str, Any] = {
-        "estimate": None,
-        "low": None,
-        "high": None,
-        "n": len(counted),
-        "passed": passed,
-        "n_all": len(verdicts),
-        "estimate_all": passed / len(verdicts),
-        "comparable": comparable,
+    summary = summarise([_item(verdict, _BARE) for verdict in verdicts])
+    counted = summary.n > 0
+    return {
+        "estimate": summary.estimate if counted else None,
+        "low": summary.low if counted else None,
+        "high": summary.high if counted else None,
+        "n": summary.n,
+        "passed": summary.passed,
+        "n_all": summary.n_all,
+        "estimate_all": summary.estimate_all,
+        "comparable": summary.comparable and not cut_short,
+        "problems": summary.problems,
+        "pass_at_k": {str(k): rate for k, rate in summary.pass_at_k.items()},
+        "parity": asdict(summary.parity) if summary.parity else None,
+        "flips": summary.flips,
     }
-    if counted:
-        interval = wilson(passed, len(counted))
-        score |= {"estimate": passed / len(counted), "low": interval.low, "high": interval.high}
-    return score
+
+
+def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:
+    """The same with groups, for each benchmark apart, and around the model's training cut-off."""
+    benchmarks = {}
+    for name in dict.fromkeys(verdict[0] for verdict in verdicts):
+        known = facts(name)
+        own = [verdict for verdict in verdicts if verdict[0] == name]
+        items = [_item(verdict, known.get(verdict[1], _BARE)) for verdict in own]
+        summary = summarise(items)
+        around = around_cut_off(items, cut_off) if cut_off else None
+        groups = {key: value for key, value in asdict(summary).items() if key.startswith("by_")}
+        benchmarks[name] = {
+            **(score_of(own) or {}),
+            "outcomes": summary.outcomes,
+            **groups,
+            "flipped": [
+                {"problem_id": verdict[1], "sample_index": verdict[2], "outcome": verdict[3], "parity_outcome": verdict[4]}
+                for verdict in own
+                if _flipped(verdict)
+            ],
+            "around_cut_off": {**asdict(around), "cut_off": cut_off} if around else None,
+        }
+    return benchmarks
+
+
+def _item(verdict: Verdict, entry: Entry) -> ItemScore:
+    benchmark, problem_id, sample, outcome, parity = verdict
+    return ItemScore(
+        problem_id=f"{benchmark}\0{problem_id}",
+        sample_index=sample,
+        outcome=Outcome(outcome),
+        difficulty=entry.difficulty,
+        platform=entry.platform,
+        category=entry.category,
+        date=entry.date,
+        parity_outcome=Outcome(parity) if parity else None,
+    )
+
+
+def _flipped(verdict: Verdict) -> bool:
+    if verdict[4] is None or Outcome(verdict[3]) in NOT_THE_MODELS_FAULT:
+        return False
+    return (verdict[3] == Outcome.PASSED) != (verdict[4] == Outcome.PASSED)

@@ -1,0 +1,69 @@
+"""The score of a run from its verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.datasets.pack import Entry
+from orchestrator.runs.scores import Verdict, score_detail, score_of
+
+
+def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None) -> Verdict:
+    return ("b", problem, sample, outcome, parity)
+
+
+def test_nothing_has_no_score() -> None:
+    assert score_of([]) is None
+
+
+def test_what_is_not_the_models_fault_is_left_out_and_said() -> None:
+    score = score_of([verdict("1", "passed"), verdict("2", "wrong_answer"), verdict("3", "infra_error")])
+    assert score is not None
+    assert (score["estimate"], score["n"], score["passed"], score["n_all"]) == (0.5, 2, 1, 3)
+    assert score["estimate_all"] == pytest.approx(1 / 3)
+    assert not score["comparable"]
+
+
+def test_only_such_items_give_no_estimate() -> None:
+    score = score_of([verdict("1", "provider_error")])
+    assert score is not None
+    assert (score["estimate"], score["low"], score["high"], score["n"]) == (None, None, None, 0)
+
+
+def test_samples_of_a_problem_are_a_cluster() -> None:
+    ten = [
+        verdict(str(problem), "passed" if problem % 2 else "wrong_answer", sample)
+        for problem in range(10)
+        for sample in range(10)
+    ]
+    hundred = [verdict(str(problem), "passed" if problem % 2 else "wrong_answer") for problem in range(100)]
+    clustered, independent = score_of(ten), score_of(hundred)
+    assert clustered is not None
+    assert independent is not None
+    assert clustered["estimate"] == independent["estimate"] == 0.5
+    assert clustered["high"] - clustered["low"] > 2 * (independent["high"] - independent["low"])
+    assert clustered["pass_at_k"]["10"] == 0.5
+    assert (clustered["problems"], clustered["n"]) == (10, 100)
+
+
+def test_both_ways_of_judging_and_their_differences() -> None:
+    verdicts = [verdict("1", "passed", parity="runtime_error"), verdict("2", "passed", parity="passed")]
+    score = score_of(verdicts)
+    assert score is not None
+    assert (score["estimate"], score["parity"]["estimate"], score["flips"]) == (1.0, 0.5, 1)
+    detail = score_detail(verdicts, lambda name: {})
+    assert [each["problem_id"] for each in detail["b"]["flipped"]] == ["1"]
+
+
+def test_groups_come_from_what_is_known_of_the_problems() -> None:
+    known = {
+        "1": Entry("1", "easy", "2024-01-05", "atcoder"),
+        "2": Entry("2", "hard", "2024-03-05", "leetcode"),
+    }
+    verdicts = [verdict("1", "passed"), verdict("2", "wrong_answer"), verdict("3", "passed")]
+    detail = score_detail(verdicts, lambda name: known, "2024-02-01")["b"]
+    assert {name: score["estimate"] for name, score in detail["by_difficulty"].items()} == {"easy": 1.0, "hard": 0.0}
+    assert set(detail["by_month"]) == {"2024-01", "2024-03"}
+    assert set(detail["by_platform"]) == {"atcoder", "leetcode"}
+    assert detail["around_cut_off"]["before"]["estimate"] == 1.0
+    assert detail["n"] == 3
