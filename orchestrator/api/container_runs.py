@@ -62,6 +62,13 @@ async def create_run(
         priority=body.priority,
         budget_usd=body.budget_usd,
         deadline_s=body.deadline_s,
+        after=body.after,
+        before=body.before,
+        difficulty=tuple(body.difficulty or ()),
+        platform=tuple(body.platform or ()),
+        category=tuple(body.category or ()),
+        ids=None if body.ids is None else tuple(body.ids),
+        exclude_flagged=body.exclude_flagged,
     )
     key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
     run_id = await context.runs.create(request, key)
@@ -103,7 +110,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
             **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
             attempts=[AttemptOut.of(attempt) for attempt in run_queries.attempts(session, run_id)],
             outcomes=item_queries.outcome_counts(session, run_id),
-            plan=[BenchmarkUsed(**{key: part[key] for key in BenchmarkUsed.model_fields}) for part in row.plan],
+            plan=[BenchmarkUsed.of(part) for part in row.plan],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow, LlmModel
@@ -24,6 +24,9 @@ def _no_nul(text: str) -> str:
 
 Text = Annotated[StrictStr, AfterValidator(_no_nul)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+Words = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=50)]
 
 
 class Body(BaseModel):
@@ -48,11 +51,24 @@ class RunCreate(Body):
     priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
     deadline_s: Annotated[StrictInt, Field(ge=1, le=30 * 24 * 3600)] | None = None
+    after: Annotated[date | None, Field(description="Only problems from this day on.")] = None
+    before: Annotated[date | None, Field(description="Only problems up to this day.")] = None
+    difficulty: Words | None = None
+    platform: Words | None = None
+    category: Words | None = None
+    ids: (
+        Annotated[list[Annotated[Text, Field(min_length=1, max_length=300)]], Field(min_length=1, max_length=100_000)] | None
+    ) = None
+    exclude_flagged: Annotated[StrictBool, Field(description="Without the problems that are known to be faulty.")] = False
 
     @model_validator(mode="after")
     def _how_many(self) -> Self:
-        if (self.sample_size is None) == (self.subset_pct is None):
-            raise ValueError("give either sample_size (a number of problems) or subset_pct (a percentage)")
+        if self.sample_size is not None and self.subset_pct is not None:
+            raise ValueError("give either sample_size (a number of problems) or subset_pct (a percentage), not both")
+        if self.sample_size is None and self.subset_pct is None and self.ids is None:
+            raise ValueError("give either sample_size (a number of problems) or subset_pct (a percentage), or ids")
+        if self.after is not None and self.before is not None and self.after > self.before:
+            raise ValueError("after: the window ends before it begins")
         if self.benchmarks is not None and len(set(self.benchmarks)) != len(self.benchmarks):
             raise ValueError("benchmarks: each benchmark may be named once")
         return self
@@ -194,9 +210,21 @@ class RunOut(Answer):
 
 
 class BenchmarkUsed(Answer):
+    """Which problems of a benchmark a run uses."""
+
     name: str
     pack_digest: str
+    count: int
+    first_date: str | None = Field(default=None, description="Of the oldest problem used.")
+    last_date: str | None = None
+    selection: dict[str, Any] = Field(default={}, description="What was asked for.")
+    flagged_excluded: int | None = Field(default=None, description="Problems of the pack left out as known to be faulty.")
     problem_ids: list[str]
+
+    @classmethod
+    def of(cls, part: dict[str, Any]) -> Self:
+        known = {key: part[key] for key in cls.model_fields if key in part}
+        return cls(**{"count": len(part["problem_ids"]), **known})
 
 
 class RunDetail(RunOut):

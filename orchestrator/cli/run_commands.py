@@ -40,6 +40,13 @@ def run(
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items worked on at once within the run.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="TIME", help="Longest duration: 90s, 15m, 2h.")] = None,
     priority: Annotated[int, typer.Option(help="Higher starts earlier.")] = 0,
+    after: Annotated[str | None, typer.Option(metavar="DATE", help="Only problems from this day on, 2024-08-01.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="DATE", help="Only problems up to this day.")] = None,
+    difficulty: Annotated[list[str] | None, typer.Option(help="Only of this difficulty; may be repeated.")] = None,
+    platform: Annotated[list[str] | None, typer.Option(help="Only from this platform; may be repeated.")] = None,
+    category: Annotated[list[str] | None, typer.Option(help="Only of this category; may be repeated.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this problem; may be repeated.")] = None,
+    exclude_flagged: Annotated[bool, typer.Option("--exclude-flagged", help="Without problems known to be faulty.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the ids and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -57,6 +64,13 @@ def run(
         "concurrency": concurrency,
         "deadline_s": None if deadline is None else read_span(deadline),
         "priority": priority,
+        "after": after,
+        "before": before,
+        "difficulty": difficulty or None,
+        "platform": platform or None,
+        "category": category or None,
+        "ids": ids or None,
+        "exclude_flagged": exclude_flagged or None,
     }
     body = {key: value for key, value in body.items() if value is not None}
     with command(as_json) as cmd:

@@ -93,6 +93,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
             ("Outcomes", outcomes_sentence(run["outcomes"])),
             ("Sample", _sample(run)),
+            ("Problems", _problems(run)),
             ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
             ("Cost", f"{money(run['cost_usd'])}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
@@ -131,6 +132,16 @@ def _sample(run: Run) -> str:
     share = f" ({run['subset_pct']:g} %)" if run["subset_pct"] else ""
     each = f", {run['samples_per_problem']} samples each" if run["samples_per_problem"] > 1 else ""
     return f"{run['sample_size']} problems{share}{each}, seed {run['seed']}"
+
+
+def _problems(run: Run) -> str:
+    """Which pack, how many, from which time."""
+    return "; ".join(
+        f"{part['count']} of {clean(part['name'])} ({clean(part['pack_digest'])[:19]})"
+        + (f", {part['first_date']} to {part['last_date']}" if part.get("first_date") else "")
+        + (f", without {part['flagged_excluded']} known to be faulty" if part.get("flagged_excluded") else "")
+        for part in run["plan"]
+    )
 
 
 def _at(text: str) -> str:

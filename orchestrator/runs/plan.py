@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
+from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.selection import Selection
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
 from orchestrator.engines.engine import InstanceType
 from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunSpec
@@ -26,13 +30,16 @@ class Plan:
 
     benchmarks: tuple[BenchmarkSpec, ...]
     samples_per_problem: int
+    notes: tuple[dict[str, Any], ...] = ()
+    """What is stored with each benchmark for people, and is none of the runner's business."""
 
     @classmethod
     def of(cls, run: ContainerRun) -> Plan:
         return cls(tuple(BenchmarkSpec.model_validate(row) for row in run.plan), run.samples_per_problem)
 
     def rows(self) -> list[dict[str, Any]]:
-        return [benchmark.model_dump() for benchmark in self.benchmarks]
+        notes = self.notes or ({},) * len(self.benchmarks)
+        return [{**note, **spec.model_dump()} for spec, note in zip(self.benchmarks, notes, strict=True)]
 
     @property
     def size(self) -> int:
@@ -48,6 +55,26 @@ class Plan:
             for problem_id, sample in benchmark.items(self.samples_per_problem)
         )
         return {key: position for position, key in enumerate(keys)}
+
+
+def selection_note(
+    entries: Sequence[Entry], problem_ids: Sequence[str], selection: Selection, flagged: int | None
+) -> dict[str, Any]:
+    """How the problems were chosen, and from which time they are."""
+    chosen = set(problem_ids)
+    days = sorted(entry.date for entry in entries if entry.date and entry.id in chosen)
+    asked = {
+        key: value.isoformat() if isinstance(value, date) else value
+        for key, value in asdict(selection).items()
+        if key not in ("ids", "exclude_flagged") and value is not None
+    }
+    return {
+        "count": len(problem_ids),
+        "first_date": days[0] if days else None,
+        "last_date": days[-1] if days else None,
+        "selection": {**asked, "exclude_flagged": selection.exclude_flagged, "ids": selection.ids is not None},
+        "flagged_excluded": flagged,
+    }
 
 
 def sandbox_slots(instance_type: InstanceType) -> int:

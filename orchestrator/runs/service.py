@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
@@ -22,7 +22,7 @@ from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.identifiers import uuid7
 from orchestrator.runs.capacity import Capacity, never_fits
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
-from orchestrator.runs.plan import CPU_LIMITS_S, Plan
+from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
 from runner.contract import NOT_THE_MODELS_FAULT, BenchmarkSpec
@@ -46,6 +46,28 @@ class NewRun:
     budget_usd: float | None = None
     deadline_s: int | None = None
     trigger_type: str = "manual"
+    after: date | None = None
+    before: date | None = None
+    difficulty: tuple[str, ...] = ()
+    platform: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    exclude_flagged: bool = False
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(
+            sample_size=self.sample_size,
+            subset_pct=self.subset_pct,
+            seed=self.seed,
+            after=self.after,
+            before=self.before,
+            difficulty=self.difficulty or None,
+            platform=self.platform or None,
+            category=self.category or None,
+            ids=self.ids,
+            exclude_flagged=self.exclude_flagged,
+        )
 
 
 @dataclass(frozen=True)
@@ -203,12 +225,16 @@ class RunService:
 
     def _plan(self, request: NewRun) -> Plan:
         names = request.benchmarks or (self._catalogue.default_benchmark(),)
-        return Plan(tuple(self._benchmark(name, request) for name in names), request.samples_per_problem)
+        specs = tuple(self._benchmark(name, request) for name in names)
+        return Plan(specs, request.samples_per_problem, tuple(self._note(spec, request.selection) for spec in specs))
+
+    def _note(self, spec: BenchmarkSpec, selection: Selection) -> dict[str, Any]:
+        flagged = len(self._catalogue.flagged(spec.name)) if selection.exclude_flagged else None
+        return selection_note(self._catalogue.entries(spec.name), spec.problem_ids, selection, flagged)
 
     def _benchmark(self, name: str, request: NewRun) -> BenchmarkSpec:
         info = self._catalogue.get(name)
-        wanted = Selection(sample_size=request.sample_size, subset_pct=request.subset_pct, seed=request.seed)
-        ids = self._catalogue.choose(name, wanted)
+        ids = self._catalogue.choose(name, request.selection)
         return BenchmarkSpec(
             name=info.name,
             adapter=info.adapter,
