@@ -115,6 +115,18 @@ class Client:
         query = {"benchmark": benchmark, "filename": file.name}
         return self._send("POST", "/api/grades", file, query | ({"instance_type": instance_type} if instance_type else {}))
 
+    @contextmanager
+    def export(self, run_id: str, form: str) -> Iterator[Iterator[bytes]]:
+        """The pieces of a run's results in a file format."""
+        try:
+            with self._http.stream("GET", f"{_run(run_id)}/export", params={"format": form}) as response:
+                if response.status_code != httpx.codes.OK:
+                    response.read()
+                    raise _refusal(response)
+                yield response.iter_bytes()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise NotReachable(self.connection.url, _why(error)) from error
+
     def regrade(self, run_id: str) -> Json:
         return self._call("POST", f"{_run(run_id)}/regrade")
 
