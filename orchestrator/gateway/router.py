@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
 
 from orchestrator.gateway.admission import admit, parse_body
 from orchestrator.gateway.calls import Answered, Call
@@ -68,6 +69,8 @@ def _endpoint(deps: GatewayDeps, wire: Wire) -> Callable[[Request, str], Awaitab
             return Response(content, media_type="application/json", headers=_facts(answered))
         except GatewayError as error:
             return _error_response(wire, error)
+        except ClientDisconnect:
+            return Response(status_code=400)  # it hung up before it had asked; nobody reads this
 
     return endpoint
 

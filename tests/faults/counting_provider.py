@@ -132,7 +132,7 @@ def main() -> None:
     import uvicorn
 
     port, latency_s = int(sys.argv[1]), float(sys.argv[2])
-    uvicorn.run(app(latency_s), host="127.0.0.1", port=port, log_level="warning", backlog=4096)
+    uvicorn.run(app(latency_s), host="127.0.0.1", port=port, log_level="warning", backlog=4096, timeout_keep_alive=120)
 
 
 if __name__ == "__main__":
