@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from orchestrator.cli import service_process
 from orchestrator.cli.client import Client
 from orchestrator.cli.connection import Connection
 from orchestrator.cli.errors import CliError
@@ -28,6 +30,9 @@ STOP_S = 30.0
 CORE_MIB = 1280
 """Memory for each core: what a program may use, and what its sandbox needs beside it."""
 TYPE = "all-cores"
+PREFIX = "local-"
+YOUNG_S = 60.0
+"""A directory of this age may be one that is just being made ready."""
 
 
 @contextlib.contextmanager
@@ -35,18 +40,47 @@ def local_service(settings: Settings, engine: str | None = None) -> Iterator[Con
     """Serve until the block ends."""
     data_dir = settings.data.absolute()
     (data_dir / "packs").mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="local-", dir=data_dir))
+    sweep(settings)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=data_dir))
     own = own_settings(settings, folder, engine)
     try:
         (folder / "packs").symlink_to(data_dir / "packs")
-        thread = _Thread(own)
-        try:
-            yield thread.connect()
-        finally:
-            thread.close()
-            remove_instance(own)
+        with _terminable():
+            thread = _Thread(own)
+            try:
+                yield thread.connect()
+            finally:
+                thread.close()
+                remove_instance(own)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(settings: Settings) -> None:
+    """Clear away what a killed command left: its containers, its network, its directory."""
+    for folder in settings.data.absolute().glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, CliError):
+            if time.time() - folder.stat().st_mtime > YOUNG_S and service_process.holder(folder) is None:
+                remove_instance(settings.model_copy(update={"data": folder, "database_url": None}))
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """A polite request to end is taken as an interruption, so that the end is an orderly one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def own_settings(settings: Settings, folder: Path, engine: str | None) -> Settings:

@@ -38,7 +38,7 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
         "estimate_all": summary.estimate_all,
         "comparable": summary.comparable and not cut_short,
         "problems": summary.problems,
-        "pass_at_k": {str(k): rate for k, rate in summary.pass_at_k.items()},
+        "pass_at_k": {str(k): round(rate, 12) for k, rate in summary.pass_at_k.items()},
         "parity": asdict(summary.parity) if summary.parity else None,
         "flips": summary.flips,
     }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,10 @@ class Yard:
         ended = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900, check=False)
         assert ended.returncode == 0, f"benchyard {' '.join(words)}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
         return json.loads(ended.stdout)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "orchestrator.cli", *words]
+        return subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def add(self, name: str, *path: str) -> None:
         self("datasets", "add", name, "--from", str(SHARED.joinpath(*path)))
@@ -126,3 +132,46 @@ def test_a_custom_output_file_of_livecodebench(yard: Yard) -> None:
         verdict = verdicts[name]
         both = (verdict["outcome"] == "passed", verdict["parity_outcome"] == "passed")
         assert both == (row["official"], row["official"]), name
+
+
+def endless(yard: Yard) -> subprocess.Popen[str]:
+    """A command that would grade for minutes, once its container is there."""
+    samples = yard.folder / "endless.jsonl"
+    rows = rows_of("humaneval", "HumanEval.jsonl.gz")
+    text = "    while True:\n        pass\n"
+    samples.write_text("".join(json.dumps({"task_id": row["task_id"], "completion": text}) + "\n" for row in rows))
+    command = yard.start("grade", "--benchmark", "humaneval", "--samples", str(samples), "--engine", "docker")
+    deadline = time.monotonic() + 60
+    while not any("benchyard.run=" in line for line in ours()):
+        assert time.monotonic() < deadline, command.poll()
+        time.sleep(0.2)
+    return command
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["terminated", "interrupted"])
+def test_a_command_that_is_stopped_leaves_nothing(yard: Yard, number: signal.Signals) -> None:
+    command = endless(yard)
+    command.send_signal(number)
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 130
+    assert "stopped" in err
+    assert not ours()
+
+
+def test_what_a_killed_command_left_is_cleared_by_the_next(yard: Yard) -> None:
+    # Given a command that was killed while its container ran
+    command = endless(yard)
+    command.kill()
+    command.communicate(timeout=60)
+    assert ours()
+    (left,) = (yard.folder / "data").glob("local-*")
+    os.utime(left, (0, 0))
+    # When another one is started, which has nothing to grade
+    nothing = yard.folder / "nothing.jsonl"
+    nothing.write_text("{}\n")
+    again = yard.start("grade", "--benchmark", "humaneval", "--samples", str(nothing), "--engine", "docker")
+    _, err = again.communicate(timeout=120)
+    # Then it says so, and nothing of both is left
+    assert (again.returncode, "line 1" in err) == (1, True)
+    assert not ours()
+    assert not left.exists()
