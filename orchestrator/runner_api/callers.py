@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from fastapi import Request
 
+from orchestrator.clock import Clock
 from orchestrator.db import run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt
 from orchestrator.errors import Unauthorized
 from orchestrator.identifiers import same_token, token_hash
 
-
-async def attempt_of(db: Database, token: str) -> Attempt | None:
-    """The living attempt behind a token."""
-    digest = token_hash(token)
-    attempt = await db.read(lambda s: run_queries.attempt_by_token(s, digest))
-    if attempt is None or attempt.token_hash is None or not same_token(attempt.token_hash, digest):
-        return None
-    return attempt
+BELIEVED_S = 1.0
+MANY = 1000
 
 
-async def caller(db: Database, request: Request, run_id: str | None = None) -> Attempt:
-    """The attempt that calls; with `run_id`, only if that run is its own."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    attempt = await attempt_of(db, token.strip()) if scheme.lower() == "bearer" and token else None
-    if attempt is None or (run_id is not None and attempt.run_id != run_id):
-        raise Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
-    return attempt
+class Callers:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._known: dict[str, tuple[float, Attempt]] = {}
+
+    async def of(self, request: Request, run_id: str | None = None, *, recent: bool = False) -> Attempt:
+        """The attempt that calls; with `run_id`, only if that run is its own.
+
+        `recent` takes an answer that is up to a second old, for callers that check the attempt again in the transaction
+        that changes something, as the intake of events does.
+        """
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        attempt = await self._find(token.strip(), recent=recent) if scheme.lower() == "bearer" and token else None
+        if attempt is None or (run_id is not None and attempt.run_id != run_id):
+            raise Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
+        return attempt
+
+    async def _find(self, token: str, *, recent: bool) -> Attempt | None:
+        digest, now = token_hash(token), self._clock.monotonic()
+        known = self._known.get(digest)
+        if recent and known is not None and known[0] > now:
+            return known[1]
+        attempt = await self._db.read(lambda s: run_queries.attempt_by_token(s, digest))
+        self._known.pop(digest, None)
+        if attempt is None or attempt.token_hash is None or not same_token(attempt.token_hash, digest):
+            return None
+        if len(self._known) >= MANY:
+            self._known.clear()
+        self._known[digest] = now + BELIEVED_S, attempt
+        return attempt

@@ -20,7 +20,7 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import ClientError, Code, Conflict
 from orchestrator.runner_api.artefacts import ArtefactStore
-from orchestrator.runner_api.callers import caller
+from orchestrator.runner_api.callers import Callers
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.plan import Plan, run_spec
 from orchestrator.settings import Settings
@@ -60,6 +60,7 @@ class RunnerDeps:
 
 def runner_router(deps: RunnerDeps) -> APIRouter:
     router = APIRouter(prefix="/runner", include_in_schema=False)
+    callers = Callers(deps.db, deps.clock)
 
     @router.post("/claim")
     async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
@@ -68,7 +69,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
                 f"the runner speaks contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
                 "build the images again with scripts/build-images"
             )
-        attempt = await caller(deps.db, request)
+        attempt = await callers.of(request)
         claimed = await deps.intake.claim(attempt, body.runner_id)
         model = await deps.db.read(lambda s: model_queries.get(s, claimed.run.model_id))
         assert model is not None
@@ -89,7 +90,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
 
     @router.post("/runs/{run_id}/events")
     async def events(run_id: RunId, body: EventBatch, request: Request) -> EventAck:
-        attempt = await caller(deps.db, request, run_id)
+        attempt = await callers.of(request, run_id, recent=True)
         ack = await deps.intake.events(attempt, body)
         if any(event.type in ("complete", "failed") for event in body.events):
             deps.wake()
@@ -97,7 +98,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
 
     @router.get("/runs/{run_id}/problems")
     async def problems(run_id: RunId, request: Request) -> StreamingResponse:
-        attempt = await caller(deps.db, request, run_id)
+        attempt = await callers.of(request, run_id)
         run, finished = await deps.db.read(lambda s: _run_and_finished(s, attempt))
         lines = _lines(deps, run, finished)
         return StreamingResponse(_compressed(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
@@ -106,7 +107,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
     async def artefact(
         run_id: RunId, name: Annotated[str, Path(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$")], request: Request
     ) -> None:
-        attempt = await caller(deps.db, request, run_id)
+        attempt = await callers.of(request, run_id)
         run = await deps.db.read(lambda s: run_queries.get(s, run_id))
         if run is None or run.attempt != attempt.number:
             raise Conflict(f"attempt {attempt.number} of run {run_id} is over; this runner must stop")
