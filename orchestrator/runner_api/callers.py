@@ -28,12 +28,13 @@ class Callers:
         that changes something, as the intake of events does.
         """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        attempt = await self._find(token.strip(), recent=recent) if scheme.lower() == "bearer" and token else None
+        attempt = await self.find(token.strip(), recent=recent) if scheme.lower() == "bearer" and token else None
         if attempt is None or (run_id is not None and attempt.run_id != run_id):
             raise Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
         return attempt
 
-    async def _find(self, token: str, *, recent: bool) -> Attempt | None:
+    async def find(self, token: str, *, recent: bool = False) -> Attempt | None:
+        """The living attempt behind a token."""
         digest, now = token_hash(token), self._clock.monotonic()
         known = self._known.get(digest)
         if recent and known is not None and known[0] > now:

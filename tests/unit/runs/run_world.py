@@ -22,7 +22,7 @@ from orchestrator.db.tables import Attempt, ContainerRun, Event
 from orchestrator.engines.engine import ENDED, ContainerFacts, InstanceType, LaunchRequest
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
-from orchestrator.runner_api.callers import attempt_of
+from orchestrator.runner_api.callers import Callers
 from orchestrator.runs import lifecycle
 from orchestrator.runs.capacity import Capacity
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
@@ -265,7 +265,7 @@ class RunWorld:
         """Claims, reports every open item and completes; with `items`, stops after so many and waits for its end."""
         token = json.loads(container.boot_line)["token"]
         try:
-            attempt = await self._persist(lambda: attempt_of(self.db, token))
+            attempt = await self._persist(lambda: Callers(self.db, self.clock).find(token))
             if attempt is None:
                 return 3
             claim = await self._persist(lambda: self.intake.claim(attempt, container.container_id))
