@@ -6,8 +6,9 @@ import asyncio
 
 from fastapi import APIRouter
 
+from orchestrator.api.catalogue_schemas import BenchmarkOut
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import BenchmarkOut, Page
+from orchestrator.api.schemas import Page
 
 router = APIRouter(prefix="/api/benchmarks", tags=["benchmarks"])
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from orchestrator.api.catalogue_schemas import DatasetCreate, DatasetJobOut, DatasetOut, DatasetsOut
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import DatasetCreate, DatasetJobOut, DatasetOut, DatasetsOut
 from orchestrator.datasets import library
 from orchestrator.datasets.catalogue import SAMPLE
 from orchestrator.datasets.errors import UnknownBenchmark

@@ -5,14 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import (
-    CapacityOut,
-    ContainerOut,
-    EngineOut,
-    FleetOut,
-    InstanceTypeOut,
-    WaitingOut,
-)
+from orchestrator.api.fleet_schemas import CapacityOut, ContainerOut, EngineOut, FleetOut, InstanceTypeOut, WaitingOut
 from orchestrator.runs.capacity import never_fits
 
 router = APIRouter(prefix="/api/fleet", tags=["fleet"])

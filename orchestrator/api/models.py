@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from sqlmodel import Session
 
+from orchestrator.api.catalogue_schemas import ModelCreate, ModelOut, ModelPatch
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import Answer, ModelCreate, ModelOut, ModelPatch, Page
+from orchestrator.api.schemas import Answer, Page
 from orchestrator.db import model_queries
 from orchestrator.db.session import KeyTaken
 from orchestrator.db.tables import LlmModel

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.api.catalogue_schemas import ModelCreate, ModelPatch
 from orchestrator.api.models import change_model, create_model, delete_model
-from orchestrator.api.schemas import ModelCreate, ModelPatch
 from orchestrator.dashboard.frame import Frame, Page, page_router
 from orchestrator.dashboard.pages.overview import model_names
 from orchestrator.dashboard.views.leaderboard import leaderboard

@@ -1,0 +1,147 @@
+"""Bodies of the REST API for what can be run: models, benchmarks and their datasets."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictInt
+
+from orchestrator.api.schemas import Answer, Body, Number, Text
+from orchestrator.datasets.catalogue import BenchmarkInfo
+from orchestrator.db.tables import LlmModel
+from runner.contract import Protocol
+
+SLUG = r"^[a-z0-9][a-z0-9._:/-]{0,198}$"
+
+
+class ModelParams(Body):
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
+    thinking_budget: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    effort: Annotated[Text, Field(max_length=20)] | None = None
+    request_timeout_s: Annotated[Number, Field(gt=0, le=7200)] | None = None
+
+
+Price = Annotated[Number, Field(ge=0, le=1e6, description="US dollars per million tokens.")]
+
+
+class ModelCreate(Body):
+    slug: Annotated[Text, Field(pattern=SLUG)]
+    provider: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,98}$")]
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    display_name: Annotated[Text, Field(max_length=200)] = ""
+    protocol: Protocol | None = None
+    params: ModelParams = ModelParams()
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelPatch(Body):
+    """Fields that are left out stay as they are."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    display_name: Annotated[Text, Field(max_length=200)] | None = None
+    protocol: Protocol | None = None
+    params: ModelParams | None = None
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelOut(Answer):
+    id: int
+    slug: str
+    provider: str
+    name: str
+    display_name: str
+    protocol: str
+    params: dict[str, Any]
+    input_price: float | None
+    output_price: float | None
+    cached_input_price: float | None
+    prices_entered_at: datetime | None
+    training_cutoff: date | None
+    missing_since: datetime | None
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: LlmModel) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "archived"}
+        return cls(**values, archived=row.archived_at is not None)
+
+
+class BenchmarkOut(Answer):
+    name: str
+    adapter: str
+    pack_digest: str
+    problems: int
+    difficulties: dict[str, int]
+    first_date: date | None
+    last_date: date | None
+    description: str
+    licence: str
+    source: str
+    default: bool
+
+
+class DatasetCreate(Body):
+    """A dataset to add: that of a known benchmark, or one at an address."""
+
+    name: Annotated[Text, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    source: Annotated[Text, Field(pattern=r"^https?://", max_length=2000)] | None = None
+    release: Annotated[Text, Field(max_length=40)] | None = None
+    format: Annotated[Text, Field(max_length=64)] | None = None
+    sha256: Annotated[Text, Field(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
+
+
+class DatasetOut(Answer):
+    name: str
+    adapter: str
+    pack_digest: str
+    problems: int
+    difficulties: dict[str, int]
+    first_date: date | None
+    last_date: date | None
+    description: str
+    licence: str
+    source: str
+    left_out: int
+    left_out_lines: list[str]
+
+    @classmethod
+    def of(cls, info: BenchmarkInfo) -> Self:
+        first, last = info.window or (None, None)
+        left_out = info.left_out
+        own = {"first_date": first, "last_date": last, "left_out": len(left_out), "left_out_lines": left_out[:1000]}
+        return cls(**{name: getattr(info, name) for name in cls.model_fields if name not in own}, **own)
+
+
+class DatasetJobOut(Answer):
+    """How far a dataset is with being added: `running`, `done` or `failed`."""
+
+    name: str
+    state: str
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    step: str = ""
+    file: str = ""
+    done_bytes: int = 0
+    total_bytes: int = Field(default=0, description="0 while it is not known.")
+    error: str | None = None
+    pack_digest: str | None = None
+    problems: int | None = None
+    left_out: int = 0
+    left_out_lines: list[str] = Field(default_factory=list)
+    dataset: DatasetOut | None = None
+
+
+class DatasetsOut(Answer):
+    items: list[DatasetOut]
+    jobs: list[DatasetJobOut]

@@ -1,0 +1,65 @@
+"""Bodies of the REST API for the fleet."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from orchestrator.api.schemas import Answer
+
+
+class InstanceTypeOut(Answer):
+    name: str
+    vcpu: float
+    memory_bytes: int
+    disk_bytes: int
+    fits: bool
+    why_not: str | None
+    default: bool
+
+
+class ContainerOut(Answer):
+    name: str
+    run_id: str | None
+    attempt: int | None
+    instance_type: str | None
+    state: str
+    cpu_s: float | None
+    memory_bytes: int | None
+    memory_limit_bytes: int | None
+
+
+class EngineOut(Answer):
+    name: str
+    reachable: bool
+    version: str | None
+    isolation: str | None
+    less_isolated: bool
+    error: str | None
+
+
+class CapacityOut(Answer):
+    max_instances: int
+    vcpu: float | None
+    memory_bytes: int | None
+    used_instances: int
+    used_vcpu: float
+    used_memory_bytes: int
+
+
+class WaitingOut(Answer):
+    run_id: str
+    instance_type: str
+    priority: int
+    since: datetime
+    not_before: datetime | None
+    why: str
+
+
+class FleetOut(Answer):
+    engine: EngineOut
+    capacity: CapacityOut
+    instance_types: list[InstanceTypeOut]
+    containers: list[ContainerOut]
+    waiting: list[WaitingOut]
+    banner: str | None
+    leader: bool
