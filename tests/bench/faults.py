@@ -140,7 +140,7 @@ def broken_runner(reason: str, repeats: int, service: Service) -> Tally:
         tally.done += 1
         try:
             run = service.wait_status(run_id, "failed", within_s=240)
-            assert run["reason"] == reason, run["reason"]
+            assert run["reason"] == reason, f"{run['reason']}: {run['error_message']}"
             log_replays(service, run)
             tally.held += 1
         except AssertionError as error:
