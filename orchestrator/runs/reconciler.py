@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -219,7 +219,7 @@ class Reconciler:
             after = await self._silence(fact.name, graceful=False)
             if after is None:
                 return
-            fact = replace(after, oom_killed=after.oom_killed)
+            fact = after
         tail = await self._tail(fact)
         if attempt is not None:
             key = (attempt.run_id, attempt.number)
