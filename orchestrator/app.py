@@ -42,7 +42,6 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
-from orchestrator.gateway.addresses import PinnedTransport
 from orchestrator.gateway.router import gateway_router
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
@@ -61,6 +60,8 @@ from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.service import RunService
+from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.schedules.webhooks import WebhookService
 from orchestrator.schedules.wiring import open_schedules
 from orchestrator.settings import Settings
 
@@ -115,11 +116,6 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.add_middleware(Gate, authority=app.state.authority, needs=needs_of(settings))
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
     return app
-
-
-def webhook_transport(host: str) -> PinnedTransport:
-    """Private addresses are fine: only who may run anything here can name one. Metadata addresses are not."""
-    return PinnedTransport(host, allow_private=True)
 
 
 @asynccontextmanager
@@ -235,6 +231,8 @@ async def open_services(
         door.app = runner_app
         loops.start()
         stack.push_async_callback(loops.close)
+        allowed = AllowedAddresses(settings.webhook_allow)
+        sender = WebhookSender(clock, allowed.transport)
         schedule_service = await stack.enter_async_context(
             open_schedules(
                 db,
@@ -244,7 +242,7 @@ async def open_services(
                 leadership,
                 runs,
                 rng=rng,
-                transport=webhook_transport,
+                sender=sender,
                 wake=signals.wake,
             )
         )
@@ -256,6 +254,7 @@ async def open_services(
             catalogue=catalogue,
             runs=runs,
             schedules=schedule_service,
+            webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=grade_service,
             uploads=uploads,
             dataset_jobs=dataset_jobs,

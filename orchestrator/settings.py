@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from orchestrator.engines.engine import InstanceType
 
@@ -28,6 +30,22 @@ DEFAULT_INSTANCE_TYPES = {
     "standard-3": InstanceTypeSetting(vcpu=2, memory_mib=8192, disk_gb=16),
     "standard-4": InstanceTypeSetting(vcpu=4, memory_mib=12288, disk_gb=20),
 }
+
+
+def _hosts_and_networks(given: object) -> object:
+    """A list with commas, each entry a host's name, an address or a network."""
+    if not isinstance(given, str):
+        return given
+    entries = tuple(filter(None, (entry.strip() for entry in given.split(","))))
+    for entry in entries:
+        try:
+            ipaddress.ip_network(entry)
+        except ValueError:
+            if not re.fullmatch(r"(?=.*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?", entry):
+                raise ValueError(
+                    f"{entry!r} is neither a host's name nor a network; write for example 'chat.internal, 10.1.0.0/16'"
+                ) from None
+    return entries
 
 
 class Settings(BaseSettings):
@@ -73,6 +91,7 @@ class Settings(BaseSettings):
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
     daily_budget_usd: float | None = Field(default=None, ge=0)
+    webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_level: str = "info"
 

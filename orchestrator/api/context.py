@@ -22,6 +22,7 @@ from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.service import RunService
 from orchestrator.schedules.service import ScheduleService
+from orchestrator.schedules.webhooks import WebhookService
 from orchestrator.settings import Settings
 
 
@@ -33,6 +34,7 @@ class Services:
     catalogue: Catalogue
     runs: RunService
     schedules: ScheduleService
+    webhooks: WebhookService
     grades: GradeService
     uploads: Uploads
     dataset_jobs: DatasetJobs

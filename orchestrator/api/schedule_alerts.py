@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import os
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from sqlmodel import Session
 
-from orchestrator.api.context import Context
-from orchestrator.api.schedule_schemas import AlertOut, DeliveryOut, WebhookCreate, WebhookCreated, WebhookOut
+from orchestrator.api.context import Context, Services
+from orchestrator.api.schedule_schemas import (
+    AlertOut,
+    DeliveryOut,
+    Retried,
+    SecretChange,
+    WebhookCreate,
+    WebhookCreated,
+    WebhookOut,
+    WebhookTried,
+)
 from orchestrator.api.schemas import Page
 from orchestrator.db import schedule_alert_queries as queries
-from orchestrator.db.schedule_tables import Webhook
-from orchestrator.errors import NotFound
 from orchestrator.schedules.alerts import AlertKind
 from orchestrator.schedules.feed import atom
-from orchestrator.schedules.webhook_message import SECRET_BYTES, new_secret
+from orchestrator.schedules.webhooks import existing
 
 router = APIRouter(prefix="/api/alerts", tags=["alerts"])
 
@@ -52,8 +59,8 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
     """Addresses that are told of alerts, with the state of what was sent to them."""
 
     def read(session: Session) -> list[WebhookOut]:
-        counts = queries.counts(session)
-        return [_out(row, counts.get(row.id or 0, {})) for row in queries.webhooks(session)]
+        counts, now = queries.counts(session), context.clock.now()
+        return [WebhookOut.of(row, counts.get(row.id or 0, {}), now) for row in queries.webhooks(session)]
 
     return Page(items=await context.db.read(read))
 
@@ -62,28 +69,34 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
 async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
     """Have alerts posted to an address, signed as Standard Webhooks asks. The secret is shown only now."""
     model = None if body.model_id is None else await context.runs.find_model(body.model_id)
-    row = Webhook(
-        url=body.url,
-        secret=new_secret(os.urandom(SECRET_BYTES)),
-        model_id=model.id if model else None,
-        created_at=context.clock.now(),
-    )
+    stored = await context.webhooks.add(body.url, model.id if model else None)
+    return WebhookCreated(**WebhookOut.of(stored, {}, context.clock.now()).model_dump(), secret=stored.secret)
 
-    def insert(session: Session) -> Webhook:
-        session.add(row)
-        session.flush()
-        return row
 
-    stored = await context.db.write(insert)
-    return WebhookCreated(**_out(stored, {}).model_dump(), secret=stored.secret)
+@router.get("/webhooks/{webhook_id}")
+async def get_webhook(webhook_id: WebhookId, context: Context) -> WebhookOut:
+    return await _one(webhook_id, context)
 
 
 @router.delete("/webhooks/{webhook_id}", status_code=204)
 async def remove_webhook(webhook_id: WebhookId, context: Context) -> None:
-    def remove(session: Session) -> None:
-        session.delete(_existing(session, webhook_id))
+    """Tell this address no more; what was on its way is dropped."""
+    await context.webhooks.remove(webhook_id)
 
-    await context.db.write(remove)
+
+@router.post("/webhooks/{webhook_id}/rotate")
+async def rotate_secret(webhook_id: WebhookId, context: Context, body: SecretChange | None = None) -> WebhookCreated:
+    """A new secret, shown only now. For a while messages carry both signatures, so that none is lost meanwhile."""
+    keep_old = timedelta(seconds=(body or SecretChange()).keep_old_s)
+    stored = await context.webhooks.rotate(webhook_id, keep_old)
+    return WebhookCreated(**(await _one(webhook_id, context)).model_dump(), secret=stored.secret)
+
+
+@router.post("/webhooks/{webhook_id}/test")
+async def try_webhook(webhook_id: WebhookId, context: Context) -> WebhookTried:
+    """Send a message of the type `webhook.test` now, once, and say what became of it."""
+    result = await context.webhooks.test(webhook_id)
+    return WebhookTried(delivered=result.error is None, status=result.status, error=result.error)
 
 
 @router.get("/webhooks/{webhook_id}/deliveries")
@@ -91,16 +104,24 @@ async def list_deliveries(
     webhook_id: WebhookId,
     context: Context,
     limit: Limit = 100,
+    after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     state: Annotated[str | None, Query(pattern="^(pending|delivered|dead)$")] = None,
 ) -> Page[DeliveryOut]:
     """What was sent or is to be sent, newest first; `dead` are those that were given up."""
 
     def read(session: Session) -> list[DeliveryOut]:
-        _existing(session, webhook_id)
-        rows = queries.deliveries(session, webhook_id, state=state, limit=limit)
-        return [DeliveryOut(**{name: getattr(row, name) for name in DeliveryOut.model_fields}) for row in rows]
+        existing(session, webhook_id)
+        rows = queries.deliveries(session, webhook_id, state=state, limit=limit + 1, before=after)
+        return [DeliveryOut.of(row, alert) for row, alert in rows]
 
-    return Page(items=await context.db.read(read))
+    found = await context.db.read(read)
+    return Page(items=found[:limit], next=str(found[limit - 1].alert_id) if len(found) > limit else None)
+
+
+@router.post("/webhooks/{webhook_id}/deliveries/retry", status_code=202)
+async def retry_dead(webhook_id: WebhookId, context: Context) -> Retried:
+    """Send everything again that was given up."""
+    return Retried(retried=await context.webhooks.retry_dead(webhook_id))
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/{alert_id}/retry", status_code=202)
@@ -108,26 +129,12 @@ async def retry_delivery(
     webhook_id: WebhookId, alert_id: Annotated[int, Path(ge=0, le=2**53)], context: Context
 ) -> DeliveryOut:
     """Send an alert again that was given up or delivered."""
-    now = context.clock.now()
-
-    def again(session: Session) -> DeliveryOut:
-        _existing(session, webhook_id)
-        row = queries.delivery(session, webhook_id, alert_id)
-        if row is None:
-            raise NotFound(f"alert {alert_id} was never meant for webhook {webhook_id}")
-        row.state, row.tries, row.not_before = queries.PENDING, 0, now
-        session.add(row)
-        return DeliveryOut(**{name: getattr(row, name) for name in DeliveryOut.model_fields})
-
-    return await context.db.write(again)
+    return DeliveryOut.of(*await context.webhooks.retry(webhook_id, alert_id))
 
 
-def _existing(session: Session, webhook_id: int) -> Webhook:
-    row = queries.webhook(session, webhook_id)
-    if row is None:
-        raise NotFound(f"there is no webhook {webhook_id}; GET /api/alerts/webhooks lists those there are")
-    return row
+async def _one(webhook_id: int, context: Services) -> WebhookOut:
+    def read(session: Session) -> WebhookOut:
+        row = existing(session, webhook_id)
+        return WebhookOut.of(row, queries.counts(session).get(webhook_id, {}), context.clock.now())
 
-
-def _out(row: Webhook, deliveries: dict[str, int]) -> WebhookOut:
-    return WebhookOut(id=row.id or 0, url=row.url, model_id=row.model_id, created_at=row.created_at, deliveries=deliveries)
+    return await context.db.read(read)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.api.schemas import INT32, Answer, Body, Number, Text
-from orchestrator.db.schedule_tables import Alert, Schedule, ScheduleFire, SchedulePanel
+from orchestrator.db.schedule_tables import Alert, Schedule, ScheduleFire, SchedulePanel, Webhook, WebhookDelivery
 from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
 from orchestrator.schedules.drift import BaselineKind, Verdict
 from orchestrator.schedules.panel import Draw
@@ -235,25 +235,59 @@ class WebhookCreate(Body):
     model_id: Annotated[StrictInt | Text, Field(description="Only alerts of this model.")] | None = None
 
 
+class SecretChange(Body):
+    keep_old_s: Annotated[
+        StrictInt, Field(ge=0, le=7 * 24 * 3600, description="How long the old secret signs beside the new one.")
+    ] = 24 * 3600
+
+
 class WebhookOut(Answer):
     id: int
     url: str
     model_id: int | None
     created_at: datetime
+    old_secret_until: datetime | None = Field(description="Until then the secret before signs too.")
     deliveries: dict[str, int]
+
+    @classmethod
+    def of(cls, row: Webhook, deliveries: dict[str, int], now: datetime) -> Self:
+        until = row.previous_until if row.previous_until and row.previous_until > now else None
+        own = {name: getattr(row, name) for name in ("id", "url", "model_id", "created_at")}
+        return cls(**own, old_secret_until=until, deliveries=deliveries)
 
 
 class WebhookCreated(WebhookOut):
     secret: str = Field(description="Signs the deliveries; it is shown only now.")
 
 
+class WebhookTried(Answer):
+    """What became of a test message."""
+
+    delivered: bool
+    status: int | None = Field(description="What the address answered, if it did.")
+    error: str | None
+
+
+class Retried(Answer):
+    retried: int
+
+
 class DeliveryOut(Answer):
     alert_id: int
+    uid: str
+    kind: str
+    title: str
     state: str
     tries: int
     not_before: datetime
     last_error: str | None
     delivered_at: datetime | None
+
+    @classmethod
+    def of(cls, row: WebhookDelivery, alert: Alert) -> Self:
+        told = ("uid", "kind", "title")
+        own = {name: getattr(row, name) for name in cls.model_fields if name not in told}
+        return cls(**own, **{name: getattr(alert, name) for name in told})
 
 
 class Badge(Answer):

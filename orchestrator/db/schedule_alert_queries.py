@@ -11,6 +11,7 @@ from sqlmodel import Session, col, select
 from orchestrator.db.schedule_tables import Alert, Webhook, WebhookDelivery
 
 PENDING, DELIVERED, DEAD = "pending", "delivered", "dead"
+_WITH_ALERT = select(WebhookDelivery, Alert).join(Alert, col(Alert.id) == col(WebhookDelivery.alert_id))
 
 
 def add(session: Session, alert: Alert) -> bool:
@@ -72,12 +73,35 @@ def delivery(session: Session, webhook_id: int, alert_id: int) -> WebhookDeliver
     return session.get(WebhookDelivery, (webhook_id, alert_id))
 
 
-def deliveries(session: Session, webhook_id: int, *, state: str | None, limit: int) -> Sequence[WebhookDelivery]:
+def delivery_with_alert(session: Session, webhook_id: int, alert_id: int) -> tuple[WebhookDelivery, Alert] | None:
+    query = _WITH_ALERT.where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.alert_id == alert_id)
+    found = session.exec(query).first()
+    return (found[0], found[1]) if found else None
+
+
+def deliveries(
+    session: Session, webhook_id: int, *, state: str | None, limit: int, before: int | None = None
+) -> list[tuple[WebhookDelivery, Alert]]:
     """Newest first."""
-    query = select(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook_id)
+    query = _WITH_ALERT.where(WebhookDelivery.webhook_id == webhook_id)
     if state is not None:
         query = query.where(WebhookDelivery.state == state)
-    return session.exec(query.order_by(col(WebhookDelivery.alert_id).desc()).limit(limit)).all()
+    if before is not None:
+        query = query.where(col(WebhookDelivery.alert_id) < before)
+    rows = session.exec(query.order_by(col(WebhookDelivery.alert_id).desc()).limit(limit)).all()
+    return [(delivery, alert) for delivery, alert in rows]
+
+
+def dead(session: Session, webhook_id: int) -> Sequence[WebhookDelivery]:
+    """What was given up for this address."""
+    query = select(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.state == DEAD)
+    return session.exec(query).all()
+
+
+def send_again(session: Session, row: WebhookDelivery, now: datetime) -> None:
+    """As if it had never been tried; the error stays to be seen until the next try."""
+    row.state, row.tries, row.not_before = PENDING, 0, now
+    session.add(row)
 
 
 def counts(session: Session) -> dict[int, dict[str, int]]:

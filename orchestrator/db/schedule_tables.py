@@ -110,6 +110,9 @@ class Webhook(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     url: str = Field(sa_column=Column(Text, nullable=False))
     secret: str = Field(max_length=100)
+    previous_secret: str | None = Field(default=None, max_length=100)
+    """Signs too until `previous_until`, so that a receiver can change over without a gap."""
+    previous_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     model_id: int | None = Field(
         default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
     )

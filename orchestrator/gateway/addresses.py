@@ -19,6 +19,8 @@ import httpx
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
+Judge = Callable[[str], str | None]
+"""Why an address may not be called, or None."""
 
 JUDGED_S = 30.0
 KEEP_S = 15.0
@@ -54,20 +56,22 @@ class PinnedTransport(httpx.AsyncBaseTransport):
     """Connects to judged addresses of the one host it is for; the certificate is still checked against the name.
 
     Each request under way has a lane, a transport with one connection: a common pool looks at all its connections for
-    every request, which is too much when hundreds are under way. Judged addresses are good for `JUDGED_S`.
+    every request, which is too much when hundreds are under way. Judged addresses are good for `JUDGED_S`. `judge` replaces
+    the rule that `allow_private` stands for.
     """
 
     def __init__(
         self,
         host: str,
         *,
-        allow_private: bool,
+        allow_private: bool = False,
+        judge: Judge | None = None,
         tls: ssl.SSLContext | None = None,
         resolver: Resolver = resolve,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._host = host
-        self._allow_private = allow_private
+        self._judge = judge or (lambda address: refusal(address, allow_private=allow_private))
         self._tls = tls or ssl.create_default_context()
         self._resolver = resolver
         self._monotonic = monotonic
@@ -139,7 +143,7 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         except OSError as error:
             raise httpx.ConnectError(f"{host} cannot be resolved: {error.strerror or error}") from error
         for address in addresses:
-            why = refusal(address, allow_private=self._allow_private)
+            why = self._judge(address)
             if why is not None:
                 raise AddressRefused(f"{host} is {address}: {why}")
         self._judged[port] = now + JUDGED_S, addresses

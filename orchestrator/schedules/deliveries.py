@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import httpx
 import structlog
 from sqlmodel import Session
 
@@ -21,7 +18,7 @@ from orchestrator.db import schedule_alert_queries as queries
 from orchestrator.db.schedule_tables import Alert, Webhook
 from orchestrator.db.session import Database
 from orchestrator.runs.leadership import Leadership
-from orchestrator.schedules.webhook_message import message
+from orchestrator.schedules.webhook_sender import Result, WebhookSender
 
 log = structlog.get_logger()
 
@@ -29,19 +26,6 @@ FIRST_WAIT_S = 5.0
 LONGEST_WAIT_S = 1800.0
 MAX_TRIES = 40
 """About 16 hours."""
-TIMEOUT_S = 10.0
-GONE = 410
-
-
-Transports = Callable[[str], httpx.AsyncBaseTransport]
-"""What connects to a host of that name, and refuses addresses that nobody may call."""
-
-
-@dataclass(frozen=True)
-class Result:
-    error: str | None = None
-    hopeless: bool = False
-    """The address said that it is gone for good."""
 
 
 def wait_after(tries: int, rng: random.Random) -> timedelta:
@@ -52,13 +36,13 @@ def wait_after(tries: int, rng: random.Random) -> timedelta:
 
 class Deliveries:
     def __init__(
-        self, db: Database, leadership: Leadership, clock: Clock, rng: random.Random, transport: Transports
+        self, db: Database, leadership: Leadership, clock: Clock, rng: random.Random, sender: WebhookSender
     ) -> None:
         self._db = db
         self._leadership = leadership
         self._clock = clock
         self._rng = rng
-        self._transport = transport
+        self._sender = sender
 
     async def round(self) -> bool:
         """One try for each address that has something waiting; whether one of them may have more at once."""
@@ -70,28 +54,12 @@ class Deliveries:
         return any(taken)
 
     async def _try(self, webhook: Webhook, alert: Alert) -> bool:
-        result = await self._send(webhook, alert)
+        result = await self._sender.send(webhook, alert)
         now = self._clock.now()
         await self._leadership.write(lambda s: self._store(s, webhook, alert, result, now))
         if result.error is not None:
             log.warning("alert not delivered", action="webhook_failed", webhook=webhook.id, error=result.error)
         return result.error is None
-
-    async def _send(self, webhook: Webhook, alert: Alert) -> Result:
-        body, headers = message(alert, webhook.secret, self._clock.now())
-        try:
-            url = httpx.URL(webhook.url)
-            async with (
-                asyncio.timeout(TIMEOUT_S),
-                httpx.AsyncClient(transport=self._transport(url.host), timeout=TIMEOUT_S, follow_redirects=False) as client,
-                client.stream("POST", url, content=body, headers=headers) as answer,
-            ):
-                status = answer.status_code
-        except Exception as error:  # unreachable, refused, no address, too slow: all the same to us, and written down
-            return Result(f"{type(error).__name__}: {error}".rstrip(": ")[:500])
-        if 200 <= status < 300:
-            return Result()
-        return Result(f"it answered {status}", hopeless=status == GONE)
 
     def _store(self, session: Session, webhook: Webhook, alert: Alert, result: Result, now: datetime) -> None:
         row = queries.delivery(session, webhook.id or 0, alert.id or 0)

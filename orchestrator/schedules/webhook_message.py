@@ -8,7 +8,7 @@ import hmac
 import json
 from datetime import datetime
 
-from orchestrator.db.schedule_tables import Alert
+from orchestrator.db.schedule_tables import Alert, Webhook
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -25,7 +25,14 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
-def message(alert: Alert, secret: str, now: datetime) -> tuple[bytes, dict[str, str]]:
+def secrets_of(webhook: Webhook, now: datetime) -> list[str]:
+    """What signs for it now: its secret, and the one before for as long as it was promised."""
+    if webhook.previous_secret and webhook.previous_until and now < webhook.previous_until:
+        return [webhook.secret, webhook.previous_secret]
+    return [webhook.secret]
+
+
+def message(alert: Alert, secrets: list[str], now: datetime) -> tuple[bytes, dict[str, str]]:
     """Body and headers. The id stays the same over all tries: receivers deduplicate by it."""
     content = {
         "type": alert.kind,
@@ -39,6 +46,6 @@ def message(alert: Alert, secret: str, now: datetime) -> tuple[bytes, dict[str, 
         "user-agent": "benchyard",
         "webhook-id": alert.uid,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(secret, alert.uid, timestamp, body),
+        "webhook-signature": " ".join(sign(secret, alert.uid, timestamp, body) for secret in secrets),
     }
     return body, headers

@@ -11,12 +11,13 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.service import RunService
-from orchestrator.schedules.deliveries import Deliveries, Transports
+from orchestrator.schedules.deliveries import Deliveries
 from orchestrator.schedules.firing import Firing
 from orchestrator.schedules.judge import Judge
 from orchestrator.schedules.launch import Launcher
 from orchestrator.schedules.service import ScheduleService
 from orchestrator.schedules.ticker import Ticker
+from orchestrator.schedules.webhook_sender import WebhookSender
 from orchestrator.settings import Settings
 
 
@@ -30,7 +31,7 @@ async def open_schedules(
     runs: RunService,
     *,
     rng: random.Random,
-    transport: Transports,
+    sender: WebhookSender,
     wake: Callable[[], None],
 ) -> AsyncIterator[ScheduleService]:
     """The service for people; while it is open, the clock ticks."""
@@ -39,7 +40,7 @@ async def open_schedules(
         {
             "firing": Firing(db, leadership, clock, launcher, wake=wake).round,
             "judging": Judge(db, leadership, clock).round,
-            "delivering": Deliveries(db, leadership, clock, rng, transport).round,
+            "delivering": Deliveries(db, leadership, clock, rng, sender).round,
         }
     )
     ticker.start()

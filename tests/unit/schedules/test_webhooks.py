@@ -16,7 +16,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from sqlmodel import Session
 
-from orchestrator.app import webhook_transport
 from orchestrator.db import schedule_alert_queries as queries
 from orchestrator.db.schedule_tables import Alert, Webhook, WebhookDelivery
 from orchestrator.runs.leadership import Leadership
@@ -24,6 +23,8 @@ from orchestrator.schedules import deliveries as module
 from orchestrator.schedules.deliveries import Deliveries, wait_after
 from orchestrator.schedules.feed import ATOM, atom
 from orchestrator.schedules.webhook_message import message, new_secret, sign
+from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.settings import Settings
 from tests.manual_clock import START
 from tests.unit.schedules.receiver import Receiver
 from tests.unit.schedules.schedule_world import ScheduleWorld
@@ -43,7 +44,8 @@ class Post:
 
     def __init__(self, world: ScheduleWorld, receiver: Receiver, leadership: Leadership, model_id: int) -> None:
         self.world, self.receiver, self.model_id = world, receiver, model_id
-        self.deliveries = Deliveries(world.db, leadership, world.clock, random.Random(1), webhook_transport)
+        sender = WebhookSender(world.clock, AllowedAddresses(["127.0.0.1", "169.254.0.0/16", "fe80::/10"]).transport)
+        self.deliveries = Deliveries(world.db, leadership, world.clock, random.Random(1), sender)
 
     async def hook(self, **changed: Any) -> int:
         def add(session: Session) -> int:
@@ -137,7 +139,7 @@ async def test_dead_letters_are_seen_and_do_not_block(world: ScheduleWorld, monk
             await post.go()
             world.clock.advance(3600)
         dead = await world.db.read(lambda s: queries.deliveries(s, hook, state="dead", limit=10))
-        assert [(row.alert_id, row.tries, row.last_error) for row in dead] == [(1, 3, "it answered 500")]
+        assert [(row.alert_id, row.tries, row.last_error) for row, _ in dead] == [(1, 3, "it answered 500")]
         post.receiver.status = 200
         await post.go()
         assert post.receiver.taken[-1].headers["webhook-id"] == "msg_1"
@@ -159,6 +161,51 @@ async def test_metadata_addresses_are_never_called(world: ScheduleWorld, url: st
         await post.alert(0)
         await post.go()
         assert "AddressRefused" in ((await post.row(hook, 1)).last_error or "")
+
+
+async def test_a_new_secret_signs_beside_the_old_one(world: ScheduleWorld) -> None:
+    async with a_post(world) as post:
+        newer = new_secret(b"n" * 32)
+        until = START + timedelta(hours=1)
+        await post.hook(secret=newer, previous_secret=SECRET, previous_until=until)
+        await post.alert(0)
+        await post.go()
+        world.clock.advance(3600)
+        await post.alert(1)
+        await post.go()
+        for taken, secrets in zip(post.receiver.taken, [[newer, SECRET], [newer]], strict=True):
+            stamp = int(taken.headers["webhook-timestamp"])
+            wanted = [sign(secret, taken.headers["webhook-id"], stamp, taken.body) for secret in secrets]
+            assert taken.headers["webhook-signature"].split() == wanted
+
+
+JUDGED = [
+    ([], "hook.example", "10.0.0.5", "BENCHYARD_WEBHOOK_ALLOW"),
+    ([], "hook.example", "127.0.0.1", "BENCHYARD_WEBHOOK_ALLOW"),
+    ([], "hook.example", "::1", "BENCHYARD_WEBHOOK_ALLOW"),
+    ([], "hook.example", "fd12::1", "BENCHYARD_WEBHOOK_ALLOW"),
+    ([], "hook.example", "::ffff:10.0.0.5", "BENCHYARD_WEBHOOK_ALLOW"),
+    ([], "hook.example", "8.8.8.8", None),
+    (["10.0.0.0/8"], "hook.example", "10.0.0.5", None),
+    (["10.0.0.0/8"], "hook.example", "192.168.0.5", "BENCHYARD_WEBHOOK_ALLOW"),
+    (["Hook.Example"], "hook.example", "192.168.0.5", None),
+    (["hook.example"], "other.example", "192.168.0.5", "BENCHYARD_WEBHOOK_ALLOW"),
+    (["hook.example", "0.0.0.0/0"], "hook.example", "169.254.169.254", "link-local or metadata"),
+    (["::/0"], "hook.example", "fd00:ec2::254", "link-local or metadata"),
+    (["0.0.0.0/0"], "hook.example", "224.0.0.1", "not the address of a host"),
+]
+
+
+@pytest.mark.parametrize(("allowed", "host", "address", "says"), JUDGED)
+def test_which_addresses_may_be_called(allowed: list[str], host: str, address: str, says: str | None) -> None:
+    found = AllowedAddresses(allowed).judge(host)(address)
+    assert found is None if says is None else found is not None and says in found
+
+
+@pytest.mark.parametrize("given", ["10.0.0.1/8", "a b", "http://x", "*", "1.2.3"])
+def test_a_list_that_makes_no_sense_is_refused_at_the_start(given: str) -> None:
+    with pytest.raises(ValueError, match="neither a host's name nor a network"):
+        Settings(webhook_allow=given)
 
 
 async def test_a_redirect_is_not_followed(world: ScheduleWorld) -> None:
@@ -215,6 +262,6 @@ def test_the_feed_is_atom() -> None:
 
 
 def test_the_message_is_small_and_plain() -> None:
-    body, headers = message(an_alert(1, id=5), SECRET, START)
+    body, headers = message(an_alert(1, id=5), [SECRET], START)
     assert json.loads(body)["data"]["alert_id"] == 5
     assert SECRET not in body.decode() + str(headers)
