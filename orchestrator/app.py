@@ -26,6 +26,7 @@ from orchestrator.api import (
     quotes,
     schedule_alerts,
     schedule_leaderboard,
+    schedule_shares,
     schedules,
     streams,
 )
@@ -101,6 +102,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         schedules,
         schedule_alerts,
         schedule_leaderboard,
+        schedule_shares,
         models,
         benchmarks,
         datasets,

@@ -7,7 +7,18 @@ from collections.abc import Callable
 from orchestrator.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-OPEN = ("/healthz", "/readyz", "/login", "/static/", "/runner/", "/gateway/", "/docs", "/openapi.json", "/favicon.ico")
+OPEN = (
+    "/healthz",
+    "/readyz",
+    "/login",
+    "/static/",
+    "/shared/",
+    "/runner/",
+    "/gateway/",
+    "/docs",
+    "/openapi.json",
+    "/favicon.ico",
+)
 UPLOADS = ("/api/grades",)
 ENDLESS = ("/api/events", "/gateway/", "/api/datasets/", *UPLOADS)
 

@@ -19,6 +19,7 @@ from orchestrator.api.schedule_schemas import (
     WebhookOut,
     WebhookTried,
 )
+from orchestrator.api.schedule_shares import base_url
 from orchestrator.api.schemas import Page
 from orchestrator.db import schedule_alert_queries as queries
 from orchestrator.schedules.alerts import AlertKind
@@ -51,7 +52,7 @@ async def list_alerts(
 async def get_feed(context: Context, request: Request, limit: Limit = 50) -> Response:
     """Alerts as an Atom feed."""
     rows = await context.db.read(lambda s: queries.page(s, limit=limit))
-    return Response(atom(rows, str(request.base_url).rstrip("/"), context.clock.now()), media_type="application/atom+xml")
+    return Response(atom(rows, base_url(context, request), context.clock.now()), media_type="application/atom+xml")
 
 
 @router.get("/webhooks")

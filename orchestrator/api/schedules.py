@@ -22,12 +22,12 @@ from orchestrator.api.schedule_schemas import (
     SightOut,
     SizeFor,
 )
+from orchestrator.api.schedule_shares import read_badge
 from orchestrator.api.schemas import Page, RunCreated
-from orchestrator.db import model_queries, run_queries, schedule_queries
+from orchestrator.db import model_queries, schedule_queries
 from orchestrator.db.schedule_tables import Schedule
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.runs.service import Idempotency
-from orchestrator.schedules.badge import badge_of
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.instants import first_instants, zone
 from orchestrator.schedules.power import Sight, problems_for
@@ -117,14 +117,7 @@ async def get_panel(
 async def get_badge(model_id: ModelRef, context: Context) -> Badge:
     """The newest judged run as a badge, in the form that shields.io reads from an endpoint."""
     found = await context.runs.find_model(model_id)
-
-    def read(session: Session) -> Badge:
-        judged = schedule_queries.newest_look(session, found.id or 0)
-        run = run_queries.get(session, judged.run_id) if judged and judged.run_id else None
-        score = run.score if run else None
-        return Badge(**badge_of(found.slug, score, judged.verdict if judged else None))
-
-    return await context.db.read(read)
+    return await context.db.read(lambda s: read_badge(s, found))
 
 
 @router.get("/{model_id:path}")

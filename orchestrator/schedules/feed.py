@@ -11,14 +11,17 @@ from orchestrator.db.schedule_tables import Alert
 ATOM = "http://www.w3.org/2005/Atom"
 
 
-def atom(alerts: Sequence[Alert], base_url: str, now: datetime) -> bytes:
-    """Newest first, as they are given. Texts are escaped, and what XML cannot hold is left out."""
+def atom(
+    alerts: Sequence[Alert], base_url: str, now: datetime, *, own: str | None = None, title: str = "Benchyard alerts"
+) -> bytes:
+    """Newest first, as they are given. Texts are escaped, and what XML cannot hold is left out. `own` is its address."""
+    own = own or f"{base_url}/api/alerts/feed"
     ET.register_namespace("", ATOM)
     feed = ET.Element(f"{{{ATOM}}}feed")
-    _text(feed, "title", "Benchyard alerts")
-    _text(feed, "id", f"{base_url}/api/alerts/feed")
+    _text(feed, "title", title)
+    _text(feed, "id", own)
     _text(feed, "updated", (alerts[0].at if alerts else now).isoformat())
-    _link(feed, f"{base_url}/api/alerts/feed", "self")
+    _link(feed, own, "self")
     author = ET.SubElement(feed, f"{{{ATOM}}}author")
     _text(author, "name", "Benchyard")
     for alert in alerts:
