@@ -12,6 +12,7 @@ import structlog
 from fastapi import FastAPI
 
 from orchestrator.api import (
+    artefacts,
     benchmarks,
     calls,
     container_runs,
@@ -99,6 +100,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         quotes,
         grades,
         exports,
+        artefacts,
         schedules,
         schedule_alerts,
         schedule_leaderboard,

@@ -52,7 +52,7 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
 async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
     """Let go of calls that still wait for their turn when their run ends, and of what was known of runs that changed;
     runs until it is cancelled."""
-    async for event in live.events(after=None):
+    async for event in live.events(after=None, inside=True):
         if event.run_id is None or event.type != "transition":
             continue
         gateway.forget(event.run_id)

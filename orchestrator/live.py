@@ -23,8 +23,9 @@ POLL_S = 1.0
 class Subscription:
     """One client's queue."""
 
-    def __init__(self, run_id: str | None) -> None:
+    def __init__(self, run_id: str | None, inside: bool = False) -> None:
         self.run_id = run_id
+        self.inside = inside
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE_LIMIT)
 
     def offer(self, event: Event) -> bool:
@@ -72,11 +73,15 @@ class Live:
 
     @property
     def clients(self) -> int:
-        return len(self._subscriptions)
+        """Open streams, without those of the service itself."""
+        return sum(not subscription.inside for subscription in self._subscriptions)
 
-    async def events(self, *, after: int | None, run_id: str | None = None) -> AsyncIterator[Event]:
-        """Everything after number `after` (None: from now on), first from the log, then as it happens."""
-        subscription = Subscription(run_id)
+    async def events(self, *, after: int | None, run_id: str | None = None, inside: bool = False) -> AsyncIterator[Event]:
+        """Everything after number `after` (None: from now on), first from the log, then as it happens.
+
+        `inside` is for parts of the service itself: they are no clients.
+        """
+        subscription = Subscription(run_id, inside)
         self._subscriptions.add(subscription)
         try:
             seen = self._last if after is None else after

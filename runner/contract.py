@@ -319,11 +319,26 @@ RunnerEvent = Annotated[
 ]
 
 
+class UsageSample(Message):
+    """What the attempt has used so far, by the kernel's counters; `at_s` counts from the claim."""
+
+    at_s: float = Field(ge=0, le=1e9, allow_inf_nan=False)
+    cpu_s: float = Field(ge=0, le=1e12, allow_inf_nan=False)
+    memory_bytes: int = Field(ge=0, le=1 << 60)
+    """Without what the kernel could give back at once."""
+    throttled_s: float | None = Field(default=None, ge=0, le=1e12, allow_inf_nan=False)
+    """How long it was made to wait because its share of the cores was used up; None where the kernel does not say."""
+
+
 class EventBatch(Message):
-    """Consecutive events, lowest number first. What was already stored is ignored, what follows a gap is not taken."""
+    """Consecutive events, lowest number first. What was already stored is ignored, what follows a gap is not taken.
+
+    `usage` rides along: the samples since the last batch that was acknowledged.
+    """
 
     attempt: int = Field(ge=1)
     events: list[RunnerEvent] = Field(max_length=1000)
+    usage: list[UsageSample] = Field(default=[], max_length=500)
 
 
 class EventAck(Message):

@@ -1,6 +1,7 @@
 """The runner's own log: one JSON line per event on standard error, each with an `action` word and what was bound.
 
-Standard library only. Lines are cut, because the engine keeps only the last part of a container's log.
+Standard library only. Lines are cut, because the engine keeps only the last part of a container's log. The newest lines
+are kept in memory too, to be left with the run as a file.
 """
 
 from __future__ import annotations
@@ -8,21 +9,32 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import deque
 
 MAX_TEXT = 500
+KEPT_LINES = 2000
 
 
 class Log:
-    """Writes lines; `bind` gives a log that adds fields to each."""
+    """Writes lines; `bind` gives a log that adds fields to each and keeps its lines in the same place."""
 
     def __init__(self, **bound: object) -> None:
         self._bound = bound
+        self._kept: deque[str] = deque(maxlen=KEPT_LINES)
 
     def bind(self, **more: object) -> Log:
-        return Log(**{**self._bound, **more})
+        other = Log(**{**self._bound, **more})
+        other._kept = self._kept
+        return other
+
+    def kept(self) -> bytes:
+        """The newest lines."""
+        return "".join(self._kept).encode("utf-8", "replace")
 
     def __call__(self, action: str, **facts: object) -> None:
         line = {"time": round(time.time(), 3), "action": action, **self._bound, **facts}
         cut = {key: value[:MAX_TEXT] if isinstance(value, str) else value for key, value in line.items()}
-        sys.stderr.write(json.dumps(cut, default=lambda value: str(value)[:MAX_TEXT]) + "\n")
+        text = json.dumps(cut, default=lambda value: str(value)[:MAX_TEXT]) + "\n"
+        self._kept.append(text)
+        sys.stderr.write(text)
         sys.stderr.flush()

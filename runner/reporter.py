@@ -35,6 +35,7 @@ from runner.contract import (
 )
 from runner.log import Log
 from runner.trimming import clean, trimmed
+from runner.usage import UsageLog
 
 MAX_BATCH_BYTES = 4 << 20
 MAX_BATCH_EVENTS = 500
@@ -73,10 +74,12 @@ class Reporter:
         boot_facts: dict[str, Any] | None = None,
         boot_acked: bool = False,
         max_backlog_bytes: int = MAX_BACKLOG_BYTES,
+        usage: UsageLog | None = None,
     ) -> None:
         self._client, self._url, self._attempt = client, url, attempt
         self._heartbeat_s, self._batch_s, self._log = heartbeat_s, batch_s, log
         self._max_backlog_bytes = max_backlog_bytes
+        self._usage = usage
         self._max_batch_bytes = MAX_BATCH_BYTES
         self._backlog: deque[_Pending] = deque()
         self._bytes = 0
@@ -97,7 +100,7 @@ class Reporter:
 
     async def __aenter__(self) -> Reporter:
         self._news.set()
-        self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._beat())]
+        self._tasks = [asyncio.create_task(job) for job in (self._send(), self._beat(), self._watch_usage())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -120,11 +123,13 @@ class Reporter:
     async def complete(self, items: int) -> None:
         """Report the end, and return when all is acknowledged."""
         self._last = True
+        self._take_usage()
         self._add(CompleteEvent(seq=self._next(), items=items))
         await self.flush()
 
     async def failed(self, reason: FailureReason, message: str) -> None:
         self._last = True
+        self._take_usage()
         self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000])))
         await self.flush()
 
@@ -163,6 +168,16 @@ class Reporter:
             if not self._last and not any(pending.kind == "heartbeat" for pending in self._backlog):
                 waiting_for, current = self.describe()
                 self._add(HeartbeatEvent(seq=self._next(), waiting_for=waiting_for, current=current))
+
+    async def _watch_usage(self) -> None:
+        """Samples ride along with the next batch: they never cause one."""
+        while self._usage is not None:
+            self._take_usage()
+            await asyncio.sleep(self._usage.step_s)
+
+    def _take_usage(self) -> None:
+        if self._usage is not None:
+            self._usage.take()
 
     async def _send(self) -> None:
         failures = 0
@@ -207,12 +222,17 @@ class Reporter:
 
     async def _post(self, batch: list[_Pending]) -> tuple[str | None, float | None]:
         """Send a batch; answers with what went wrong, if anything did."""
-        body = b'{"attempt":%d,"events":[%b]}' % (self._attempt, b",".join(pending.body for pending in batch))
+        samples = self._usage.waiting() if self._usage is not None else []
+        usage = b",".join(sample.model_dump_json(exclude_none=True).encode() for sample in samples)
+        events = b",".join(pending.body for pending in batch)
+        body = b'{"attempt":%d,"usage":[%b],"events":[%b]}' % (self._attempt, usage, events)
         try:
             answer = await self._client.post(self._url, content=body, headers={"Content-Type": "application/json"})
         except httpx.HTTPError as error:
             return f"{type(error).__name__}: {error}", None
         if answer.is_success:
+            if self._usage is not None:
+                self._usage.sent(samples)
             try:
                 return self._acknowledge(EventAck.model_validate_json(answer.content)), None
             except ValidationError:
@@ -221,6 +241,8 @@ class Reporter:
             self._end(Stop.SUPERSEDED, f"status {answer.status_code}: {answer.text[:300]}")
             return None, None
         if answer.status_code == 413:
+            if self._usage is not None:
+                self._usage.sent(samples)
             self._shrink(batch, sum(len(pending.body) for pending in batch))
         return f"status {answer.status_code}: {answer.text[:300]}", seconds(answer.headers.get("Retry-After"))
 

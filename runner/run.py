@@ -28,10 +28,12 @@ from runner.problems import Problems
 from runner.reporter import Reporter, Stop
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
+from runner.usage import UsageLog, limits, reader
 from runner.work import Item, Work, items_of
 
 RUNNER_UID = 65532
 FLUSH_S = 3.0
+LOG_UPLOAD_S = 5.0
 EXITS = {Stop.SUPERSEDED: EXIT_SUPERSEDED, Stop.CANCELLED: EXIT_DONE, Stop.LOST: EXIT_CRASHED}
 
 
@@ -40,6 +42,7 @@ async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: 
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
+    engine = str(boot_facts.get("engine", ""))
     async with (
         httpx.AsyncClient(
             headers={"Authorization": f"Bearer {spec.run_token}"},
@@ -55,9 +58,10 @@ async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: 
             log=log,
             boot_facts=boot_facts,
             boot_acked=boot_acked,
+            usage=UsageLog(reader(engine)),
         ) as reporter,
     ):
-        work = asyncio.create_task(_attempt(spec, base, client, reporter, log))
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log))
         term = asyncio.create_task(terminated.wait())
         ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
         try:
@@ -77,33 +81,49 @@ async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: 
         return EXIT_TERMINATED
 
 
-async def _attempt(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log) -> int:
+async def _attempt(
+    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, allowed: dict[str, float], log: Log
+) -> int:
     """The whole work, with its last event acknowledged at the end."""
+    failed: tuple[FailureReason, str] | None = None
+    done = 0
     try:
         items = items_of(spec)
         log("run.begin", items=len(items), finished_before=len(spec.finished))
-        done = await _work(spec, base, client, reporter, items, log) if items else 0
+        if items:
+            reporter.stage(Stage.PROVISION, **allowed)
+            done = await _work(spec, base, client, reporter, items, log)
     except RunFailed as failure:
-        return await _failed(reporter, FailureReason(failure.reason), str(failure), log)
+        failed = FailureReason(failure.reason), str(failure)
     except Exception as error:
-        log("run.crashed", trouble=f"{type(error).__name__}: {error}")
-        return await _failed(reporter, FailureReason.RUNNER_ERROR, f"{type(error).__name__}: {error}", log)
-    reporter.stage(Stage.UPLOADING)
+        failed = FailureReason.RUNNER_ERROR, f"{type(error).__name__}: {error}"
+    if failed is None:
+        log("run.done", items=done)
+        reporter.stage(Stage.UPLOADING)
+    else:
+        log("run.failed", reason=failed[0].value, message=failed[1])
     await reporter.flush()
+    await _leave_log(client, f"{base}/artefacts/runner-{spec.attempt}.log", log)
+    if failed is not None:
+        await reporter.failed(*failed)
+        return EXIT_FAILED
     reporter.stage(Stage.FINISHED)
     await reporter.complete(done + len(spec.finished))
-    log("run.complete", items=done)
     return EXIT_DONE
 
 
-async def _failed(reporter: Reporter, reason: FailureReason, message: str, log: Log) -> int:
-    log("run.failed", reason=reason.value, message=message)
-    await reporter.failed(reason, message)
-    return EXIT_FAILED
+async def _leave_log(client: httpx.AsyncClient, url: str, log: Log) -> None:
+    """Our own log as a file of the run, before the token dies. A run does not fail for it."""
+    try:
+        answer = await client.put(url, content=log.kept(), timeout=LOG_UPLOAD_S)
+        trouble = None if answer.is_success else f"status {answer.status_code}"
+    except httpx.HTTPError as error:
+        trouble = f"{type(error).__name__}: {error}"
+    if trouble:
+        log("run.log_not_left", trouble=trouble)
 
 
 async def _work(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, items: list[Item], log: Log) -> int:
-    reporter.stage(Stage.PROVISION)
     problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
     async with (
         _background(problems.fetch()),

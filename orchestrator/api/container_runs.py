@@ -106,9 +106,10 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
         assert row is not None
         model = model_queries.get(session, row.model_id)
         assert model is not None
+        usage = run_queries.usage(session, run_id)
         return RunDetail(
             **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
-            attempts=[AttemptOut.of(attempt) for attempt in run_queries.attempts(session, run_id)],
+            attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in run_queries.attempts(session, run_id)],
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed.of(part) for part in row.plan],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],

@@ -136,6 +136,17 @@ class ScoreDetail(Answer):
     benchmarks: dict[str, dict[str, Any]]
 
 
+class UsageOut(Answer):
+    """A sample of what an attempt had used by then; `at_s` counts from its claim."""
+
+    at_s: float
+    cpu_s: float
+    memory_bytes: int = Field(description="The most since the sample before, without what the kernel can give back.")
+    throttled_s: float | None = Field(
+        description="How long it was held back by its share of the cores, where that is known."
+    )
+
+
 class AttemptOut(Answer):
     number: int
     engine: str
@@ -152,10 +163,12 @@ class AttemptOut(Answer):
     reason: str | None
     detail: str | None
     facts: dict[str, Any]
+    usage: list[UsageOut] = Field(description="Over time, at most 240 samples.")
 
     @classmethod
-    def of(cls, row: Attempt) -> Self:
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+    def of(cls, row: Attempt, samples: list[list[float | None]]) -> Self:
+        usage = [UsageOut(**dict(zip(UsageOut.model_fields, each, strict=True))) for each in samples]
+        return cls(**{name: getattr(row, name) for name in cls.model_fields if name != "usage"}, usage=usage)
 
 
 class RunOut(Answer):

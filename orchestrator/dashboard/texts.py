@@ -82,8 +82,3 @@ def visible(text: str) -> str:
 def short(text: str, chars: int = 300) -> str:
     """The beginning of a foreign text, for places that hold a word or a sentence."""
     return visible(text if len(text) <= chars else f"{text[:chars]}…")
-
-
-def cell(text: str) -> str:
-    """A text for a CSV file that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "|", "%") else text

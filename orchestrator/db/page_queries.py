@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.db.run_queries import WITHOUT_PLAN
 from orchestrator.db.schedule_tables import Alert
-from orchestrator.db.tables import Artefact, ContainerRun, Event, GatewayCall, ItemRow, LlmModel
+from orchestrator.db.tables import ContainerRun, Event, GatewayCall, ItemRow, LlmModel
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,6 @@ def last_lines(session: Session, run_id: str, limit: int) -> Sequence[Event]:
     """The newest lines that the runner logged, oldest first."""
     query = select(Event).where(Event.run_id == run_id, Event.type == "log").order_by(col(Event.id).desc()).limit(limit)
     return list(reversed(session.exec(query).all()))
-
-
-def artefact(session: Session, run_id: str, name: str) -> Artefact | None:
-    return session.get(Artefact, (run_id, name))
 
 
 def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[Alert, LlmModel]]:

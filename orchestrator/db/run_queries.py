@@ -9,7 +9,7 @@ from sqlalchemy import func, or_, update
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
-from orchestrator.db.tables import Artefact, Attempt, ContainerRun
+from orchestrator.db.tables import Artefact, Attempt, AttemptUsage, ContainerRun
 
 LIVE = ("starting", "running")
 WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
@@ -112,6 +112,21 @@ def lock_attempt(session: Session, run_id: str, number: int) -> Attempt | None:
     return session.exec(query.with_for_update()).first()
 
 
+def usage(session: Session, run_id: str) -> dict[int, list[list[float | None]]]:
+    """Samples of usage by number of the attempt."""
+    rows = session.exec(select(AttemptUsage).where(AttemptUsage.run_id == run_id)).all()
+    return {row.number: row.samples for row in rows}
+
+
+def usage_row(session: Session, run_id: str, number: int) -> AttemptUsage:
+    """The row that holds an attempt's samples; a new one is in the session already."""
+    row = session.get(AttemptUsage, (run_id, number))
+    if row is None:
+        row = AttemptUsage(run_id=run_id, number=number, samples=[])
+        session.add(row)
+    return row
+
+
 def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
     return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
 
@@ -124,6 +139,10 @@ def unremoved_attempts(session: Session) -> Sequence[Attempt]:
 def holding_attempts(session: Session) -> Sequence[Attempt]:
     """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
     return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None))).all()
+
+
+def artefact(session: Session, run_id: str, name: str) -> Artefact | None:
+    return session.get(Artefact, (run_id, name))
 
 
 def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:

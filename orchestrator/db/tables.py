@@ -115,6 +115,16 @@ class Attempt(SQLModel, table=True):
     facts: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
 
 
+class AttemptUsage(SQLModel, table=True):
+    """What an attempt used over time, as `runs.usage` thins it: [at_s, cpu_s, memory_bytes, throttled_s] each."""
+
+    __tablename__ = "attempt_usage"
+    __table_args__ = (ForeignKeyConstraint(["run_id", "number"], ["attempts.run_id", "attempts.number"]),)
+    run_id: str = Field(primary_key=True, max_length=36)
+    number: int = Field(primary_key=True)
+    samples: list[list[float | None]] = Field(sa_column=Column(JSON, nullable=False))
+
+
 class ItemRow(SQLModel, table=True):
     """The one accepted result of an item. `data` holds the whole of what the runner sent."""
 

@@ -24,6 +24,7 @@ from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import FINAL, Reason
 from orchestrator.runs.scores import score_of
 from orchestrator.runs.transitions import advance
+from orchestrator.runs.usage import merged
 from runner.contract import (
     CompleteEvent,
     Desired,
@@ -112,6 +113,9 @@ class Intake:
             return EventAck(ack_seq=row.last_seq, desired=Desired.RUN)
         if run.status != Status.RUNNING:
             raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
+        if batch.usage:
+            usage = run_queries.usage_row(session, run.id, row.number)
+            usage.samples = merged(usage.samples, batch.usage)
         context = _Context(session, run, row, now, self._positions)
         for event in sorted(batch.events, key=lambda e: e.seq):
             if event.seq <= row.last_seq:

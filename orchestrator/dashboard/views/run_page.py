@@ -9,12 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.dashboard.charts import Segment, outcome_bar
+from orchestrator.dashboard.texts import size
+from orchestrator.dashboard.usage_plots import Plot, usage_plots
 from orchestrator.dashboard.views.runs import RunLine, ScoreView, run_line
 from orchestrator.datasets.pack import Entry
 from orchestrator.db.page_queries import ItemLine
 from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.usage import Stored
 from orchestrator.stats.summary import ItemScore, Summary, summarise
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
 
@@ -50,6 +54,9 @@ class AttemptView:
     oom_killed: bool
     removed: bool
     why: str
+    limits: str
+    """What the container may use, in words; empty where nothing is known."""
+    plots: list[Plot]
     facts: list[tuple[str, str]]
 
 
@@ -66,6 +73,15 @@ class RunPage:
     retries_possible: bool
     fragile: int
     flipped: list[ItemLine]
+    regrade_possible: bool
+
+
+@dataclass(frozen=True)
+class Containers:
+    """What is known of a run's containers apart from its attempts."""
+
+    usage: Mapping[int, Sequence[Stored]]
+    types: Mapping[str, InstanceType]
 
 
 def run_page(
@@ -75,6 +91,7 @@ def run_page(
     items: Sequence[ItemLine],
     entries: Entries,
     *,
+    containers: Containers,
     now: datetime,
     why: str | None,
 ) -> RunPage:
@@ -89,11 +106,12 @@ def run_page(
         summary=summary,
         outcomes=outcome_bar(Counter(item.outcome for item in items)),
         stages=stage_marks(run, attempts[-1] if attempts else None),
-        attempts=[attempt_view(each, now) for each in attempts],
+        attempts=[attempt_view(each, containers, now) for each in attempts],
         lasted_s=(ended - begun).total_seconds() if begun else None,
         retries_possible=run.status in TERMINAL and unfinished > 0,
         fragile=sum(item.fragile for item in items),
         flipped=[item for item in items if _flips(item)],
+        regrade_possible=run.status in TERMINAL and bool(items),
     )
 
 
@@ -134,8 +152,9 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
     return marks
 
 
-def attempt_view(row: Attempt, now: datetime) -> AttemptView:
-    hidden = {"stages", "started_at", "finished_at", "engine", "instance_type", "items"}
+def attempt_view(row: Attempt, containers: Containers, now: datetime) -> AttemptView:
+    hidden = {"stages", "started_at", "finished_at", "engine", "instance_type", "items", "cpu_limit", "memory_limit_bytes"}
+    vcpu, memory = _limits(row, containers.types)
     return AttemptView(
         number=row.number,
         engine=row.engine,
@@ -151,8 +170,20 @@ def attempt_view(row: Attempt, now: datetime) -> AttemptView:
         oom_killed=row.oom_killed,
         removed=row.removed_at is not None,
         why=row.detail or sentence(row.reason) or "",
+        limits=", ".join([*([f"{vcpu:g} vCPU"] if vcpu else []), *([f"{size(memory)} memory"] if memory else [])]),
+        plots=usage_plots(containers.usage.get(row.number, []), vcpu, memory),
         facts=[(name, _shown(value)) for name, value in sorted(row.facts.items()) if name not in hidden],
     )
+
+
+def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | None, float | None]:
+    """Cores and bytes: what the runner read from the kernel, else what its instance type says today."""
+    told = [row.facts.get(name) for name in ("cpu_limit", "memory_limit_bytes")]
+    vcpu, memory = (float(value) if isinstance(value, int | float) and value > 0 else None for value in told)
+    kind = types.get(row.instance_type) if row.engine != "process" else None
+    if kind is not None:
+        return vcpu or kind.vcpu, memory or float(kind.memory_bytes)
+    return vcpu, memory
 
 
 def _by_ease(summary: Summary) -> Summary:

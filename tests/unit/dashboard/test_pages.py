@@ -67,8 +67,11 @@ async def test_a_run_from_the_form_to_its_pages(service: Service) -> None:
             assert page.status_code == 200, path
             assert_harmless(page.text)
         assert "50.0 %" in (await client.get(place)).text
-        table = (await client.get(f"{place}/items.csv")).text.splitlines()
-        assert len(table) == 5
+        shown = (await client.get(place)).text
+        for format in ("csv", "jsonl", "json"):
+            link = f"/api/container-runs/{run_id}/export?format={format}"
+            assert link in shown
+            assert (await client.get(link)).status_code == 200
         assert (await client.get(f"{place}/items/0/answer")).headers["content-type"].startswith("text/plain")
         assert (await client.get("/runs?status=failed&benchmark=sample")).text.count("demo-strong") < 3
         again = await client.post(f"{place}/retry")

@@ -52,12 +52,6 @@ def test_ordinary_text_stays_as_it_is() -> None:
     assert texts.visible("Grüße, 世界\n\tend\r\n") == "Grüße, 世界\n\tend\n"
 
 
-@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "|cmd", "%x"])
-def test_a_spreadsheet_sees_no_formula(formula: str) -> None:
-    assert texts.cell(formula).startswith("'")
-    assert texts.cell("plain = text") == "plain = text"
-
-
 @given(st.text(max_size=400))
 def test_colouring_changes_no_character(source: str) -> None:
     assert "".join(text for _, text in highlight(source)) == source

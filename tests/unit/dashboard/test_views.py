@@ -10,7 +10,7 @@ import pytest
 from orchestrator.dashboard.views.compare import compare
 from orchestrator.dashboard.views.leaderboard import leaderboard
 from orchestrator.dashboard.views.quote import quote
-from orchestrator.dashboard.views.run_page import run_page, stage_marks
+from orchestrator.dashboard.views.run_page import Containers, run_page, stage_marks
 from orchestrator.dashboard.views.runs import explanation, run_line
 from orchestrator.dashboard.views.schedule_form import Rhythm
 from orchestrator.dashboard.views.series import series
@@ -98,7 +98,7 @@ def test_groups_flips_and_denominators_of_a_run() -> None:
         line("p3", "wrong_answer", fragile=True),
     ]
 
-    view = run_page(run, "m", [], items, entries, now=START, why=None)
+    view = run_page(run, "m", [], items, entries, containers=Containers({}, {}), now=START, why=None)
 
     assert view.summary is not None
     assert (view.summary.n, view.summary.n_all, view.summary.flips) == (3, 4, 1)
