@@ -185,6 +185,33 @@ class Client:
     def fleet(self) -> Json:
         return self._call("GET", "/api/fleet")
 
+    # -- schedules
+
+    def schedules(self) -> list[Json]:
+        return self._pages("/api/schedules", limit=10_000, query={})
+
+    def schedule(self, model: str) -> Json:
+        return self._call("GET", _schedule(model))
+
+    def save_schedule(self, body: Json) -> Json:
+        return self._call("POST", "/api/schedules", json=body)
+
+    def pause_schedule(self, model: str, *, paused: bool) -> Json:
+        return self._call("PATCH", f"{_schedule(model)}/pause", json={"paused": paused})
+
+    def run_schedule(self, model: str) -> str:
+        return str(self._call("POST", f"{_schedule(model)}/run")["run_id"])
+
+    def delete_schedule(self, model: str) -> None:
+        self._call("DELETE", _schedule(model))
+
+    def preview_schedule(self, query: Json) -> Json:
+        return self._call("GET", "/api/schedules/preview", params=query)
+
+    def fires(self, model: str, *, limit: int) -> list[Json]:
+        """What became of each instant, newest first."""
+        return self._pages(f"{_schedule(model)}/fires", limit=limit, query={})
+
     # -- underneath
 
     def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None) -> list[Json]:
@@ -240,6 +267,10 @@ class Client:
 
 def _run(run_id: str) -> str:
     return f"/api/container-runs/{quote(run_id, safe='')}"
+
+
+def _schedule(model: str) -> str:
+    return f"/api/schedules/{quote(model, safe='/')}"
 
 
 def _dataset(name: str) -> str:

@@ -15,6 +15,7 @@ from orchestrator.cli import (
     export_commands,
     grade_commands,
     run_commands,
+    schedule_commands,
     service_commands,
 )
 from orchestrator.cli.errors import INTERRUPTED, CliError
@@ -56,6 +57,7 @@ for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(catalogue_commands.models_app, name="models")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
+app.add_typer(schedule_commands.schedules_app, name="schedules")
 
 
 def main() -> None:

@@ -252,11 +252,11 @@ def read_sample_size(text: str) -> dict[str, Any]:
         _refuse("--sample-size", text, "a number of problems, a share such as 25%, or all")
 
 
-def read_span(text: str) -> int:
+def read_span(text: str, option: str = "--deadline") -> int:
     """Seconds from `90`, `90s`, `15m` or `2h`."""
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None:
-        _refuse("--deadline", text, "a duration such as 90s, 15m or 2h")
+        _refuse(option, text, "a duration such as 90s, 15m or 2h")
     return int(found[1]) * _SECONDS[found[2]]
 
 
