@@ -30,10 +30,14 @@ from orchestrator.api import (
     schedule_shares,
     schedules,
     streams,
+    tokens,
 )
-from orchestrator.api.auth import Authority, Gate, load_token
+from orchestrator.api.auth import Gate, load_token
+from orchestrator.api.callers import Authority
 from orchestrator.api.context import Services
+from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.middleware import Guard
+from orchestrator.api.sub_path import SubPath
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
@@ -91,7 +95,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.authority = Authority(token)
+    app.state.authority = Authority(token, clock)
+    app.state.guess_delay = GuessDelay()
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
     routed = (
@@ -109,6 +114,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         benchmarks,
         datasets,
         fleet,
+        tokens,
         streams,
         health,
     )
@@ -116,9 +122,16 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         app.include_router(module.router)
     pages.install(app)
     openapi.install(app)
-    # The last one added is the outermost: the guard comes before the gate, and both before any parsing.
-    app.add_middleware(Gate, authority=app.state.authority, needs=needs_of(settings))
+    # The last one added is the outermost: sub-path, guard, gate, and all of them before any parsing.
+    app.add_middleware(
+        Gate,
+        authority=app.state.authority,
+        needs=needs_of(settings),
+        public_url=settings.public_url,
+        page_error=pages.refusal,
+    )
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+    app.add_middleware(SubPath, root=settings.root)
     return app
 
 
@@ -251,6 +264,8 @@ async def open_services(
             )
         )
         authority: Authority = app.state.authority
+        authority.open(db)
+        stack.callback(authority.open, None)
         yield Services(
             settings=settings,
             clock=clock,

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -104,6 +105,11 @@ class Settings(BaseSettings):
         """Where people open it."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
         return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
+
+    @property
+    def root(self) -> str:
+        """The path in front of all links: that of the public address, where a proxy serves us under one."""
+        return urlsplit(self.public_url or "").path.rstrip("/")
 
     def instance_type(self, name: str) -> InstanceType:
         setting = self.instance_types[name]

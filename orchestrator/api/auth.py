@@ -1,26 +1,30 @@
-"""Who may call: a bearer token for programs, a cookie for pages. One ASGI layer, so that it comes before any parsing."""
+"""Who may call what: a bearer token for programs, a cookie for pages. An ASGI layer: it comes before any parsing."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import RedirectResponse
+from starlette.requests import cookie_parser
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from orchestrator.api.callers import Authority, Caller
 from orchestrator.api.problems import render
-from orchestrator.errors import Forbidden, ServiceError, Unauthorized
-from orchestrator.identifiers import new_token, same_token
+from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
+from orchestrator.identifiers import new_token
+from orchestrator.scopes import SAFE_METHODS, needed
 
 COOKIE = "benchyard_session"
 TOKEN_FILE = "token"  # noqa: S105
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+WHERE = "it is in the file `token` of the data directory"
+
+PageError = Callable[[Scope, ServiceError], Response]
+"""An error as people see it, where a page was asked for."""
 
 
 def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
@@ -36,68 +40,73 @@ def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
     return token, True
 
 
-class Authority:
-    """Knows the token; the cookie is derived from it, so that a new token ends every session."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        self.session = hmac.new(token.encode(), b"benchyard page session 1", hashlib.sha256).hexdigest()
-
-    def is_token(self, given: str) -> bool:
-        return same_token(given, self._token)
-
-    def is_session(self, given: str) -> bool:
-        return same_token(given, self.session)
-
-
 class Gate:
-    """Lets through only who is known. `needs(path)` is "api" (answers 401), "page" (sends to /login) or None (open)."""
+    """Lets through only who is known and may do it. `needs(path)` is "api" (answers with problems), "page" (sends to the
+    sign-in page, answers with pages) or None (open). `public_url` is where people open the service, if behind a proxy."""
 
-    def __init__(self, app: ASGIApp, *, authority: Authority, needs: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authority: Authority,
+        needs: Callable[[str], str | None],
+        public_url: str | None,
+        page_error: PageError,
+    ) -> None:
         self._app = app
         self._authority = authority
         self._needs = needs
+        self._public = urlsplit(public_url or "")
+        self._page_error = page_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
-            error = self._refusal(Headers(scope=scope), scope["method"])
-            if error is not None:
-                if kind == "page" and isinstance(error, Unauthorized) and scope["method"] in SAFE_METHODS:
-                    await RedirectResponse("/login", 303)(scope, receive, send)
-                else:
-                    await render(error, scope.get("benchyard.request_id", ""))(scope, receive, send)
+            try:
+                scope["benchyard.caller"] = await self._caller(Headers(scope=scope), scope["method"], scope["path"])
+            except ServiceError as error:
+                await self._refuse(error, kind, scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refusal(self, headers: Headers, method: str) -> ServiceError | None:
+    def _refuse(self, error: ServiceError, kind: str, scope: Scope) -> Response:
+        if kind == "page" and isinstance(error, Unauthorized) and scope["method"] in SAFE_METHODS:
+            query = scope["query_string"].decode("latin-1")
+            wanted = scope["path"] + (f"?{query}" if query else "")
+            tail = f"?{urlencode({'next': wanted})}" if wanted != "/" else ""
+            return RedirectResponse(f"{self._public.path.rstrip('/')}/login{tail}", 303)
+        if kind == "page" and "text/html" in Headers(scope=scope).get("accept", ""):
+            return self._page_error(scope, error)
+        return render(error, scope.get("benchyard.request_id", ""))
+
+    async def _caller(self, headers: Headers, method: str, path: str) -> Caller:
+        try:
+            caller = await self._known(headers, method)
+        except DatabaseUnavailable as error:
+            raise Unavailable(f"The database cannot be used now ({error}); try again shortly.") from error
+        wanted = needed(method, path)
+        if not caller.scope.allows(wanted):
+            raise Forbidden(f"The token {caller.name!r} has the scope {caller.scope}; this needs a token of scope {wanted}.")
+        return caller
+
+    async def _known(self, headers: Headers, method: str) -> Caller:
         authorization = headers.get("authorization")
         if authorization is not None:
             scheme, _, given = authorization.partition(" ")
-            if scheme.lower() == "bearer" and self._authority.is_token(given.strip()):
-                return None
-            return Unauthorized("The token is not the right one; it is in the file `token` of the data directory.")
-        cookie = _cookie(headers.get("cookie"))
-        if cookie is None or not self._authority.is_session(cookie):
-            return Unauthorized(
-                "A token is needed: send `Authorization: Bearer <token>`; it is in the file `token` of the data directory."
-            )
-        if method not in SAFE_METHODS and not _same_origin(headers):
-            return Forbidden("This request came from another site's page; use the dashboard, or a bearer token.")
-        return None
+            caller = await self._authority.by_token(given.strip()) if scheme.lower() == "bearer" else None
+            if caller is None:
+                raise Unauthorized(f"The token is wrong, was revoked or has expired; the installation's own: {WHERE}.")
+            return caller
+        cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
+        caller = await self._authority.by_session(cookie) if cookie else None
+        if caller is None:
+            raise Unauthorized(f"A token is needed: send `Authorization: Bearer <token>`; {WHERE}.")
+        if method not in SAFE_METHODS and not self._same_origin(headers):
+            raise Forbidden("This request came from another site's page; use the dashboard, or a bearer token.")
+        return caller
 
-
-def _cookie(header: str | None) -> str | None:
-    if not header:
-        return None
-    try:
-        found = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return None
-    return found.value if found else None
-
-
-def _same_origin(headers: Headers) -> bool:
-    if headers.get("sec-fetch-site") == "same-origin":
-        return True
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == headers.get("host")
+    def _same_origin(self, headers: Headers) -> bool:
+        if (site := headers.get("sec-fetch-site")) is not None:
+            return site == "same-origin"
+        origin = urlsplit(headers.get("origin") or "")
+        # A proxy may give the service another name than people use.
+        return bool(origin.netloc) and origin.netloc in (headers.get("host"), self._public.netloc)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from orchestrator.api.auth import Authority
+from orchestrator.api.callers import Authority, Caller
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
@@ -56,3 +56,8 @@ def services_of(request: Request) -> Services:
 
 
 Context = Annotated[Services, Depends(services_of)]
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.scope["benchyard.caller"]
+    return caller

@@ -211,6 +211,16 @@ class Client:
     def fires(self, model: str, *, limit: int) -> list[Json]:
         """What became of each instant, newest first."""
         return self._pages(f"{_schedule(model)}/fires", limit=limit, query={})
+    # -- tokens
+
+    def tokens(self) -> list[Json]:
+        return list(self._call("GET", "/api/tokens")["items"])
+
+    def create_token(self, body: Json) -> Json:
+        return self._call("POST", "/api/tokens", json=body)
+
+    def revoke_token(self, token_id: int) -> None:
+        self._call("DELETE", f"/api/tokens/{token_id}")
 
     # -- underneath
 

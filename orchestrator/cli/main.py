@@ -17,6 +17,7 @@ from orchestrator.cli import (
     run_commands,
     schedule_commands,
     service_commands,
+    token_commands,
 )
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
@@ -58,6 +59,7 @@ for _function in _COMMANDS:
 app.add_typer(catalogue_commands.models_app, name="models")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
+app.add_typer(token_commands.tokens_app, name="tokens")
 
 
 def main() -> None:

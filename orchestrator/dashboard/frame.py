@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.api.context import Services, services_of
+from orchestrator.api.context import Services, caller_of, services_of
 from orchestrator.dashboard import texts
 from orchestrator.db import event_queries
 from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.errors import ServiceError
+from orchestrator.errors import ClientError, ServiceError
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -53,11 +54,6 @@ for _name in (
     environment.filters[_name] = getattr(texts, _name)
 
 
-def root_of(public_url: str | None) -> str:
-    """The path in front of all links: that of the public address, where a proxy serves us under one."""
-    return urlsplit(public_url or "").path.rstrip("/")
-
-
 @dataclass(frozen=True)
 class Frame:
     """One request for a page. Made before anything is read: events after `number` are news to the page."""
@@ -68,7 +64,7 @@ class Frame:
 
     @property
     def root(self) -> str:
-        return root_of(self.context.settings.public_url)
+        return self.context.settings.root
 
     def show(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
         hold, info = self.context.fleet.hold(), self.context.fleet.info
@@ -76,8 +72,9 @@ class Frame:
             template,
             status,
             root=self.root,
-            path=self.request.url.path.removeprefix(self.root) or "/",
+            path=self.request.scope["path"],
             number=self.number,
+            caller=caller_of(self.request),
             banner=hold.sentence if hold else None,
             isolation=info.isolation if info and info.less_isolated else None,
             **values,
@@ -134,7 +131,19 @@ def page_router() -> APIRouter:
 
 
 def error_page(request: Request, status: int, detail: str) -> Response:
-    services: Services | None = getattr(request.app.state, "services", None)
-    root = root_of(services.settings.public_url) if services else ""
     title = HTTPStatus(status).phrase
-    return draw("error.html", status, root=root, path=None, number=None, title=title, code=status, detail=detail)
+    return draw("error.html", status, **bare(request), title=title, code=status, detail=detail)
+
+
+def bare(request: Request) -> dict[str, object]:
+    """What the shell needs where a page shows nothing of the database."""
+    services: Services | None = getattr(request.app.state, "services", None)
+    caller = request.scope.get("benchyard.caller")
+    return {"root": services.settings.root if services else "", "path": None, "number": None, "caller": caller}
+
+
+def said(error: ValidationError | ClientError) -> str:
+    """What is wrong with a form."""
+    if isinstance(error, ClientError):
+        return error.detail
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])

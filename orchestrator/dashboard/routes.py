@@ -12,7 +12,20 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
-from orchestrator.dashboard.pages import catalogue, compare, fleet, items, new_run, overview, run, runs, schedules, sign_in
+from orchestrator.dashboard.pages import (
+    catalogue,
+    compare,
+    fleet,
+    items,
+    new_run,
+    overview,
+    run,
+    runs,
+    schedules,
+    settings,
+    sign_in,
+)
+from orchestrator.errors import ServiceError
 
 PROGRAMS = ("/api", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
 
@@ -27,10 +40,15 @@ class Assets(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    for module in (sign_in, overview, new_run, runs, run, items, compare, catalogue, fleet, schedules):
+    for module in (sign_in, overview, new_run, runs, run, items, compare, catalogue, fleet, schedules, settings):
         app.include_router(module.router)
     app.mount("/static", Assets(directory=HERE / "static"), name="static")
     _install_not_found(app)
+
+
+def refusal(scope: Scope, error: ServiceError) -> Response:
+    """Why somebody may not do what they asked for, as a page."""
+    return error_page(Request(scope), error.status, error.detail)
 
 
 def _install_not_found(app: FastAPI) -> None:

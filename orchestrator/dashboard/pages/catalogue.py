@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from orchestrator.api.catalogue_schemas import ModelCreate, ModelPatch
 from orchestrator.api.models import change_model, create_model, delete_model
-from orchestrator.dashboard.frame import Frame, Page, page_router
+from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.dashboard.pages.overview import model_names
 from orchestrator.dashboard.views.leaderboard import leaderboard
 from orchestrator.dashboard.views.series import Series, series
@@ -61,7 +61,7 @@ async def add_model(page: Page) -> Response:
         body = ModelCreate.model_validate(_typed(given))
         await create_model(body, page.context, Response())
     except (ValidationError, ClientError) as error:
-        return await _models(page, given, _said(error))
+        return await _models(page, given, said(error))
     return page.go("/models")
 
 
@@ -74,7 +74,7 @@ async def change_prices(page: Page, model_id: int) -> Response:
         body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
         await change_model(str(model_id), body, page.context)
     except (ValidationError, ClientError) as error:
-        return await _models(page, {}, _said(error))
+        return await _models(page, {}, said(error))
     return page.go("/models")
 
 
@@ -113,9 +113,3 @@ def _typed(given: dict[str, str]) -> dict[str, Any]:
             except ValueError:
                 continue
     return body
-
-
-def _said(error: ValidationError | ClientError) -> str:
-    if isinstance(error, ClientError):
-        return error.detail
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])

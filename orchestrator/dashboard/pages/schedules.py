@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from orchestrator.api import schedules as api
 from orchestrator.api.schedule_schemas import FireOut, PauseChange, Preview, ScheduleDetail, ScheduleSave
-from orchestrator.dashboard.frame import Frame, Page, page_router
+from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.dashboard.views.runs import ScoreView, score_view
 from orchestrator.dashboard.views.schedule_form import PRESETS, WEEKDAYS, Rhythm
 from orchestrator.db import model_queries, run_queries
@@ -57,11 +57,8 @@ async def save_schedule(page: Page) -> Response:
     try:
         body = ScheduleSave.model_validate(_body(given))
         saved = await api.save_schedule(body, page.context, Response())
-    except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])
-        return await _form(page, given, said)
-    except ClientError as error:
-        return await _form(page, given, error.detail)
+    except (ValidationError, ClientError) as error:
+        return await _form(page, given, said(error))
     return page.go(f"/schedules/{saved.model_id}")
 
 

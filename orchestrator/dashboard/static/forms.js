@@ -56,7 +56,19 @@ function builder(form) {
   show();
 }
 
+// A secret is shown once: one press takes it along.
+function copying() {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = !navigator.clipboard;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    });
+  }
+}
+
 export function readyForms() {
+  copying();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-open]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;

@@ -211,3 +211,20 @@ def test_a_wrong_token_is_explained(service: Service, benchyard: Benchyard, monk
     ended = benchyard("runs")
     assert ended.code == 1
     assert "BENCHYARD_TOKEN" in ended.err
+
+
+def test_tokens_are_made_listed_and_revoked(service: Service, benchyard: Benchyard) -> None:
+    made = benchyard("tokens", "create", "ci", "--scope", "run", "--days", "30", "--json").json
+    assert made["token"].startswith("by_")
+    bare = benchyard("tokens", "create", "laptop")
+    assert bare.out.startswith("by_")
+    assert "shown only now" in bare.err
+    listed = benchyard("tokens").out
+    assert "ci" in listed
+    assert made["token"] not in listed
+    assert benchyard("tokens", "revoke", "ci").out == "Revoked ci.\n"
+    gone = benchyard("tokens", "revoke", "ci")
+    assert gone.code == 1
+    assert "There is no token 'ci'" in gone.err
+    (left,) = benchyard("tokens", "list", "--json").json["items"]
+    assert benchyard("tokens", "revoke", str(left["id"])).code == 0

@@ -1,0 +1,101 @@
+"""REST for named API tokens: who holds one, make one, revoke one. A secret is shown once and kept nowhere."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Self
+
+import structlog
+from fastapi import APIRouter, Path
+from pydantic import Field, StrictInt
+from sqlmodel import Session
+
+from orchestrator.api.callers import new_secret
+from orchestrator.api.context import Context
+from orchestrator.api.schemas import Answer, Body, Page, Text
+from orchestrator.db import token_queries
+from orchestrator.db.session import KeyTaken
+from orchestrator.db.token_tables import ApiToken
+from orchestrator.errors import Conflict, NotFound
+from orchestrator.identifiers import token_hash
+from orchestrator.scopes import Scope
+
+router = APIRouter(prefix="/api/tokens", tags=["tokens"])
+log = structlog.get_logger()
+
+
+class TokenCreate(Body):
+    name: Annotated[Text, Field(min_length=1, max_length=100, pattern=r"\S", description="Who or what will use it.")]
+    scope: Annotated[Scope, Field(description="`read`: look; `run`: also start and stop runs; `admin`: everything.")] = (
+        Scope.READ
+    )
+    expires_in_days: Annotated[StrictInt, Field(ge=1, le=3650)] | None = None
+
+
+class TokenOut(Answer):
+    id: int
+    name: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None
+    expired: bool
+    last_used_at: datetime | None
+
+    @classmethod
+    def of(cls, row: ApiToken, now: datetime) -> Self:
+        values = {name: getattr(row, name) for name in TokenOut.model_fields if name != "expired"}
+        return cls(**values, expired=row.expires_at is not None and row.expires_at <= now)
+
+
+class TokenCreated(TokenOut):
+    """The only time that the token itself is told."""
+
+    token: str = ""
+
+
+@router.get("")
+async def list_tokens(context: Context) -> Page[TokenOut]:
+    """The named tokens, oldest first. The installation's own, which is in no table, is not among them."""
+    rows = await context.db.read(token_queries.all_tokens)
+    now = context.clock.now()
+    return Page(items=[TokenOut.of(row, now) for row in rows])
+
+
+@router.post("", status_code=201)
+async def create_token(body: TokenCreate, context: Context) -> TokenCreated:
+    """Make a token. It is shown only now: of its secret the service keeps a hash."""
+    secret, now = new_secret(), context.clock.now()
+    row = ApiToken(
+        name=body.name.strip(),
+        secret_hash=token_hash(secret),
+        scope=body.scope.value,
+        created_at=now,
+        expires_at=now + timedelta(days=body.expires_in_days) if body.expires_in_days else None,
+    )
+
+    def insert(session: Session) -> ApiToken:
+        session.add(row)
+        session.flush()
+        return row
+
+    try:
+        stored = await context.db.write(insert)
+    except KeyTaken as error:
+        raise Conflict(f"there is a token {row.name!r} already; revoke it first, or choose another name") from error
+    log.info("token made", action="token_made", token=stored.id, name=stored.name, scope=stored.scope)
+    return TokenCreated.of(stored, now).model_copy(update={"token": secret})
+
+
+@router.delete("/{token_id}", status_code=204)
+async def revoke_token(token_id: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> None:
+    """Revoke a token: its next request is refused, and the pages that were signed in with it are signed out."""
+
+    def remove(session: Session) -> str:
+        row = token_queries.by_id(session, token_id)
+        if row is None:
+            raise NotFound(f"there is no token {token_id}; GET /api/tokens lists those there are")
+        session.delete(row)
+        return row.name
+
+    name = await context.db.write(remove)
+    log.info("token revoked", action="token_revoked", token=token_id, name=name)

@@ -1,0 +1,27 @@
+"""Statements on API tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select
+
+from orchestrator.db.token_tables import ApiToken
+
+
+def all_tokens(session: Session) -> Sequence[ApiToken]:
+    return session.exec(select(ApiToken).order_by(col(ApiToken.id))).all()
+
+
+def by_hash(session: Session, secret_hash: str) -> ApiToken | None:
+    return session.exec(select(ApiToken).where(ApiToken.secret_hash == secret_hash)).first()
+
+
+def by_id(session: Session, token_id: int) -> ApiToken | None:
+    return session.get(ApiToken, token_id) if 0 < token_id < 2**31 else None
+
+
+def mark_used(session: Session, token_id: int, now: datetime) -> None:
+    session.connection().execute(update(ApiToken).where(col(ApiToken.id) == token_id).values(last_used_at=now))

@@ -1,0 +1,37 @@
+"""What a caller may do, as three steps: look, start and stop work, everything. Pure."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Scope(StrEnum):
+    READ = "read"  #: may look at everything but tokens and webhooks, whose addresses are often secrets
+    RUN = "run"  #: may also start, cancel, retry and regrade runs, grade stored answers, and run a schedule now
+    ADMIN = "admin"  #: may do everything
+
+    def allows(self, needed: Scope) -> bool:
+        return _STEPS.index(self) >= _STEPS.index(needed)
+
+
+_STEPS = (Scope.READ, Scope.RUN, Scope.ADMIN)
+_SECRETS = re.compile(r"(/api/tokens|/api/alerts/webhooks|/settings)(/.*)?", re.DOTALL)
+_WORK = re.compile(
+    r"/api/(container-runs|grades|quotes)"
+    r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
+    r"|/api/schedules/.+/run"
+    r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
+    r"|/schedules/[^/]+/run"
+)
+
+
+def needed(method: str, path: str) -> Scope:
+    """What a request asks of its caller. What is not known here needs the most."""
+    if _SECRETS.fullmatch(path):
+        return Scope.ADMIN
+    if method in SAFE_METHODS or path == "/logout":
+        return Scope.READ
+    return Scope.RUN if method == "POST" and _WORK.fullmatch(path) else Scope.ADMIN
