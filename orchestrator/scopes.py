@@ -9,7 +9,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Scope(StrEnum):
-    READ = "read"  #: may look at everything but tokens and webhooks, whose addresses are often secrets
+    READ = "read"  #: may look at everything but tokens, webhooks and share links, which are secrets or hold some
     RUN = "run"  #: may also start, cancel, retry and regrade runs, grade stored answers, and run a schedule now
     ADMIN = "admin"  #: may do everything
 
@@ -18,7 +18,7 @@ class Scope(StrEnum):
 
 
 _STEPS = (Scope.READ, Scope.RUN, Scope.ADMIN)
-_SECRETS = re.compile(r"(/api/tokens|/api/alerts/webhooks|/settings)(/.*)?", re.DOTALL)
+_SECRETS = re.compile(r"(/api/tokens|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
 _WORK = re.compile(
     r"/api/(container-runs|grades|quotes)"
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
