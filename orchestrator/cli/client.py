@@ -211,6 +211,7 @@ class Client:
     def fires(self, model: str, *, limit: int) -> list[Json]:
         """What became of each instant, newest first."""
         return self._pages(f"{_schedule(model)}/fires", limit=limit, query={})
+
     # -- tokens
 
     def tokens(self) -> list[Json]:
