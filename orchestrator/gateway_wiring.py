@@ -52,12 +52,13 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
 async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
     """Let go of calls that still wait for their turn when their run ends, and of what was known of runs that changed;
     runs until it is cancelled."""
-    async for event in live.events(after=None, inside=True):
-        if event.run_id is None or event.type != "transition":
-            continue
-        gateway.forget(event.run_id)
-        if event.data.get("status") in TERMINAL:
-            await gateway.desk.abandon(event.run_id)
+    async for batch in live.follow(after=None, inside=True):
+        for event in (told.event for told in batch):
+            if event.run_id is None or event.type != "transition":
+                continue
+            gateway.forget(event.run_id)
+            if event.data.get("status") in TERMINAL:
+                await gateway.desk.abandon(event.run_id)
 
 
 def _context(found: Any, day_budget_nusd: int | None) -> RunContext:

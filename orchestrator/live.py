@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 
 import structlog
 
@@ -16,26 +19,68 @@ from orchestrator.db.tables import Event
 log = structlog.get_logger()
 
 QUEUE_LIMIT = 2000
+PAGE = 500
 POLL_S = 1.0
 """Only for what other orchestrators wrote; our own commits wake the tail at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event with its text for a stream, which is made once for all clients."""
+
+    number: int
+    event: Event
+    text: str
+
+    @classmethod
+    def of(cls, event: Event) -> Told:
+        assert event.id is not None
+        data = {
+            **event.data,
+            "id": event.id,
+            "type": event.type,
+            "run_id": event.run_id,
+            "attempt": event.attempt,
+            "at": event.at.isoformat(),
+        }
+        body = json.dumps(data, separators=(",", ":"))
+        return cls(event.id, event, f"id: {event.id}\nevent: {event.type}\ndata: {body}\n\n")
+
+
 class Subscription:
-    """One client's queue."""
+    """What one client has not taken yet."""
 
     def __init__(self, run_id: str | None, inside: bool = False) -> None:
         self.run_id = run_id
         self.inside = inside
-        self.queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE_LIMIT)
+        self.dropped = False
+        self._waiting: deque[Told] = deque()
+        self._news = asyncio.Event()
 
-    def offer(self, event: Event) -> bool:
-        if self.run_id is not None and event.run_id != self.run_id:
-            return True
-        try:
-            self.queue.put_nowait(event)
-        except asyncio.QueueFull:
-            return False
-        return True
+    def offer(self, told: Told) -> None:
+        """A client that lets too much pile up is dropped: it comes back with the last number it saw."""
+        if self.dropped or (self.run_id is not None and told.event.run_id != self.run_id):
+            return
+        if len(self._waiting) >= QUEUE_LIMIT:
+            self.drop()
+            return
+        self._waiting.append(told)
+        self._news.set()
+
+    def drop(self) -> None:
+        self.dropped = True
+        self._waiting.clear()
+        self._news.set()
+
+    async def take(self, quiet_s: float | None) -> list[Told]:
+        """All that has come, at least one; nothing when `quiet_s` have passed without any, or when it was dropped."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(quiet_s):
+                await self._news.wait()
+        self._news.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
 
 
 class Live:
@@ -69,17 +114,20 @@ class Live:
         """End every stream; the clients come back with the last number they saw."""
         self.closing.set()
         for subscription in self._subscriptions:
-            self._drop(subscription)
+            subscription.drop()
 
     @property
     def clients(self) -> int:
         """Open streams, without those of the service itself."""
         return sum(not subscription.inside for subscription in self._subscriptions)
 
-    async def events(self, *, after: int | None, run_id: str | None = None, inside: bool = False) -> AsyncIterator[Event]:
-        """Everything after number `after` (None: from now on), first from the log, then as it happens.
+    async def follow(
+        self, *, after: int | None, run_id: str | None = None, quiet_s: float | None = None, inside: bool = False
+    ) -> AsyncGenerator[list[Told]]:
+        """Everything after number `after` (None: from now on), first from the log, then as it happens, in batches.
 
-        `inside` is for parts of the service itself: they are no clients.
+        An empty batch says that nothing happened for `quiet_s`. `inside` is for parts of the service itself: they are no
+        clients.
         """
         subscription = Subscription(run_id, inside)
         self._subscriptions.add(subscription)
@@ -87,19 +135,21 @@ class Live:
             seen = self._last if after is None else after
             while after is not None and not self.closing.is_set():
                 start = seen
-                page = await self._db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id))  # type: ignore[misc]
-                for event in page:
-                    yield event
-                    seen = event.id or seen
-                if len(page) < 500:
+                page = await self._db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id, limit=PAGE))  # type: ignore[misc]
+                if page:
+                    past = [Told.of(event) for event in page]
+                    seen = past[-1].number
+                    yield past
+                if len(page) < PAGE:
                     break
             while not self.closing.is_set():
-                live = await subscription.queue.get()
-                if live is None:
+                batch = await subscription.take(quiet_s)
+                if subscription.dropped:
                     return
-                if (live.id or 0) > seen:
-                    seen = live.id or seen
-                    yield live
+                fresh = [told for told in batch if told.number > seen]
+                seen = fresh[-1].number if fresh else seen
+                if fresh or not batch:
+                    yield fresh
         finally:
             self._subscriptions.discard(subscription)
 
@@ -118,19 +168,11 @@ class Live:
     async def _catch_up(self) -> None:
         while True:
             number = self._last
-            events = await self._db.read(lambda s: event_queries.after(s, number))  # noqa: B023
+            events = await self._db.read(lambda s: event_queries.after(s, number, limit=PAGE))  # noqa: B023
             for event in events:
-                self._last = event.id or self._last
-                for subscription in list(self._subscriptions):
-                    if not subscription.offer(event):
-                        self._subscriptions.discard(subscription)
-                        self._drop(subscription)
-            if len(events) < 500:
+                told = Told.of(event)
+                self._last = told.number
+                for subscription in self._subscriptions:
+                    subscription.offer(told)
+            if len(events) < PAGE:
                 return
-
-    @staticmethod
-    def _drop(subscription: Subscription) -> None:
-        queue = subscription.queue
-        while queue.full():
-            queue.get_nowait()
-        queue.put_nowait(None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
@@ -13,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from orchestrator.api.context import Context, Services
 from orchestrator.db import event_queries
 from orchestrator.db.tables import Event
+from orchestrator.live import Told
 from orchestrator.runs.lifecycle import TERMINAL
 
 router = APIRouter(tags=["live"])
@@ -68,46 +68,20 @@ async def _past(context: Services, after: int, run_id: str) -> AsyncIterator[str
     while number is not None:
         start = number
         page = await context.db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id))  # type: ignore[misc]
-        for event in page:
-            yield _line(event)
+        yield "".join(Told.of(event).text for event in page)
         number = page[-1].id if page else None
     yield END
 
 
 async def _lines(context: Services, after: int | None, run_id: str | None) -> AsyncIterator[str]:
     yield "retry: 1000\n\n"
-    events = context.live.events(after=after, run_id=run_id)
-    pending: asyncio.Task[Event] | None = None
-    try:
-        while True:
-            pending = pending or asyncio.ensure_future(anext(events))
-            done, _ = await asyncio.wait({pending}, timeout=PING_S)
-            if not done:
-                yield ": ping\n\n"
-                continue
-            try:
-                event = pending.result()
-            except StopAsyncIteration:
-                return
-            pending = None
-            yield _line(event)
-            if run_id is not None and event.type == "transition" and event.data.get("status") in TERMINAL:
+    async with aclosing(context.live.follow(after=after, run_id=run_id, quiet_s=PING_S)) as batches:
+        async for batch in batches:
+            yield "".join(told.text for told in batch) or ": ping\n\n"
+            if run_id is not None and any(_ends(told.event) for told in batch):
                 yield END
                 return
-    finally:
-        if pending is not None:
-            pending.cancel()
-            await asyncio.gather(pending, return_exceptions=True)
-        await events.aclose()  # type: ignore[attr-defined]
 
 
-def _line(event: Event) -> str:
-    data = {
-        **event.data,
-        "id": event.id,
-        "type": event.type,
-        "run_id": event.run_id,
-        "attempt": event.attempt,
-        "at": event.at.isoformat(),
-    }
-    return f"id: {event.id}\nevent: {event.type}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+def _ends(event: Event) -> bool:
+    return event.type == "transition" and event.data.get("status") in TERMINAL
