@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Text, cast, func
 from sqlmodel import Session, col, select
@@ -60,6 +60,18 @@ class ItemLine:
     detail: str
 
 
+class Verdict(NamedTuple):
+    """How an item ended, and where it stands in the plan: of these there are thousands."""
+
+    position: int
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    outcome: str
+    parity_outcome: str | None
+    fragile: bool
+
+
 def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:
     """Newest first; `after` is the last id of the page before."""
     query = select(ContainerRun).options(WITHOUT_PLAN)
@@ -93,35 +105,38 @@ def scored(session: Session, *, per_series: int, model_id: int | None = None) ->
         numbered = numbered.where(ContainerRun.model_id == model_id)
     newest = numbered.subquery()
     query = (
-        select(ContainerRun)
+        select(*_SCORED)
         .join(newest, col(ContainerRun.id) == newest.c.id)
         .where(newest.c.place <= per_series)
-        .options(WITHOUT_PLAN)
         .order_by(col(ContainerRun.id).desc())
     )
     return [
-        ScoredRun(
-            row.id,
-            row.model_id,
-            tuple(row.benchmarks),
-            row.score,
-            row.items_done,
-            row.cost_usd,
-            row.started_at,
-            row.completed_at,
-        )
-        for row in session.exec(query).all()
-        if row.score is not None and row.score.get("estimate") is not None
+        ScoredRun(id_, model_id, tuple(benchmarks), score, *rest)
+        for id_, model_id, benchmarks, score, *rest in session.connection().execute(query).all()
+        if score is not None and score.get("estimate") is not None
     ]
 
 
 _LINE: Any = [getattr(ItemRow, name) for name in ItemLine.__dataclass_fields__]
+_VERDICT: Any = [getattr(ItemRow, name) for name in Verdict._fields]
+_SCORED: Any = [
+    getattr(ContainerRun, name)
+    for name in ("id", "model_id", "benchmarks", "score", "items_done", "cost_usd", "started_at", "completed_at")
+]
 
 
-def items(session: Session, run_id: str) -> list[ItemLine]:
-    """Every result of a run in the order of its plan."""
-    query = select(*_LINE).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
-    return [ItemLine(*row) for row in session.exec(query).all()]
+def items(session: Session, run_id: str, *, limit: int, after: int = -1, outcome: str | None = None) -> list[ItemLine]:
+    """Results of a run in the order of its plan, from the one after position `after` on."""
+    query = select(*_LINE).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    if outcome is not None:
+        query = query.where(ItemRow.outcome == outcome)
+    return [ItemLine(*row) for row in session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()]
+
+
+def verdicts(session: Session, run_id: str) -> list[Verdict]:
+    """Every result of a run in the order of its plan, as short as can be."""
+    query = select(*_VERDICT).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [Verdict._make(row) for row in session.connection().execute(query)]
 
 
 def neighbours(session: Session, run_id: str, position: int, outcome: str | None) -> tuple[int | None, int | None]:

@@ -35,7 +35,7 @@ def clustered_interval(clusters: Sequence[Sequence[float]], level: float = LEVEL
         return wilson(0, 0, level)
     share = math.fsum(value for cluster in clusters for value in cluster) / observations
     trials = float(len(clusters))
-    if 0 < share < 1:
+    if 0 < share < 1 and observations > len(clusters):  # with one each the trials are the observations
         variance = clustered_standard_error(clusters) ** 2
         trials = observations if variance == 0 else min(max(share * (1 - share) / variance, 1.0), observations)
     interval = wilson(share * trials, trials, level)

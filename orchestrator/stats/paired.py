@@ -44,6 +44,16 @@ def exact_mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * tail / (1 << differing))
 
 
+def holm_adjusted(p_values: Sequence[float]) -> list[float]:
+    """Each p-value corrected for their number: below a level just when Holm's procedure rejects at that level."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, most = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        most = max(most, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = most
+    return adjusted
+
+
 def paired_difference(pairs: Pairs, level: float = LEVEL) -> Interval:
     """Newcombe's interval for `first - second` of two shares measured on the same problems."""
     total = pairs.total

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from orchestrator.stats.clustered import clustered_interval
 from orchestrator.stats.intervals import LEVEL, Interval, wilson_difference
@@ -18,8 +19,7 @@ from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 COMPARABLE_UP_TO = 0.02
 
 
-@dataclass(frozen=True)
-class ItemScore:
+class ItemScore(NamedTuple):
     """One item as far as scores need it. Empty text where a benchmark has no such thing."""
 
     problem_id: str

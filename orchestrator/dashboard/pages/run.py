@@ -17,7 +17,7 @@ from orchestrator.dashboard.views.run_page import Containers, Entries, RunPage, 
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.datasets.pack import Entry
 from orchestrator.db import model_queries, page_queries, run_queries
-from orchestrator.db.page_queries import ItemLine
+from orchestrator.db.page_queries import ItemLine, Verdict
 from orchestrator.db.tables import Artefact, ContainerRun, Event
 from orchestrator.errors import Conflict
 from orchestrator.grading.service import Move
@@ -55,6 +55,7 @@ async def show_run(
     row = await context.runs.get(run_id)
     waits = await reasons_to_wait(context) if row.status == "pending" else {}
     entries = await entries_of(context, row)
+    wanted = outcome if outcome in set(Outcome) else ""
     now, why = context.clock.now(), waits.get(run_id) or context.waiting_for(run_id)
     types = {name: context.settings.instance_type(name) for name in context.settings.instance_types}
 
@@ -63,26 +64,25 @@ async def show_run(
         assert run is not None
         model = model_queries.get(session, run.model_id)
         attempts = run_queries.attempts(session, run_id)
-        items = page_queries.items(session, run_id)
+        verdicts = page_queries.verdicts(session, run_id)
         containers = Containers(run_queries.usage(session, run_id), types)
         slug = model.slug if model else "?"
-        view = run_page(run, slug, attempts, items, entries, containers=containers, now=now, why=why)
+        view = run_page(run, slug, attempts, verdicts, entries, containers=containers, now=now, why=why)
+        items = page_queries.items(session, run_id, limit=ITEMS_ON_A_PAGE + 1, after=after, outcome=wanted or None)
         tail = (attempts[-1].log_tail or "")[-TAIL_CHARS:] if attempts else ""
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))
-        positions = {_key(item): item.position for item in items}
+        positions = {_key(each): each.position for each in verdicts} if run.kind == RunKind.GRADE else {}
         return _Read(view, items, lines, tail, list(run_queries.artefacts(session, run_id)), positions)
 
     found = await context.db.read(read)
-    wanted = outcome if outcome in set(Outcome) else ""
-    chosen = [item for item in found.items if item.position > after and (not wanted or item.outcome == wanted)]
-    shown = chosen[:ITEMS_ON_A_PAGE]
+    shown = found.items[:ITEMS_ON_A_PAGE]
     moves = await moves_of(context, found.view.run)
     return page.show(
         "run.html",
         view=found.view,
         run=found.view.run,
         items=[(item, entries.get((item.benchmark, item.problem_id))) for item in shown],
-        more=shown[-1].position if len(chosen) > len(shown) else None,
+        more=shown[-1].position if len(found.items) > len(shown) else None,
         paged=after >= 0,
         outcome=wanted,
         lines=found.lines,
@@ -112,7 +112,7 @@ async def regrade_run(page: Page, run_id: RunId) -> Response:
     return page.go(f"/runs/{again.run_id}")
 
 
-def _key(item: ItemLine | Move) -> tuple[str, str, int]:
+def _key(item: Verdict | Move) -> tuple[str, str, int]:
     return item.benchmark, item.problem_id, item.sample_index
 
 

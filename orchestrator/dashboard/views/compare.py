@@ -1,96 +1,131 @@
-"""Two runs on the same problems, paired item by item: what was fixed, what was broken, and whether that is chance."""
+"""Runs on the same problems, paired item by item: what the others fixed and broke against the first, and whether that is
+chance. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.db.page_queries import ItemLine
+from orchestrator.db.page_queries import Verdict
 from orchestrator.stats.intervals import Interval
-from orchestrator.stats.paired import Pairs, exact_mcnemar, paired_difference
+from orchestrator.stats.paired import Pairs, exact_mcnemar, holm_adjusted, paired_difference
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
 SIGNIFICANT = 0.05
 KINDS = ("fixed", "broken", "both", "neither")
+"""Passed by another and not by the first; by the first and not by another; by all; by none."""
+PASSED = Outcome.PASSED.value
+_Key = tuple[str, str, int]
+_Results = Mapping[_Key, Verdict]
 
 
 @dataclass(frozen=True)
-class PairedItem:
-    """One item in both runs: `fixed`, `broken`, `both` (passed) or `neither`."""
+class ComparedItem:
+    """One item in all runs that are compared."""
 
     kind: str
-    first: ItemLine
-    second: ItemLine
+    results: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Against:
+    """One run against the first."""
+
     pairs: Pairs
-    """Of problems, each counted once; only these are evidence."""
+    """Of problems that both have, each counted once; only these are evidence."""
     difference: Interval
-    """Second minus first."""
+    """This run minus the first."""
     p_value: float
-    items: list[PairedItem]
-    counts: dict[str, int]
+    adjusted: float
+    """The p-value corrected for the number of runs that are compared with the first."""
     left_out: int
+    """Items of both with an error that is not the model's fault."""
     only_one: int
 
     @property
     def verdict(self) -> str:
-        """In one sentence."""
-        if not self.items:
-            return "The two runs have no item in common, so nothing can be said."
-        differing = self.pairs.only_first + self.pairs.only_second
-        if differing == 0:
-            return "Both runs pass and fail the same problems."
-        if self.p_value < SIGNIFICANT:
-            better = "second" if self.pairs.only_second > self.pairs.only_first else "first"
-            return f"The {better} run is better: a split this uneven is unlikely to be chance (p = {self.p_value:.3g})."
-        return f"The difference may well be chance (p = {self.p_value:.3g})."
+        """`better`, `worse`, `same`, `unclear` or `nothing` (in common)."""
+        if not self.pairs.total:
+            return "nothing"
+        if not self.pairs.only_first + self.pairs.only_second:
+            return "same"
+        if self.adjusted >= SIGNIFICANT:
+            return "unclear"
+        return "better" if self.pairs.only_second > self.pairs.only_first else "worse"
+
+    @property
+    def sentence(self) -> str:
+        return {
+            "nothing": "The two runs have no item in common, so nothing can be said.",
+            "same": "Both runs pass and fail the same problems.",
+            "unclear": f"The difference may well be chance (p = {self.adjusted:.3g}).",
+            "better": f"The second run is better: a split this uneven is unlikely to be chance (p = {self.adjusted:.3g}).",
+            "worse": f"The first run is better: a split this uneven is unlikely to be chance (p = {self.adjusted:.3g}).",
+        }[self.verdict]
 
 
-def compare(first: Sequence[ItemLine], second: Sequence[ItemLine]) -> Comparison:
-    """Items are paired by benchmark, problem and sample; errors that are not the model's fault are left out.
+@dataclass(frozen=True)
+class Comparison:
+    against: list[Against]
+    """In the order of the runs after the first."""
+    items: list[ComparedItem]
+    """Those that all runs have, by kind and then in the order of the first run's plan."""
+    counts: dict[str, int]
 
-    A problem with several samples counts once, by whether most of its samples passed: samples are not independent.
+    def of_kind(self, kind: str) -> list[ComparedItem]:
+        return [item for item in self.items if item.kind == kind] if kind else self.items
+
+
+def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
+    """Of two runs or more. Items are paired by benchmark, problem and sample; errors that are not the model's fault are
+    left out. A problem with several samples counts once, by whether most of its samples passed: they are not independent.
     """
-    one, other = {_key(item): item for item in first}, {_key(item): item for item in second}
-    shared = [key for key in one if key in other]
-    usable = [key for key in shared if not (_foreign(one[key]) or _foreign(other[key]))]
-    items = [PairedItem(_kind(one[key], other[key]), one[key], other[key]) for key in usable]
-    problems: dict[tuple[str, str], list[PairedItem]] = {}
-    for item in items:
-        problems.setdefault((item.first.benchmark, item.first.problem_id), []).append(item)
-    pairs = Pairs.of([(_mostly([i.first for i in each]), _mostly([i.second for i in each])) for each in problems.values()])
-    swapped = Pairs(pairs.both, pairs.only_second, pairs.only_first, pairs.neither)
+    results = [{(item.benchmark, item.problem_id, item.sample_index): item for item in run} for run in runs]
+    first, others = results[0], results[1:]
+    tests = [_pairs(first, other) for other in others]
+    adjusted = holm_adjusted([exact_mcnemar(pairs.only_first, pairs.only_second) for pairs, _, _ in tests])
+    items = []
+    for key, own in first.items():
+        rows = (own, *(other[key] for other in others if key in other))
+        if len(rows) == len(results) and not any(row.outcome in NOT_THE_MODELS_FAULT for row in rows):
+            items.append(ComparedItem(_kind(rows), rows))
+    items.sort(key=lambda item: (KINDS.index(item.kind), item.results[0].position))
+    counts = Counter(item.kind for item in items)
     return Comparison(
-        pairs=pairs,
-        difference=paired_difference(swapped),
-        p_value=exact_mcnemar(pairs.only_first, pairs.only_second),
-        items=items,
-        counts={kind: sum(item.kind == kind for item in items) for kind in KINDS},
-        left_out=len(shared) - len(usable),
-        only_one=len(one) + len(other) - 2 * len(shared),
+        [_against(*test, p_value) for test, p_value in zip(tests, adjusted, strict=True)],
+        items,
+        {kind: counts[kind] for kind in KINDS},
     )
 
 
-def _key(item: ItemLine) -> tuple[str, str, int]:
-    return item.benchmark, item.problem_id, item.sample_index
+def _pairs(first: _Results, other: _Results) -> tuple[Pairs, int, int]:
+    """By problem; with how many items were left out, and how many only one of the two has."""
+    problems: dict[tuple[str, str], list[int]] = {}
+    left_out = shared = 0
+    for key, own in first.items():
+        if (theirs := other.get(key)) is None:
+            continue
+        shared += 1
+        if own.outcome in NOT_THE_MODELS_FAULT or theirs.outcome in NOT_THE_MODELS_FAULT:
+            left_out += 1
+            continue
+        tally = problems.setdefault(key[:2], [0, 0, 0])
+        tally[0] += 1
+        tally[1] += own.outcome == PASSED
+        tally[2] += theirs.outcome == PASSED
+    pairs = Pairs.of([(2 * one > count, 2 * two > count) for count, one, two in problems.values()])
+    return pairs, left_out, len(first) + len(other) - 2 * shared
 
 
-def _foreign(item: ItemLine) -> bool:
-    return Outcome(item.outcome) in NOT_THE_MODELS_FAULT
+def _against(pairs: Pairs, left_out: int, only_one: int, adjusted: float) -> Against:
+    swapped = Pairs(pairs.both, pairs.only_second, pairs.only_first, pairs.neither)
+    p_value = exact_mcnemar(pairs.only_first, pairs.only_second)
+    return Against(pairs, paired_difference(swapped), p_value, adjusted, left_out, only_one)
 
 
-def _passed(item: ItemLine) -> bool:
-    return item.outcome == Outcome.PASSED
-
-
-def _mostly(items: Sequence[ItemLine]) -> bool:
-    return 2 * sum(map(_passed, items)) > len(items)
-
-
-def _kind(first: ItemLine, second: ItemLine) -> str:
-    if _passed(first):
-        return "both" if _passed(second) else "broken"
-    return "fixed" if _passed(second) else "neither"
+def _kind(rows: Sequence[Verdict]) -> str:
+    first, *others = (row.outcome == PASSED for row in rows)
+    if first:
+        return "both" if all(others) else "broken"
+    return "fixed" if any(others) else "neither"

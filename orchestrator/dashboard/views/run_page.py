@@ -13,7 +13,7 @@ from orchestrator.dashboard.texts import size
 from orchestrator.dashboard.usage_plots import Plot, usage_plots
 from orchestrator.dashboard.views.runs import RunLine, ScoreView, run_line
 from orchestrator.datasets.pack import Entry
-from orchestrator.db.page_queries import ItemLine
+from orchestrator.db.page_queries import Verdict
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.lifecycle import TERMINAL
@@ -25,6 +25,8 @@ from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""
 EASE = ("easy", "medium", "hard")
+_UNKNOWN = Entry("")
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class RunPage:
     lasted_s: float | None
     retries_possible: bool
     fragile: int
-    flipped: list[ItemLine]
+    flipped: list[Verdict]
     regrade_possible: bool
 
 
@@ -88,7 +90,7 @@ def run_page(
     run: ContainerRun,
     model: str,
     attempts: Sequence[Attempt],
-    items: Sequence[ItemLine],
+    items: Sequence[Verdict],
     entries: Entries,
     *,
     containers: Containers,
@@ -97,7 +99,7 @@ def run_page(
 ) -> RunPage:
     line = run_line(run, model, why)
     summary = _by_ease(summarise([item_score(item, entries) for item in items])) if items else None
-    unfinished = run.items_total - len(items) + sum(Outcome(item.outcome) in NOT_THE_MODELS_FAULT for item in items)
+    unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(
         line=line,
@@ -115,17 +117,17 @@ def run_page(
     )
 
 
-def item_score(item: ItemLine, entries: Entries) -> ItemScore:
-    entry = entries.get((item.benchmark, item.problem_id), Entry(item.problem_id))
+def item_score(item: Verdict, entries: Entries) -> ItemScore:
+    entry = entries.get((item.benchmark, item.problem_id), _UNKNOWN)
     return ItemScore(
         problem_id=f"{item.benchmark}/{item.problem_id}",
         sample_index=item.sample_index,
-        outcome=Outcome(item.outcome),
+        outcome=_OUTCOMES[item.outcome],
         difficulty=entry.difficulty,
         platform=entry.platform,
         category=entry.category,
         date=entry.date,
-        parity_outcome=Outcome(item.parity_outcome) if item.parity_outcome else None,
+        parity_outcome=_OUTCOMES[item.parity_outcome] if item.parity_outcome else None,
     )
 
 
@@ -193,7 +195,7 @@ def _by_ease(summary: Summary) -> Summary:
     return replace(summary, by_difficulty=dict(ordered))
 
 
-def _flips(item: ItemLine) -> bool:
+def _flips(item: Verdict) -> bool:
     return item.parity_outcome is not None and (item.outcome == "passed") != (item.parity_outcome == "passed")
 
 

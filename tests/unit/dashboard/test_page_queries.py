@@ -108,8 +108,14 @@ async def test_items_and_what_is_beside_them(database: Database) -> None:
 
     await database.write(write)
 
-    lines = await database.read(lambda s: page_queries.items(s, run_id))
+    lines = await database.read(lambda s: page_queries.items(s, run_id, limit=9))
     assert [(line.position, line.outcome) for line in lines] == list(enumerate(outcomes))
+    page = await database.read(lambda s: page_queries.items(s, run_id, limit=1, after=1, outcome="wrong_answer"))
+    assert [line.position for line in page] == [3]
+    verdicts = await database.read(lambda s: page_queries.verdicts(s, run_id))
+    assert [(each.position, each.problem_id, each.outcome) for each in verdicts] == [
+        (position, f"p{position}", outcome) for position, outcome in enumerate(outcomes)
+    ]
     assert await database.read(lambda s: page_queries.neighbours(s, run_id, 1, None)) == (0, 2)
     assert await database.read(lambda s: page_queries.neighbours(s, run_id, 1, "wrong_answer")) == (None, 3)
     calls = await database.read(lambda s: page_queries.calls(s, run_id, ["k1", "k2"]))

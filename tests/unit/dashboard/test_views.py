@@ -15,15 +15,14 @@ from orchestrator.dashboard.views.runs import explanation, run_line
 from orchestrator.dashboard.views.schedule_form import Rhythm
 from orchestrator.dashboard.views.series import series
 from orchestrator.datasets.pack import Entry
-from orchestrator.db.page_queries import ItemLine, ScoredRun
+from orchestrator.db.page_queries import ScoredRun, Verdict
 from tests.manual_clock import START
 from tests.rows import a_run, an_attempt
 
 
-def line(problem: str, outcome: str, *, sample: int = 0, position: int = 0, **changed: Any) -> ItemLine:
-    values: dict[str, Any] = {"parity_outcome": None, "cpu_s": 0.1, "peak_bytes": 1, "input_tokens": 1, "output_tokens": 1}
-    values |= {"tests_total": 1, "tests_passed": 1, "fragile": False, "detail": "", **changed}
-    return ItemLine(position, "sample", problem, sample, outcome, **values)
+def line(problem: str, outcome: str, *, sample: int = 0, position: int = 0, **changed: Any) -> Verdict:
+    values: dict[str, Any] = {"parity_outcome": None, "fragile": False, **changed}
+    return Verdict(position, "sample", problem, sample, outcome, **values)
 
 
 def scored(model_id: int, passed: int, n: int, *, run_id: str = "r", comparable: bool = True) -> ScoredRun:
@@ -136,25 +135,41 @@ def test_paired_comparison() -> None:
     first = [line(f"p{n}", "passed" if n < 4 else "wrong_answer") for n in range(10)]
     second = [line(f"p{n}", "passed" if n != 0 else "time_limit") for n in range(10)] + [line("p99", "passed")]
 
-    found = compare(first, second)
+    found = compare([first, second])
+    own = found.against[0]
 
     assert found.counts == {"fixed": 6, "broken": 1, "both": 3, "neither": 0}
-    assert found.p_value == pytest.approx(0.125)
-    assert found.difference.estimate == pytest.approx(0.5)
-    assert found.only_one == 1
-    assert "may well be chance" in found.verdict
+    assert own.p_value == own.adjusted == pytest.approx(0.125)
+    assert own.difference.estimate == pytest.approx(0.5)
+    assert own.only_one == 1
+    assert "may well be chance" in own.sentence
+
+
+def test_several_runs_against_the_first() -> None:
+    first = [line(f"p{n}", "wrong_answer", position=n) for n in range(9)] + [line("p9", "passed", position=9)]
+    better = [line(f"p{n}", "passed", position=n) for n in range(10)]
+    worse = [line(f"p{n}", "wrong_answer", position=n) for n in range(5, 10)]
+
+    found = compare([first, better, worse])
+
+    assert [own.verdict for own in found.against] == ["better", "unclear"]
+    assert [own.pairs.total for own in found.against] == [10, 5], "each pair has all that the two share"
+    assert found.against[0].adjusted == pytest.approx(2 * found.against[0].p_value)
+    assert found.counts == {"fixed": 4, "broken": 1, "both": 0, "neither": 0}, "items are those that all have"
+    assert [item.results[0].position for item in found.items] == [5, 6, 7, 8, 9]
+    assert [len(item.results) for item in found.of_kind("broken")] == [3]
 
 
 def test_errors_of_ours_are_not_compared_and_samples_count_once() -> None:
     first = [line("p0", "passed", sample=n) for n in range(3)] + [line("p1", "infra_error")]
     second = [line("p0", "wrong_answer", sample=n) for n in range(3)] + [line("p1", "passed")]
 
-    found = compare(first, second)
+    found = compare([first, second])
 
-    assert found.left_out == 1
-    assert found.pairs.total == 1
+    assert found.against[0].left_out == 1
+    assert found.against[0].pairs.total == 1
     assert found.counts["broken"] == 3
-    assert compare([], []).verdict.startswith("The two runs have no item in common")
+    assert compare([[], []]).against[0].sentence.startswith("The two runs have no item in common")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.stats.paired import Pairs, exact_mcnemar, paired_difference
+from orchestrator.stats.paired import Pairs, exact_mcnemar, holm_adjusted, paired_difference
 
 counts = st.integers(0, 80)
 tables = st.builds(Pairs, counts, counts, counts, counts)
@@ -83,3 +83,9 @@ def test_equal_sides_are_seldom_called_different_and_unequal_ones_often() -> Non
 
     assert alarms(0.0) <= 0.06
     assert alarms(0.2) > 0.95
+
+
+def test_holm_corrects_for_the_number_of_comparisons() -> None:
+    assert holm_adjusted([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])  # as R's p.adjust gives
+    assert holm_adjusted([0.5, 0.9]) == [1.0, 1.0]
+    assert holm_adjusted([]) == []

@@ -1,0 +1,140 @@
+"""How long the server needs for the first view of pages with much on them.
+
+    .venv/bin/python -m tests.bench.pages [RUNS] [ITEMS] [ANSWER_BYTES]
+
+A database with RUNS runs, one of which has ITEMS results with answers of ANSWER_BYTES each, behind the real service in a
+process of its own. Each page is asked for ten times over one connection; the first is shown apart.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy import create_engine
+from sqlmodel import Session
+
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db.migrate import migrate
+from orchestrator.db.tables import AttemptUsage, ContainerRun, ItemRow
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from tests.faults.service import TOKEN, Service
+from tests.rows import a_model, a_run, an_attempt, an_item
+
+ROUNDS = 10
+MODELS = 20
+NOW = datetime.now(UTC)
+WORDS = [
+    f"{first}{last}" for first in "abcdefghij" for last in ("lpha", "eta", "amma", " = x + 1\n", "(n):\n    ", "return ")
+]
+OUTCOMES = [each.value for each in Outcome if each not in NOT_THE_MODELS_FAULT]
+
+
+def plan(items: int) -> list[dict[str, Any]]:
+    ids = [f"p{number}" for number in range(items)]
+    return [{"name": "sample", "adapter": "livecodebench", "pack_digest": "sha256:" + "0" * 64, "problem_ids": ids}]
+
+
+def an_ended_run(rng: random.Random, at: datetime, items: int) -> ContainerRun:
+    passed = rng.randint(items // 3, items)
+    share = passed / items
+    score = {"estimate": share, "low": share - 0.05, "high": min(1.0, share + 0.05), "n": items, "passed": passed}
+    return a_run(
+        rng.randint(1, MODELS), items=items, now=at, plan=plan(items), status="completed", attempt=1, items_done=items,
+        items_passed=passed, score={**score, "n_all": items, "estimate_all": share, "comparable": True},
+        started_at=at, completed_at=at,
+    )  # fmt: skip
+
+
+def results(rng: random.Random, run_id: str, items: range, texts: list[str]) -> Iterator[ItemRow]:
+    tests = [{"index": n, "outcome": "wrong_answer", "expected": "a\n" * 90, "got": "b\n" * 90} for n in range(12)]
+    for number in items:
+        text = texts[number % len(texts)]
+        outcome = rng.choices(OUTCOMES, weights=[12, *(1 for _ in OUTCOMES[1:])])[0]
+        data = {"benchmark": "sample", "problem_id": f"p{number}", "outcome": outcome, "answer": text, "tests": tests}
+        yield an_item(
+            run_id, f"p{number}", position=number, outcome=outcome, parity_outcome=rng.choice(("passed", outcome)),
+            detail="test 3 of 12: not the expected answer", tests_total=12, tests_passed=4, output_tokens=900,
+            data={**data, "code": text[:40_000]},
+        )  # fmt: skip
+
+
+def seed(data: Path, runs: int, items: int, size: int) -> list[str]:
+    """Answers with the ids of two runs that have results."""
+    rng = random.Random(1)
+    url = f"sqlite:///{data / 'benchyard.db'}"
+    migrate(url)
+    Catalogue(data).prepare()
+    texts = ["".join(rng.choices(WORDS, k=size // 6))[:size] for _ in range(20)]
+    with Session(create_engine(url)) as session:
+        session.add_all(a_model(f"m{number}") for number in range(1, MODELS + 1))
+        session.flush()
+        session.add_all(an_ended_run(rng, NOW - timedelta(minutes=n), 100) for n in range(runs, 2, -1))
+        large = [an_ended_run(rng, NOW - timedelta(minutes=n), items) for n in (2, 1)]
+        session.add_all(large)
+        session.commit()
+        ids = [run.id for run in large]
+        for run_id in ids:
+            session.add(an_attempt(run_id, token=None, ended_at=NOW, removed_at=NOW, exit_code=0))
+            session.flush()
+            samples: list[Any] = [[n, n / 4, 1 << 27, n / 8] for n in range(240)]
+            session.add(AttemptUsage(run_id=run_id, number=1, samples=samples))
+            for start in range(0, items, 250):
+                session.add_all(results(rng, run_id, range(start, min(start + 250, items)), texts))
+                session.commit()
+                session.expunge_all()
+    return ids
+
+
+def measure(service: Service, paths: dict[str, str]) -> None:
+    print(f"{'page':44} {'first':>8} {'p50':>8} {'most':>8} {'size':>9}")
+    with httpx.Client(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+        client.get("/healthz")
+        for name, path in paths.items():
+            waits = []
+            for _ in range(ROUNDS):
+                began = time.monotonic()
+                answer = client.get(path)
+                waits.append(1000 * (time.monotonic() - began))
+                assert answer.status_code == 200, (path, answer.text[:300])
+            later = waits[1:]
+            figures = f"{waits[0]:5.0f} ms {statistics.median(later):5.0f} ms {max(later):5.0f} ms"
+            print(f"{name:44} {figures} {len(answer.content) // 1024:5} KiB")
+
+
+def main() -> None:
+    given = [int(each) for each in sys.argv[1:]]
+    runs, items, size = [*given, *(10_000, 5_000, 1_000_000)[len(given) :]]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        began = time.monotonic()
+        one, other = seed(Path(directory), runs, items, size)
+        print(f"{runs} runs, twice {items} items with answers of {size} bytes; made in {time.monotonic() - began:.0f} s")
+        service = Service(Path(directory), engine="process", reconcile_s=3600)
+        try:
+            service.start()
+            paths = {
+                "overview": "/",
+                "runs": "/runs",
+                "runs, filtered": "/runs?status=completed&model=3&benchmark=sample",
+                "runs, a filter that matches nothing": "/runs?status=failed",
+                "run": f"/runs/{one}",
+                "run, one outcome, later page": f"/runs/{one}?outcome=passed&after=2500",
+                "item": f"/runs/{one}/items/7",
+                "compare": f"/compare?run={one}&run={other}",
+                "leaderboard": "/leaderboard?benchmark=sample",
+            }
+            measure(service, paths)
+        finally:
+            service.close()
+
+
+if __name__ == "__main__":
+    main()
