@@ -48,7 +48,7 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
-from orchestrator.gateway.router import gateway_router
+from orchestrator.gateway.router import Gateway
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
@@ -241,11 +241,10 @@ async def open_services(
         )
         runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
         problems.install(runner_app)
-        runner_app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
         for target in (app, runner_app):
             target.include_router(runner_router(deps))
-            target.include_router(gateway_router(gateway))
-        door.app = runner_app
+        app.mount("/gateway", Gateway(gateway, problems.not_found))
+        door.app = Guard(Gateway(gateway, runner_app), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
         loops.start()
         stack.push_async_callback(loops.close)
         allowed = AllowedAddresses(settings.webhook_allow)

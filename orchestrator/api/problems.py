@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable, NotStorable
 from orchestrator.errors import Code, Invalid, ServiceError, Unavailable
@@ -120,6 +121,11 @@ def install(app: FastAPI) -> None:
         log.error("unexpected error", action="internal_error", request_id=request_id, exc_info=error)
         detail = f"Something went wrong on our side; the log has it under request {request_id}."
         return problem(500, Code.INTERNAL_ERROR, "Internal error", detail, request_id=request_id)
+
+
+async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application that has nothing."""
+    raise HTTPException(404)
 
 
 def _whole(text: str) -> str:

@@ -27,7 +27,9 @@ def parse_body(raw: bytes) -> Message:
     return body
 
 
-def admit(context: RunContext, provider: str, wire: Wire, headers: Mapping[str, str], body: Message) -> Call:
+def admit(
+    context: RunContext, provider: str, wire: Wire, headers: Mapping[str, str], body: Message, body_bytes: int
+) -> Call:
     """The call that a request stands for; header names in lower case."""
     if provider != context.provider:
         raise GatewayError(403, Code.FORBIDDEN, f"this run may only call provider {context.provider}, not {provider}")
@@ -45,7 +47,7 @@ def admit(context: RunContext, provider: str, wire: Wire, headers: Mapping[str, 
         asked=asked,
         body=body,
         request_hash=request_hash(provider, wire.path, body, question),
-        worst_nusd=_worst_nusd(context, asked, body),
+        worst_nusd=_worst_nusd(context, asked, body_bytes),
         headers=question,
     )
 
@@ -58,7 +60,7 @@ def _call_key(headers: Mapping[str, str]) -> str:
     return key
 
 
-def _worst_nusd(context: RunContext, asked: Asked, body: Message) -> int:
+def _worst_nusd(context: RunContext, asked: Asked, body_bytes: int) -> int:
     if context.prices is None:
         if not context.capped:
             return 0
@@ -69,8 +71,7 @@ def _worst_nusd(context: RunContext, asked: Asked, body: Message) -> int:
         if not context.capped:
             return 0
         raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
-    prompt_bytes = len(json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")) + PROMPT_OVERHEAD_BYTES
-    return worst_case_nusd(prompt_bytes, asked.max_output_tokens * asked.answers, context.prices)
+    return worst_case_nusd(body_bytes + PROMPT_OVERHEAD_BYTES, asked.max_output_tokens * asked.answers, context.prices)
 
 
 def _no_constant(name: str) -> None:

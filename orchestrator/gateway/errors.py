@@ -27,6 +27,7 @@ class Code(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"  #: the provider kept on saying "too many", to the end of our patience
     EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"  #: the provider failed or refused; its own words are in the message
     PROVIDER_KEY_REFUSED = "PROVIDER_KEY_REFUSED"  #: the provider does not accept the key that is configured here
+    INTERNAL_ERROR = "INTERNAL_ERROR"  #: a mistake in the gateway itself; its log has it
     UNAVAILABLE = "UNAVAILABLE"  #: the orchestrator cannot serve now (shutting down, database away)
 
 

@@ -1,4 +1,4 @@
-"""One try at a real provider over HTTP. The only place where a provider's key is read, and the only door to httpx.
+"""One try at a real provider over HTTP. The only place where a provider's key is read to make a call.
 
 The answer is always asked for as a stream and put together here: a slow model can be told from a dead connection, and a
 cut answer from a whole one. Redirects are not followed. Memory is bounded by `max_answer_bytes`.
@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
-
-import httpx
+from collections.abc import Mapping
 
 from orchestrator.clock import Clock
-from orchestrator.gateway.addresses import AddressRefused, PinnedTransport
+from orchestrator.gateway.addresses import AddressRefused
 from orchestrator.gateway.calls import Call
+from orchestrator.gateway.connections import Connections
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.http_framing import BadResponse, Head
+from orchestrator.gateway.http_request import Target
 from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
 from orchestrator.gateway.upstream import Reply
@@ -30,9 +32,14 @@ STREAM_OVERHEAD = 16
 """A stream wraps every few letters of an answer into an event of some hundred bytes."""
 MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
-CONNECT_S = 10.0
 IDLE_S = 300.0
 GOODBYE_S = 1.0
+FIXED_HEADERS = {
+    "content-type": "application/json",
+    "accept": "text/event-stream, application/json",
+    "accept-encoding": "identity",
+    "user-agent": "benchyard",
+}
 
 
 class HttpUpstream:
@@ -50,14 +57,14 @@ class HttpUpstream:
         self._env = env
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
-        self._client = httpx.AsyncClient(
-            transport=PinnedTransport(
-                provider.origin[1], allow_private=provider.allow_private, tls=tls, monotonic=clock.monotonic
-            ),
-            timeout=httpx.Timeout(connect=CONNECT_S, read=idle_s, write=60.0, pool=None),
-            follow_redirects=False,
-            trust_env=False,
+        self._connections = Connections(
+            provider.origin,
+            allow_private=provider.allow_private,
+            tls=tls or ssl.create_default_context(),
+            idle_s=idle_s,
+            monotonic=clock.monotonic,
         )
+        self._targets: dict[str, Target] = {}
 
     async def ask(self, call: Call) -> Reply:
         if call.wire.protocol not in self._provider.protocols:
@@ -66,20 +73,17 @@ class HttpUpstream:
         key = self._key()
         request = self._request(call, key)
         try:
-            async with asyncio.timeout(call.context.request_timeout_s):
-                response = await self._client.send(request, stream=True)
-                try:
-                    return await self._reply(call, response, key)
-                finally:
-                    await response.aclose()
+            async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
+                head = await connection.request(request)
+                return await self._reply(call, head, connection, key)
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
             raise UpstreamError(502, message, retry=False) from error
-        except (httpx.HTTPError, TimeoutError) as error:
+        except (ConnectFailed, ConnectionBroke, Silence, BadResponse, TimeoutError) as error:
             raise transport_error(self._provider.name, error) from error
 
     async def close(self) -> None:
-        await self._client.aclose()
+        self._connections.close()
 
     def _key(self) -> str:
         try:
@@ -95,36 +99,40 @@ class HttpUpstream:
             raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence)
         return key
 
-    def _request(self, call: Call, key: str) -> httpx.Request:
+    def _request(self, call: Call, key: str) -> bytes:
         protocol = call.wire.protocol
-        headers = {
-            **self._provider.headers,
-            "content-type": "application/json",
-            "accept": "text/event-stream, application/json",
-            "accept-encoding": "identity",
-            "user-agent": "benchyard",
-        }
-        if protocol is Protocol.ANTHROPIC:
-            headers |= {"anthropic-version": "2023-06-01", **call.headers}
+        headers = dict(call.headers) if protocol is Protocol.ANTHROPIC else {}
         if key:
             headers |= {"x-api-key": key} if protocol is Protocol.ANTHROPIC else {"authorization": f"Bearer {key}"}
+        target = self._targets.get(call.wire.path)
+        if target is None:
+            target = self._targets[call.wire.path] = Target(
+                self._provider.url(protocol, call.wire.path),
+                {
+                    **self._provider.headers,
+                    **({"anthropic-version": "2023-06-01"} if protocol is Protocol.ANTHROPIC else {}),
+                    **FIXED_HEADERS,
+                },
+            )
         content = json.dumps(call.wire.outgoing(call.body), separators=(",", ":")).encode()
-        url = self._provider.url(protocol, call.wire.path)
-        return self._client.build_request("POST", url, content=content, headers=headers)
+        try:
+            return target.post(headers, content)
+        except ValueError as error:
+            raise GatewayError(400, Code.VALIDATION_ERROR, f"the call to {self._provider.name} {error}") from error
 
-    async def _reply(self, call: Call, response: httpx.Response, key: str) -> Reply:
-        headers = dict(response.headers)
+    async def _reply(self, call: Call, head: Head, connection: HttpConnection, key: str) -> Reply:
+        headers = head.headers
         now = self._clock.now()
-        if response.status_code != 200:
-            body = await self._body(response, MAX_ERROR_BYTES, cut=True)
-            raise status_error(self._provider.name, response.status_code, headers, body, key, now)
+        if head.status != 200:
+            body = await _body(connection, MAX_ERROR_BYTES, cut=True)
+            raise status_error(self._provider.name, head.status, headers, body, key, now)
         if headers.get("content-encoding", "identity") != "identity":
             raise bad_answer(self._provider.name, "it is compressed, which was not asked for")
         try:
             if "text/event-stream" in headers.get("content-type", ""):
-                message = await self._streamed(call, response)
+                message = await self._streamed(call, connection)
             else:
-                message = _object(await self._body(response, self._max_answer_bytes))
+                message = _object(await _body(connection, self._max_answer_bytes))
             call.wire.check(message)
         except StreamedError as error:
             raise streamed_error(self._provider.name, error, key) from error
@@ -135,44 +143,44 @@ class HttpUpstream:
         pause_s = exhausted_for_s(headers, now)
         return Reply(message, None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
 
-    async def _body(self, response: httpx.Response, max_bytes: int, *, cut: bool = False) -> bytes:
-        received = bytearray()
-        async for piece in response.aiter_raw():
-            received += piece
-            if len(received) > max_bytes:
-                if cut:
-                    break
-                raise EventTooLarge
-        return bytes(received[:max_bytes])
-
-    async def _streamed(self, call: Call, response: httpx.Response) -> Message:
+    async def _streamed(self, call: Call, connection: HttpConnection) -> Message:
         assembler, reader, size = call.wire.assembler(), EventReader(self._max_answer_bytes), 0
-        pieces = response.aiter_raw()
         try:
-            async for piece in pieces:
+            while piece := await connection.piece():
                 size += len(piece)
                 for event in reader.feed(piece):
                     assembler.feed(event)
                 if assembler.size > self._max_answer_bytes or size > self._max_answer_bytes * STREAM_OVERHEAD:
                     raise EventTooLarge
                 if assembler.over:
-                    await _goodbye(pieces)
+                    await _goodbye(connection)
                     break
             for event in reader.end():
                 assembler.feed(event)
-        except httpx.TransportError:
+        except (ConnectionBroke, Silence):
             if not assembler.complete:
                 raise
         return _whole(assembler)
 
 
-async def _goodbye(pieces: AsyncIterator[bytes]) -> None:
+async def _body(connection: HttpConnection, max_bytes: int, *, cut: bool = False) -> bytes:
+    received = bytearray()
+    while piece := await connection.piece():
+        received += piece
+        if len(received) > max_bytes:
+            if cut:
+                break
+            raise EventTooLarge
+    return bytes(received[:max_bytes])
+
+
+async def _goodbye(connection: HttpConnection) -> None:
     """Read to the proper end so that the connection can be used again, but do not wait long for it."""
     try:
         async with asyncio.timeout(GOODBYE_S):
-            async for _ in pieces:
+            while await connection.piece():
                 pass
-    except (TimeoutError, httpx.TransportError):
+    except (TimeoutError, ConnectionBroke, Silence, BadResponse):
         return
 
 

@@ -2,6 +2,8 @@
 
 An answer is stored before the first byte of it goes out, and a stream is made from the stored answer. While a streamed
 call takes long, the stream begins early and is kept alive; an error then comes inside the stream instead of as a status.
+
+A plain ASGI application: all that a framework would do for a handler is more than the handler does.
 """
 
 from __future__ import annotations
@@ -9,13 +11,15 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
+import structlog
+from starlette.responses import StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.gateway.admission import admit, parse_body
 from orchestrator.gateway.calls import Answered, Call
 from orchestrator.gateway.context import RunContext
@@ -26,13 +30,18 @@ from orchestrator.gateway.wires.openai_chat import OpenAIChat
 from orchestrator.gateway.wires.openai_responses import OpenAIResponses
 from orchestrator.gateway.wires.wire import Wire
 
+log = structlog.get_logger()
+
 CODE_HEADER = "x-benchyard-code"
 REPLAYED_HEADER = "x-benchyard-replayed"
 FINISH_HEADER = "x-benchyard-finish"
 QUEUE_HEADER = "x-benchyard-queue-s"
 PROVIDER_HEADER = "x-benchyard-provider-s"
 EVENT_STREAM = "text/event-stream; charset=utf-8"
+JSON = "application/json"
 WIRES: tuple[Wire, ...] = (AnthropicMessages(), OpenAIChat(), OpenAIResponses())
+_WIRE_OF = {wire.path: wire for wire in WIRES}
+_PLACE = re.compile(f"/gateway/([^/]+)({'|'.join(re.escape(path) for path in _WIRE_OF)})")
 
 
 @dataclass(frozen=True)
@@ -48,63 +57,87 @@ class GatewayDeps:
     ping_s: float = 10.0
 
 
-def gateway_router(deps: GatewayDeps) -> APIRouter:
-    """The routes `/gateway/{provider}/v1/...`, one per protocol."""
-    router = APIRouter(prefix="/gateway", include_in_schema=False)
-    for wire in WIRES:
-        router.add_api_route(f"/{{provider}}{wire.path}", _endpoint(deps, wire), methods=["POST"])
-    return router
+@dataclass(frozen=True)
+class _Exchange:
+    scope: Scope
+    receive: Receive
+    send: Send
 
 
-def _endpoint(deps: GatewayDeps, wire: Wire) -> Callable[[Request, str], Awaitable[Response]]:
-    async def endpoint(request: Request, provider: str) -> Response:
+class _HungUp(Exception):
+    """The asker went before it had asked."""
+
+
+class Gateway:
+    """Answers `POST /gateway/{provider}/v1/...`, one path per protocol; everything else is for `others`."""
+
+    def __init__(self, deps: GatewayDeps, others: ASGIApp) -> None:
+        self._deps = deps
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        place = _PLACE.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if place is None:
+            await self._others(scope, receive, send)
+            return
+        wire = _WIRE_OF[place[2]]
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            context = await _caller(deps, request)
-            body = parse_body(await _read_capped(request, deps.max_body_bytes))
-            call = admit(context, provider, wire, dict(request.headers), body)
-            if call.asked.stream:
-                return await _streamed(deps, call)
-            answered = await deps.desk.answer(call)
-            content = json.dumps(answered.settlement.message).encode()
-            return Response(content, media_type="application/json", headers=_facts(answered))
+            await self._serve(_Exchange(scope, receive, send), place[1], wire, headers)
         except GatewayError as error:
-            return _error_response(wire, error)
-        except ClientDisconnect:
-            return Response(status_code=400)  # it hung up before it had asked; nobody reads this
+            await _send_error(send, wire, error)
+        except _HungUp:
+            return
+        except DatabaseUnavailable as error:
+            sentence = f"the database cannot be used now: {error}"
+            await _send_error(send, wire, GatewayError(503, Code.UNAVAILABLE, sentence, retry_after_s=2))
+        except Exception as error:
+            log.error("unexpected error", action="internal_error", exc_info=error)
+            await _send_error(send, wire, GatewayError(500, Code.INTERNAL_ERROR, "the gateway broke; its log says how"))
 
-    return endpoint
+    async def _serve(self, exchange: _Exchange, provider: str, wire: Wire, headers: Mapping[str, str]) -> None:
+        context = await self._caller(headers)
+        raw = await _read_capped(exchange.receive, self._deps.max_body_bytes)
+        call = admit(context, provider, wire, headers, parse_body(raw), len(raw))
+        if not call.asked.stream:
+            answered = await self._deps.desk.answer(call)
+            content = json.dumps(answered.settlement.message).encode()
+            await _send(exchange.send, 200, JSON, _facts(answered), content)
+            return
+        asking = asyncio.ensure_future(self._deps.desk.answer(call))
+        try:
+            await asyncio.wait({asking}, timeout=self._deps.patience_s)
+        except asyncio.CancelledError:
+            asking.cancel()
+            raise
+        if asking.done():
+            answered = asking.result()
+            await _send(exchange.send, 200, EVENT_STREAM, _facts(answered), _whole_stream(call, answered))
+            return
+        late = StreamingResponse(_late_stream(self._deps, call, asking), media_type=EVENT_STREAM)
+        await late(exchange.scope, exchange.receive, exchange.send)
+
+    async def _caller(self, headers: Mapping[str, str]) -> RunContext:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            token = headers.get("x-api-key", "")
+        context = await self._deps.authenticate(token.strip()) if token.strip() else None
+        if context is None:
+            raise GatewayError(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
+        return context
 
 
-async def _caller(deps: GatewayDeps, request: Request) -> RunContext:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not token:
-        token = request.headers.get("x-api-key", "")
-    context = await deps.authenticate(token.strip()) if token.strip() else None
-    if context is None:
-        raise GatewayError(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
-    return context
-
-
-async def _read_capped(request: Request, max_bytes: int) -> bytes:
+async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
     received = bytearray()
-    async for piece in request.stream():
-        received += piece
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _HungUp
+        received += message.get("body", b"")
         if len(received) > max_bytes:
             raise GatewayError(413, Code.PAYLOAD_TOO_LARGE, f"the request is larger than {max_bytes} bytes")
-    return bytes(received)
-
-
-async def _streamed(deps: GatewayDeps, call: Call) -> Response:
-    asking = asyncio.ensure_future(deps.desk.answer(call))
-    try:
-        await asyncio.wait({asking}, timeout=deps.patience_s)
-    except asyncio.CancelledError:
-        asking.cancel()
-        raise
-    if not asking.done():
-        return StreamingResponse(_late_stream(deps, call, asking), media_type=EVENT_STREAM)
-    answered = asking.result()
-    return Response(_whole_stream(call, answered), media_type=EVENT_STREAM, headers=_facts(answered))
+        if not message.get("more_body", False):
+            return bytes(received)
 
 
 async def _late_stream(deps: GatewayDeps, call: Call, asking: asyncio.Future[Answered]) -> AsyncIterator[bytes]:
@@ -135,10 +168,16 @@ def _facts(answered: Answered) -> dict[str, str]:
     return facts | {REPLAYED_HEADER: "1"} if answered.replayed else facts
 
 
-def _error_response(wire: Wire, error: GatewayError) -> Response:
+async def _send_error(send: Send, wire: Wire, error: GatewayError) -> None:
     """The gateway has done all the retrying: SDKs are told to leave it at that, unless the gateway itself was away."""
     headers = {CODE_HEADER: error.code.value, "x-should-retry": "true" if error.status == 503 else "false"}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(math.ceil(error.retry_after_s))
-    body = json.dumps(wire.error_body(error)).encode()
-    return Response(body, status_code=error.status, media_type="application/json", headers=headers)
+    await _send(send, error.status, JSON, headers, json.dumps(wire.error_body(error)).encode())
+
+
+async def _send(send: Send, status: int, media_type: str, headers: Mapping[str, str], content: bytes) -> None:
+    everything = {"content-type": media_type, "content-length": str(len(content)), **headers}
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in everything.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})

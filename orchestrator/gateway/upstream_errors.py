@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import httpx
-
 from orchestrator.gateway.errors import Code, UpstreamError
+from orchestrator.gateway.http_connection import ConnectFailed, Silence
+from orchestrator.gateway.http_framing import BadResponse
 from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.retry import CROWDED_STATUSES, retried
 from orchestrator.gateway.wires.wire import StreamedError
@@ -55,13 +55,13 @@ def streamed_error(provider: str, error: StreamedError, key: str) -> UpstreamErr
 
 def transport_error(provider: str, error: Exception) -> UpstreamError:
     """No answer, or not all of it. What never reached the provider cannot have cost anything."""
-    name = type(error).__name__
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return UpstreamError(502, f"{provider} cannot be reached ({name})", retry=True)
-    if isinstance(error, httpx.TimeoutException | TimeoutError):
-        return UpstreamError(504, f"{provider} did not answer in time ({name})", retry=True, maybe_billed=True)
-    retry = isinstance(error, httpx.TransportError)
-    return UpstreamError(502, f"the connection to {provider} broke ({name})", retry=retry, maybe_billed=True)
+    if isinstance(error, ConnectFailed):
+        return UpstreamError(502, f"{provider} cannot be reached: {error}", retry=not error.lasting)
+    if isinstance(error, Silence | TimeoutError):
+        return UpstreamError(504, f"{provider} did not answer in time", retry=True, maybe_billed=True)
+    if isinstance(error, BadResponse):
+        return bad_answer(provider, str(error))
+    return UpstreamError(502, f"the connection to {provider} broke: {error}", retry=True, maybe_billed=True)
 
 
 def bad_answer(provider: str, why: str) -> UpstreamError:

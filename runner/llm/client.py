@@ -22,7 +22,15 @@ AWAY = frozenset({408, 425, 429, 502, 503, 504, 529})
 """Statuses of somebody on the way who cannot serve now."""
 
 FINAL_CODES = frozenset(
-    {"EXTERNAL_API_ERROR", "RATE_LIMITED", "PROVIDER_KEY_REFUSED", "CONFLICT", "VALIDATION_ERROR", "PRICE_UNKNOWN"}
+    {
+        "EXTERNAL_API_ERROR",
+        "RATE_LIMITED",
+        "PROVIDER_KEY_REFUSED",
+        "CONFLICT",
+        "VALIDATION_ERROR",
+        "PRICE_UNKNOWN",
+        "INTERNAL_ERROR",
+    }
 )
 """Codes with which the gateway says that it has tried everything."""
 

@@ -41,10 +41,9 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 async def serve(port: int, data: Path) -> None:
     """The gateway alone, put together as the service does it, with one run that lives for ever."""
-    from fastapi import FastAPI
-
     from orchestrator.api.middleware import Guard
-    from orchestrator.gateway.router import gateway_router
+    from orchestrator.api.problems import not_found
+    from orchestrator.gateway.router import Gateway
     from orchestrator.gateway_wiring import open_gateway
     from orchestrator.routing import body_cap_of, deadline_of
     from orchestrator.runner_door import QuietServer, server_config
@@ -75,9 +74,7 @@ async def serve(port: int, data: Path) -> None:
 
     await db.write(seed)
     async with open_gateway(settings, db, clock, "bench") as deps:
-        app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-        app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
-        app.include_router(gateway_router(deps))
+        app = Guard(Gateway(deps, not_found), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
         await QuietServer(server_config(app, "127.0.0.1", port)).serve()
     await db.close()
 
@@ -144,7 +141,7 @@ async def measure(provider: str, gateway: str, pid: int, latency_s: float, at_on
     await asyncio.sleep(IDLE_S)
     idle = (cpu_s(pid) - began) / IDLE_S
     for number in at_once:
-        rounds = max(3, 60 // number)
+        rounds = max(3, int(os.environ.get("BENCH_CALLS", "60")) // number)
         for _ in range(1 if number <= 16 else 2):
             await asyncio.gather(through.many(number, 1, latency_s), direct.many(number, 1, latency_s))
         began, at = cpu_s(pid), time.monotonic()

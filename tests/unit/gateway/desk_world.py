@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -81,4 +82,4 @@ def claude_run(run_id: str = "run-1", **changes: Any) -> RunContext:
 
 def make_call(context: RunContext, key: str, *, max_tokens: int = 1000) -> Call:
     body = {"model": "claude-test", "max_tokens": max_tokens, "messages": [{"role": "user", "content": key}]}
-    return admit(context, "anthropic", WIRE, {CALL_KEY_HEADER: key}, body)
+    return admit(context, "anthropic", WIRE, {CALL_KEY_HEADER: key}, body, len(json.dumps(body)))

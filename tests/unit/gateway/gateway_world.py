@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import anthropic
 import openai
-from fastapi import FastAPI
 from gateway_server import serving
 
+from orchestrator.api.problems import not_found
 from orchestrator.clock import SystemClock
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.demo import DemoUpstream
@@ -20,7 +20,7 @@ from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.ledger import Ledger
 from orchestrator.gateway.memory_ledger import MemoryLedger
 from orchestrator.gateway.retry import RetryPolicy
-from orchestrator.gateway.router import GatewayDeps, gateway_router
+from orchestrator.gateway.router import Gateway, GatewayDeps
 from orchestrator.gateway.sender import Sender
 from orchestrator.gateway.upstream import Upstream
 from orchestrator.gateway.waits import WaitBoard
@@ -125,9 +125,8 @@ async def gateway(
     async def authenticate(token: str) -> RunContext | None:
         return runs.get(token)
 
-    app = FastAPI()
-    app.include_router(gateway_router(GatewayDeps(authenticate, desk, patience_s=patience_s, ping_s=0.05)))
-    async with serving(app) as url:
+    deps = GatewayDeps(authenticate, desk, patience_s=patience_s, ping_s=0.05)
+    async with serving(Gateway(deps, not_found)) as url:
         try:
             yield World(url, desk, ledger, runs)
         finally:

@@ -7,17 +7,17 @@ import random
 from importlib.resources import files
 
 import pytest
-from fastapi import FastAPI
 from gateway_server import serving
 from gateway_world import TOKEN, key, run_context
 
+from orchestrator.api.problems import not_found
 from orchestrator.clock import SystemClock
 from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.ledger import CallState
 from orchestrator.gateway.memory_ledger import MemoryLedger, Row
-from orchestrator.gateway.router import gateway_router
+from orchestrator.gateway.router import Gateway
 
 pytestmark = pytest.mark.anyio
 
@@ -32,26 +32,24 @@ async def test_the_sample_is_answered_and_an_earlier_life_is_cleared_up() -> Non
 
     lines = (files("orchestrator.datasets") / "sample" / "problems.jsonl").read_text().splitlines()
     problem = json.loads(lines[0])["question_content"]
-    app = FastAPI()
-    async with open_gateway(
-        authenticate=authenticate,
-        ledger=ledger,
-        env={},
-        demo_load=demo_answers.load,
-        clock=SystemClock(),
-        rng=random.Random(1),
-        demo_latency_s=(0.0, 0.01),
-    ) as deps:
-        app.include_router(gateway_router(deps))
-        async with serving(app) as url:
-            async with anthropic.AsyncAnthropic(base_url=f"{url}/gateway/demo", api_key=TOKEN, max_retries=0) as client:
-                question = {"max_tokens": 999, "messages": [{"role": "user", "content": f"### Question:\n{problem}\n"}]}
-                message = await client.messages.create(model="demo-strong", **question, extra_headers=key("sample/p/0/0"))
-            async with anthropic.AsyncAnthropic(
-                base_url=f"{url}/gateway/anthropic", api_key="claude", max_retries=0
-            ) as client:
-                with pytest.raises(anthropic.AuthenticationError, match="set ANTHROPIC_API_KEY") as refused:
-                    await client.messages.create(model="claude", **question, extra_headers=key("sample/p/0/1"))
+    async with (
+        open_gateway(
+            authenticate=authenticate,
+            ledger=ledger,
+            env={},
+            demo_load=demo_answers.load,
+            clock=SystemClock(),
+            rng=random.Random(1),
+            demo_latency_s=(0.0, 0.01),
+        ) as deps,
+        serving(Gateway(deps, not_found)) as url,
+    ):
+        async with anthropic.AsyncAnthropic(base_url=f"{url}/gateway/demo", api_key=TOKEN, max_retries=0) as client:
+            question = {"max_tokens": 999, "messages": [{"role": "user", "content": f"### Question:\n{problem}\n"}]}
+            message = await client.messages.create(model="demo-strong", **question, extra_headers=key("sample/p/0/0"))
+        async with anthropic.AsyncAnthropic(base_url=f"{url}/gateway/anthropic", api_key="claude", max_retries=0) as client:
+            with pytest.raises(anthropic.AuthenticationError, match="set ANTHROPIC_API_KEY") as refused:
+                await client.messages.create(model="claude", **question, extra_headers=key("sample/p/0/1"))
     assert "```python" in "".join(block.text for block in message.content if block.type == "text")
     assert refused.value.response.headers["x-benchyard-code"] == "PROVIDER_KEY_REFUSED"
     assert ledger.rows["run-1", "old"].lost_sends == 1
