@@ -13,10 +13,11 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.pool import QueuePool
@@ -78,12 +79,19 @@ class Database:
 
     async def write(self, fn: Callable[[Session], T]) -> T:
         """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
+        return await self._submit(_in_session(fn))
+
+    async def write_plain(self, fn: Callable[[Connection], T]) -> T:
+        """As `write`, for work of statements alone: without a session, which costs more than some statements."""
+        return await self._submit(fn)
+
+    async def _submit(self, work: Callable[[Connection], T]) -> T:
         if self._closed:
             raise DatabaseUnavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         if self._write_pool is not None:
-            return await loop.run_in_executor(self._write_pool, self._write_alone, fn)
-        job = _Job(fn, loop, loop.create_future())
+            return await loop.run_in_executor(self._write_pool, self._write_alone, work)
+        job = _Job(work, loop, loop.create_future())
         self._jobs.put(job)
         # A caller that is cancelled must not take the job with it: the transaction may be half-way.
         result: T = await asyncio.shield(job.future)
@@ -123,11 +131,11 @@ class Database:
         finally:
             connection.close()
 
-    def _write_alone(self, fn: Callable[[Session], T]) -> T:
+    def _write_alone(self, work: Callable[[Connection], T]) -> T:
         for last in (False, False, True):
             try:
-                with Session(self._write_engine, expire_on_commit=False) as session, session.begin():
-                    result = fn(session)
+                with self._write_engine.begin() as connection:
+                    result = work(connection)
                 self._after_commit()
                 return result
             except (OperationalError, InterfaceError) as error:
@@ -154,16 +162,15 @@ class Database:
 
     def _write_group(self, group: list[_Job]) -> None:
         results: list[tuple[_Job, Any, BaseException | None]] = []
+        alone = len(group) == 1
         try:
-            with self._write_engine.connect() as connection, connection.begin():
+            with self._write_engine.connect() as connection, connection.begin() as transaction:
                 for job in group:
                     try:
-                        with Session(
-                            connection, expire_on_commit=False, join_transaction_mode="create_savepoint"
-                        ) as session:
-                            value = job.fn(session)
-                            session.commit()
+                        with nullcontext() if alone else connection.begin_nested():
+                            value = job.work(connection)
                         results.append((job, value, None))
+                        continue
                     except (OperationalError, InterfaceError):
                         raise
                     except MISFITS as error:
@@ -172,6 +179,8 @@ class Database:
                         results.append((job, None, misfit))
                     except BaseException as error:
                         results.append((job, None, error))
+                    if alone and transaction.is_active:
+                        transaction.rollback()
         except DBAPIError as error:
             trouble = DatabaseUnavailable(_first_line(error))
             trouble.__cause__ = error
@@ -189,8 +198,10 @@ class Database:
 
 
 class _Job:
-    def __init__(self, fn: Callable[[Session], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
-        self.fn = fn
+    def __init__(
+        self, work: Callable[[Connection], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]
+    ) -> None:
+        self.work = work
         self.future = future
         self._loop = loop
 
@@ -205,6 +216,18 @@ class _Job:
 
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(settle)
+
+
+def _in_session(fn: Callable[[Session], T]) -> Callable[[Connection], T]:
+    """A failed flush undoes what the connection is in: the job's savepoint, or its transaction."""
+
+    def work(connection: Connection) -> T:
+        with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+            value = fn(session)
+            session.commit()
+            return value
+
+    return work
 
 
 def _first_line(error: Exception) -> str:
@@ -231,7 +254,18 @@ def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
     def _begin(connection: Any) -> None:
         connection.exec_driver_sql(begin)
 
+    # SQLAlchemy compiles these anew each time, and there is one for every job.
+    engine.dialect.do_savepoint = _sending("SAVEPOINT")  # type: ignore[method-assign]
+    engine.dialect.do_release_savepoint = _sending("RELEASE SAVEPOINT")  # type: ignore[method-assign]
+    engine.dialect.do_rollback_to_savepoint = _sending("ROLLBACK TO SAVEPOINT")  # type: ignore[method-assign]
     return engine
+
+
+def _sending(command: str) -> Callable[[Connection, str], None]:
+    def send(connection: Connection, name: str) -> None:
+        connection.exec_driver_sql(f"{command} {name}")
+
+    return send
 
 
 def database_url(url: str | None, data_dir: Path) -> str:
