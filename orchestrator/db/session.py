@@ -30,6 +30,11 @@ READERS = 4
 PG_WRITERS = 8
 BUSY_TIMEOUT_MS = 5000
 RETRYABLE_SQLSTATES = frozenset({"40001", "40P01"})
+SAVEPOINTS = {
+    "do_savepoint": "SAVEPOINT",
+    "do_release_savepoint": "RELEASE SAVEPOINT",
+    "do_rollback_to_savepoint": "ROLLBACK TO SAVEPOINT",
+}
 MISFITS = (DataError, UnicodeEncodeError, OverflowError)
 
 
@@ -255,9 +260,8 @@ def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
         connection.exec_driver_sql(begin)
 
     # SQLAlchemy compiles these anew each time, and there is one for every job.
-    engine.dialect.do_savepoint = _sending("SAVEPOINT")  # type: ignore[method-assign]
-    engine.dialect.do_release_savepoint = _sending("RELEASE SAVEPOINT")  # type: ignore[method-assign]
-    engine.dialect.do_rollback_to_savepoint = _sending("ROLLBACK TO SAVEPOINT")  # type: ignore[method-assign]
+    for name, command in SAVEPOINTS.items():
+        setattr(engine.dialect, name, _sending(command))
     return engine
 
 
