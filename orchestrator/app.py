@@ -61,9 +61,12 @@ from orchestrator.runner_api.routes import RunnerDeps, runner_router
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.fleet import Fleet
+from orchestrator.runs.hand_over import Bells, HandOver
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs.pool import Pool, PoolPolicy
+from orchestrator.runs.pool_policy import PoolLimits, PoolSize
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.service import RunService
 from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSender
@@ -185,18 +188,37 @@ async def open_services(
         signals = Signals()
         leadership = Leadership(db, clock, name, settings.leader_lease_s)
         rng = random.Random(os.urandom(8))
+        instance_types = {each: settings.instance_type(each) for each in settings.instance_types}
+        pool = Pool(
+            db,
+            leadership,
+            engine,
+            clock,
+            PoolPolicy(
+                sizes={each: PoolSize(*settings.pool(each)) for each in settings.instance_types},
+                instance_types=instance_types,
+                image=settings.runner_image,
+                orchestrator_url=runner_url,
+                limits=PoolLimits(settings.start_timeout_s, silent_s=settings.lease_s + settings.suspect_s),
+            ),
+            capacity=fleet_view.capacity,
+            look=signals.look,
+        )
+        bells = Bells()
         dispatcher = Dispatcher(
             db,
             leadership,
             engine,
             clock,
             LaunchPolicy(
-                instance_types={each: settings.instance_type(each) for each in settings.instance_types},
+                instance_types=instance_types,
                 image=settings.runner_image,
                 orchestrator_url=runner_url,
                 start_timeout_s=settings.start_timeout_s,
                 parallel_launches=2 * (os.cpu_count() or 1),
             ),
+            pool,
+            ring=bells.ring,
             capacity=fleet_view.capacity,
             hold=hold,
             rng=rng,
@@ -207,6 +229,7 @@ async def open_services(
             engine,
             clock,
             LeasePolicy(settings.lease_s, settings.suspect_s, settings.start_timeout_s, settings.reconcile_s),
+            pool=pool,
             launching=dispatcher.launching,
             rng=rng,
             on_change=signals.wake,
@@ -224,17 +247,20 @@ async def open_services(
             leadership=leadership,
             reconciler=reconciler,
             dispatcher=dispatcher,
+            pool=pool,
             door=door,
             signals=signals,
             interval_s=settings.reconcile_s,
             tidy=runs.tidy,
         )
+        intake = Intake(db, clock, lease_s=settings.lease_s)
         deps = RunnerDeps(
             settings=settings,
             clock=clock,
             db=db,
             catalogue=catalogue,
-            intake=Intake(db, clock, lease_s=settings.lease_s),
+            intake=intake,
+            hand_over=HandOver(db, clock, intake, bells, came_up=pool.came_up),
             artefacts=ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes),
             gateway_url=lambda: f"{runner_url()}/gateway",
             wake=signals.look,

@@ -21,6 +21,9 @@ class InstanceTypeSetting(BaseModel):
     vcpu: float = Field(gt=0)
     memory_mib: int = Field(gt=0)
     disk_gb: int = Field(gt=0)
+    max_instances: int | None = Field(default=None, ge=1)
+    warm: int = Field(default=0, ge=0)
+    sleep_after_s: float = Field(default=900, gt=0)
 
 
 DEFAULT_INSTANCE_TYPES = {
@@ -73,6 +76,7 @@ class Settings(BaseSettings):
     instance_types: dict[str, InstanceTypeSetting] = DEFAULT_INSTANCE_TYPES
     default_instance_type: str = "standard-1"
     max_instances: int = Field(default=4, ge=1)
+    warm: dict[str, Annotated[int, Field(ge=0)]] = {}
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)
 
@@ -111,6 +115,11 @@ class Settings(BaseSettings):
         """The path in front of all links: that of the public address, where a proxy serves us under one."""
         return urlsplit(self.public_url or "").path.rstrip("/")
 
+    def pool(self, name: str) -> tuple[int, float]:
+        """How many runners of a type stand ready, and after how many idle seconds those beyond that number go."""
+        setting = self.instance_types[name]
+        return self.warm.get(name, setting.warm), setting.sleep_after_s
+
     def instance_type(self, name: str) -> InstanceType:
         setting = self.instance_types[name]
         return InstanceType(
@@ -118,4 +127,5 @@ class Settings(BaseSettings):
             vcpu=setting.vcpu,
             memory_bytes=setting.memory_mib * MIB,
             disk_bytes=setting.disk_gb * 10**9,
+            max_instances=setting.max_instances,
         )

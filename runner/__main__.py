@@ -1,4 +1,5 @@
 """`python -m runner`: the program in the container. Reads its boot configuration, claims a run, carries it out.
+A runner that stands ready opens everything first (`runner.ready`).
 
 The claim and the first event go out before anything large is imported; the imports load in a thread while the
 orchestrator answers. The process always ends by `os._exit`, so that no thread can hold it up.
@@ -12,10 +13,13 @@ import sys
 import threading
 from typing import Any
 
-from runner.boot import Link, announce, hide_memory, read_boot
+from runner.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
 from runner.claim import claim
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
 from runner.log import Log
+
+MAX_DIGITS = 50_000
+"""Tests of the benchmarks hold numbers of many digits."""
 
 
 def main() -> int:
@@ -23,16 +27,18 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))
     try:
         boot = read_boot()
+        if boot.stand_ready is not None:
+            return _stand_ready(boot, log)
         threading.Thread(target=_warm_up, daemon=True).start()
         link = Link(boot.orchestrator_url)
-        raw = claim(link, boot, f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}", log)
+        raw = claim(link, boot, runner_id(), log)
     except (BootRefused, ClaimRefused) as refused:
         log("runner.refused", why=str(refused))
         return EXIT_REFUSED
     if raw is None:
         return EXIT_DONE
     log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
-    facts = {"python": ".".join(map(str, sys.version_info[:3])), "engine": boot.engine, "instance_type": boot.instance_type}
+    facts = boot_facts(boot)
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
     link.close()
     log("runner.claimed", acked=acked)
@@ -52,13 +58,23 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     except ValidationError as error:
         log("runner.refused", why=f"the run cannot be understood: {error}")
         return EXIT_REFUSED
-    sys.set_int_max_str_digits(50_000)  # tests of the benchmarks hold numbers of many digits
+    sys.set_int_max_str_digits(MAX_DIGITS)
     try:
         # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
         return asyncio.new_event_loop().run_until_complete(carry_out(spec, url, log, facts, acked))
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         return EXIT_CRASHED
+
+
+def _stand_ready(boot: Boot, log: Log) -> int:
+    import asyncio
+
+    hide_memory()
+    from runner.ready import stand_ready
+
+    sys.set_int_max_str_digits(MAX_DIGITS)
+    return asyncio.new_event_loop().run_until_complete(stand_ready(boot, log))
 
 
 def _warm_up() -> None:

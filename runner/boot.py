@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ class Boot(NamedTuple):
     token: str
     instance_type: str
     engine: str
+    stand_ready: dict[str, int] | None = None
 
 
 class Reply(NamedTuple):
@@ -49,14 +51,26 @@ def read_boot(fd: int = 0) -> Boot:
     os.close(null)
     try:
         given = json.loads(line.split(b"\n", 1)[0])
-        boot = Boot(*(given[name] for name in Boot._fields))
-    except (ValueError, KeyError, TypeError):
+        texts = [given[name] for name in Boot._fields[:-1]]
+        boot = Boot(texts[0], texts[1], texts[2], texts[3], given.get("stand_ready"))
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise BootRefused("standard input holds no boot configuration: one line of JSON is expected") from None
-    if not all(isinstance(value, str) and value for value in boot):
+    if not all(isinstance(value, str) and value for value in boot[:-1]):
         raise BootRefused("every field of the boot configuration must be a text that is not empty")
     if urlsplit(boot.orchestrator_url).scheme not in ("http", "https"):
         raise BootRefused("orchestrator_url must begin with http:// or https://")
     return boot
+
+
+def runner_id() -> str:
+    """A name for this process that no other has."""
+    return f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}"
+
+
+def boot_facts(boot: Boot) -> dict[str, Any]:
+    """What the first event tells of the runner."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return {"python": version, "engine": boot.engine, "instance_type": boot.instance_type}
 
 
 def hide_memory() -> None:

@@ -27,10 +27,11 @@ def claim(
     log: Log,
     *,
     patience_s: float = PATIENCE_S,
+    before: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any] | None:
-    """The `spec` of the claimed run as plain JSON, or None when there is nothing to do.
+    """The `spec` of the claimed run as plain JSON, or None when there is nothing to do. `before` comes before each request.
 
     Raises `ClaimRefused` when the orchestrator says no, or does not answer for `patience_s`.
     """
@@ -42,6 +43,7 @@ def claim(
     }
     give_up, failures = now() + patience_s, 0
     while True:
+        before()
         try:
             reply = link.post("/runner/claim", boot.token, body)
             trouble = None if 200 <= reply.status < 300 else problem_of(reply)

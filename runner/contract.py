@@ -70,6 +70,13 @@ class Desired(StrEnum):
     CANCEL = "cancel"
 
 
+class StandReady(Message):
+    """What a runner needs to open its sandbox before it knows its run."""
+
+    sandbox_slots: int = Field(ge=1)
+    sandbox_uid_base: int
+
+
 class BootConfig(Message):
     """One line of JSON on the runner's standard input: all that a fresh container knows."""
 
@@ -77,6 +84,8 @@ class BootConfig(Message):
     token: str
     instance_type: str
     engine: str
+    stand_ready: StandReady | None = None
+    """Set for a runner that is started ahead of its run: it opens everything, then claims until it is given one."""
 
 
 class ClaimRequest(Message):

@@ -12,6 +12,7 @@ import os
 import signal
 import stat
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,15 @@ LOG_UPLOAD_S = 5.0
 EXITS = {Stop.SUPERSEDED: EXIT_SUPERSEDED, Stop.CANCELLED: EXIT_DONE, Stop.LOST: EXIT_CRASHED}
 
 
-async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: dict[str, Any], boot_acked: bool) -> int:
-    """Work on a claimed run until it is over; answers with the exit code."""
+async def carry_out(
+    spec: RunSpec,
+    orchestrator_url: str,
+    log: Log,
+    boot_facts: dict[str, Any],
+    boot_acked: bool,
+    opened: Executor | None = None,
+) -> int:
+    """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -61,7 +69,7 @@ async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: 
             usage=UsageLog(reader(engine)),
         ) as reporter,
     ):
-        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log))
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened))
         term = asyncio.create_task(terminated.wait())
         ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
         try:
@@ -82,7 +90,13 @@ async def carry_out(spec: RunSpec, orchestrator_url: str, log: Log, boot_facts: 
 
 
 async def _attempt(
-    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, allowed: dict[str, float], log: Log
+    spec: RunSpec,
+    base: str,
+    client: httpx.AsyncClient,
+    reporter: Reporter,
+    allowed: dict[str, float],
+    log: Log,
+    opened: Executor | None,
 ) -> int:
     """The whole work, with its last event acknowledged at the end."""
     failed: tuple[FailureReason, str] | None = None
@@ -92,7 +106,7 @@ async def _attempt(
         log("run.begin", items=len(items), finished_before=len(spec.finished))
         if items:
             reporter.stage(Stage.PROVISION, **allowed)
-            done = await _work(spec, base, client, reporter, items, log)
+            done = await _work(spec, base, client, reporter, items, log, opened)
     except RunFailed as failure:
         failed = FailureReason(failure.reason), str(failure)
     except Exception as error:
@@ -123,14 +137,24 @@ async def _leave_log(client: httpx.AsyncClient, url: str, log: Log) -> None:
         log("run.log_not_left", trouble=trouble)
 
 
-async def _work(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, items: list[Item], log: Log) -> int:
+async def _work(
+    spec: RunSpec,
+    base: str,
+    client: httpx.AsyncClient,
+    reporter: Reporter,
+    items: list[Item],
+    log: Log,
+    opened: Executor | None,
+) -> int:
     problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
     async with (
         _background(problems.fetch()),
         _model(spec) as loading,
-        Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base) as executor,
+        _sandbox(spec, opened) as executor,
     ):
-        uid, level = _become_ordinary(reporter, log), executor.level
+        if (why := become_ordinary(log)) is not None:
+            reporter.log("warning", why)
+        uid, level = os.geteuid(), executor.level
         calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
         reporter.stage(Stage.RUNNING, items=len(items), sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
         work = Work(spec, items, reporter, problems, calls, executor, log)
@@ -138,17 +162,24 @@ async def _work(spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: R
         return await work.run()
 
 
-def _become_ordinary(reporter: Reporter, log: Log) -> int:
+def _sandbox(spec: RunSpec, opened: Executor | None) -> AbstractAsyncContextManager[Executor]:
+    if opened is not None:
+        return contextlib.nullcontext(opened)
+    return Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base)
+
+
+def become_ordinary(log: Log) -> str | None:
     """Give up root for good. An interpreter behind a closed folder (in root's home) could then import nothing more: where
-    that is so, as on a developer's machine without containers, the runner stays what it is and says so."""
-    if os.geteuid() == 0 and all(map(_open_to_all, (os.__file__, httpx.__file__, __file__))):
+    that is so, as on a developer's machine without containers, the runner stays what it is, and why is answered."""
+    if os.geteuid() != 0:
+        return None
+    if all(map(_open_to_all, (os.__file__, httpx.__file__, __file__))):
         drop_privileges(RUNNER_UID)
         hide_memory()  # a change of user resets it
-    elif os.geteuid() == 0:
-        why = "the runner stays root: its interpreter lies in a folder that only root may enter"
-        log("run.still_root", why=why)
-        reporter.log("warning", why)
-    return os.geteuid()
+        return None
+    why = "the runner stays root: its interpreter lies in a folder that only root may enter"
+    log("run.still_root", why=why)
+    return why
 
 
 def _open_to_all(file: str) -> bool:

@@ -136,6 +136,11 @@ def unremoved_attempts(session: Session) -> Sequence[Attempt]:
     return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None))).all()
 
 
+def used_uid_bases(session: Session) -> set[int]:
+    """Ranges of sandbox uids that a container may still use."""
+    return set(session.exec(select(Attempt.sandbox_uid_base).where(col(Attempt.removed_at).is_(None))).all())
+
+
 def holding_attempts(session: Session) -> Sequence[Attempt]:
     """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
     return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None))).all()

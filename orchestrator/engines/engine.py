@@ -59,6 +59,8 @@ class InstanceType:
     vcpu: float
     memory_bytes: int
     disk_bytes: int
+    max_instances: int | None = None
+    """How many may run at once; None leaves it to the capacity."""
 
 
 @dataclass(frozen=True)

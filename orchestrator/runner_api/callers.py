@@ -27,8 +27,8 @@ class Callers:
         `recent` takes an answer that is up to a second old, for callers that check the attempt again in the transaction
         that changes something, as the intake of events does.
         """
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        attempt = await self.find(token.strip(), recent=recent) if scheme.lower() == "bearer" and token else None
+        token = bearer(request)
+        attempt = await self.find(token, recent=recent) if token else None
         if attempt is None or (run_id is not None and attempt.run_id != run_id):
             raise Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
         return attempt
@@ -47,3 +47,9 @@ class Callers:
             self._known.clear()
         self._known[digest] = now + BELIEVED_S, attempt
         return attempt
+
+
+def bearer(request: Request) -> str:
+    """The token that the request carries; empty when there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""

@@ -20,7 +20,8 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import ClientError, Code, Conflict
 from orchestrator.runner_api.artefacts import ArtefactStore
-from orchestrator.runner_api.callers import Callers
+from orchestrator.runner_api.callers import Callers, bearer
+from orchestrator.runs.hand_over import HOLD_S, HandOver
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.plan import Plan, run_spec
 from orchestrator.settings import Settings
@@ -34,6 +35,7 @@ from runner.contract import (
     GivenAnswer,
     Problem,
     RunKind,
+    Wait,
 )
 
 RunId = Annotated[str, Path(min_length=1, max_length=60)]
@@ -53,6 +55,7 @@ class RunnerDeps:
     db: Database
     catalogue: Catalogue
     intake: Intake
+    hand_over: HandOver
     artefacts: ArtefactStore
     gateway_url: Callable[[], str]
     wake: Callable[[], None]
@@ -69,8 +72,15 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
                 f"the runner speaks contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
                 "build the images again with scripts/build-images"
             )
-        attempt = await callers.of(request)
-        claimed = await deps.intake.claim(attempt, body.runner_id)
+        token = bearer(request)
+        if (attempt := await callers.find(token)) is not None:
+            claimed = await deps.intake.claim(attempt, body.runner_id)
+        else:
+            hold_s = min(HOLD_S, deps.settings.request_timeout_s / 2)
+            handed = await deps.hand_over.answer(token, body.runner_id, hold_s)
+            if handed is None:
+                return Wait(retry_after_s=0)
+            claimed, token = handed.claim, handed.token
         model = await deps.db.read(lambda s: model_queries.get(s, claimed.run.model_id))
         assert model is not None
         types = deps.settings.instance_types
@@ -81,7 +91,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             claimed.attempt,
             model,
             instance_type=kind,
-            token=request.headers["authorization"].partition(" ")[2].strip(),
+            token=token,
             gateway_url=deps.gateway_url(),
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,

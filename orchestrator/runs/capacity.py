@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from orchestrator.engines.engine import InstanceType
 
@@ -25,14 +26,23 @@ class Load:
     instances: int = 0
     vcpu: float = 0.0
     memory_bytes: int = 0
+    by_type: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, types: Iterable[InstanceType]) -> Load:
         held = list(types)
-        return cls(len(held), sum(t.vcpu for t in held), sum(t.memory_bytes for t in held))
+        counts = Counter(t.name for t in held)
+        return cls(len(held), sum(t.vcpu for t in held), sum(t.memory_bytes for t in held), counts)
 
     def plus(self, instance_type: InstanceType) -> Load:
-        return Load(self.instances + 1, self.vcpu + instance_type.vcpu, self.memory_bytes + instance_type.memory_bytes)
+        counts = {**self.by_type, instance_type.name: self.by_type.get(instance_type.name, 0) + 1}
+        memory = self.memory_bytes + instance_type.memory_bytes
+        return Load(self.instances + 1, self.vcpu + instance_type.vcpu, memory, counts)
+
+    def minus(self, instance_type: InstanceType) -> Load:
+        counts = {**self.by_type, instance_type.name: self.by_type.get(instance_type.name, 0) - 1}
+        memory = self.memory_bytes - instance_type.memory_bytes
+        return Load(self.instances - 1, self.vcpu - instance_type.vcpu, memory, counts)
 
 
 def never_fits(capacity: Capacity, wanted: InstanceType) -> str | None:
@@ -53,6 +63,8 @@ def why_not(capacity: Capacity, load: Load, wanted: InstanceType) -> str | None:
         return never
     if load.instances >= capacity.max_instances:
         return f"all {capacity.max_instances} instances are in use (max_instances)"
+    if wanted.max_instances is not None and load.by_type.get(wanted.name, 0) >= wanted.max_instances:
+        return f"all {wanted.max_instances} instances of {wanted.name} are in use (its max_instances)"
     after = load.plus(wanted)
     if after.vcpu > capacity.vcpu + TOLERANCE:
         return f"{load.vcpu:g} of {capacity.vcpu:g} vCPU are in use, {wanted.name} needs {wanted.vcpu:g}"

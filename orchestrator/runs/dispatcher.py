@@ -1,4 +1,4 @@
-"""Turns pending rows into containers while there is capacity.
+"""Turns pending rows into containers while there is capacity: one that stands ready, or a new one.
 
 Database before engine: one transaction takes the row (`starting`, next attempt, new token), then, outside any
 transaction, the engine is asked. What the engine says afterwards is the reconciler's business; only a plain refusal of
@@ -17,8 +17,9 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import run_queries
+from orchestrator.db import pool_queries, run_queries
 from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.pool_tables import WarmRunner
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import (
@@ -35,11 +36,15 @@ from orchestrator.runs.capacity import Capacity, Load, why_not
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
+from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.transitions import advance
 from runner.contract import BootConfig
 
 log = structlog.get_logger()
+
+READY_TIMEOUT_S = 30.0
+"""A runner that stands ready asks all the time: one that does not answer in this time is lost."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,9 @@ class Dispatcher:
         engine: Engine,
         clock: Clock,
         policy: LaunchPolicy,
+        pool: Pool,
         *,
+        ring: Callable[[str], None],
         capacity: Callable[[], Capacity | None],
         hold: Callable[[], Hold | None],
         rng: random.Random,
@@ -78,6 +85,8 @@ class Dispatcher:
         self._engine = engine
         self._clock = clock
         self._policy = policy
+        self._pool = pool
+        self._ring = ring
         self._capacity = capacity
         self._hold = hold
         self._rng = rng
@@ -109,43 +118,64 @@ class Dispatcher:
         now = self._clock.now()
         token = new_token()
 
-        def take(session: Session) -> tuple[ContainerRun, Attempt] | None:
-            load = Load.of(self._type(row.instance_type) for row in run_queries.holding_attempts(session))
+        def take(session: Session) -> tuple[ContainerRun, Attempt, WarmRunner | None] | None:
+            held = [self._type(row.instance_type) for row in run_queries.holding_attempts(session)]
+            load = Load.of(held + self._pool.held(session))
+            leaving = False
             for candidate in run_queries.due(session, now, limit=50):
-                if why_not(capacity, load, self._type(candidate.instance_type)) is None:
-                    return self._dispatch(session, candidate.id, token)
+                wanted = self._type(candidate.instance_type)
+                if (ready := self._pool.pick(session, candidate)) is not None:
+                    return self._dispatch(session, candidate.id, token, ready)
+                if why_not(capacity, load, wanted) is None:
+                    return self._dispatch(session, candidate.id, token, None)
+                leaving = leaving or self._pool.make_room(session, capacity, load, wanted)
             return None
 
         found = await self._leadership.write(take)
         if found is None:
             return None
-        run, attempt = found
+        run, attempt, ready = found
+        if ready is not None:
+            self._ring(ready.token_hash)
+            return attempt.container_name
         self.launching.add(attempt.container_name)
         task = asyncio.create_task(self._launch(run, attempt, token))
         self._launches.add(task)
         task.add_done_callback(self._launches.discard)
         return attempt.container_name
 
-    def _dispatch(self, session: Session, run_id: str, token: str) -> tuple[ContainerRun, Attempt] | None:
+    def _dispatch(
+        self, session: Session, run_id: str, token: str, ready: WarmRunner | None
+    ) -> tuple[ContainerRun, Attempt, WarmRunner | None] | None:
         now = self._clock.now()
         run = run_queries.lock(session, run_id)
         if run is None or run.status != Status.PENDING:
             return None
-        deadline = now + timedelta(seconds=self._policy.start_timeout_s)
+        timeout_s = self._policy.start_timeout_s if ready is None else min(READY_TIMEOUT_S, self._policy.start_timeout_s)
+        deadline = now + timedelta(seconds=timeout_s)
         advance(session, run, Dispatched(now, deadline, run.items_done), now)
-        used = {row.sandbox_uid_base for row in run_queries.unremoved_attempts(session)}
         attempt = Attempt(
             run_id=run.id,
             number=run.attempt,
             token_hash=token_hash(token),
             engine=self._engine.name,
             instance_type=run.instance_type,
-            container_name=f"benchyard-run-{run.id}-a{run.attempt}",
-            sandbox_uid_base=free_uid_base(used),
+            container_name=f"benchyard-run-{run.id}-a{run.attempt}" if ready is None else ready.container_name,
+            container_id=ready.container_id if ready else None,
+            sandbox_uid_base=self._free_uids(session) if ready is None else ready.sandbox_uid_base,
             dispatched_at=now,
+            launched_at=ready.created_at if ready else None,
+            facts={"stood_ready": True} if ready else {},
         )
         session.add(attempt)
-        return run, attempt
+        if ready is not None:
+            ready.run_id, ready.attempt = run.id, run.attempt
+            session.add(ready)
+        return run, attempt, ready
+
+    def _free_uids(self, session: Session) -> int:
+        ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}
+        return free_uid_base(ready | run_queries.used_uid_bases(session))
 
     def _type(self, name: str) -> InstanceType:
         """The type, or for one that was since removed from the settings the largest there is."""

@@ -85,21 +85,23 @@ class Intake:
     async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
         """The runner of `attempt` reports for the first time, or again because the answer was lost."""
         now = self._clock.now()
+        return await self._db.write(
+            lambda session: self.claim_within(session, attempt.run_id, attempt.number, runner_id, now)
+        )
 
-        def work(session: Session) -> Claim:
-            run, row = _current(session, attempt.run_id, attempt.number)
-            if run.status == Status.STARTING:
-                advance(session, run, Claimed(now, now + self._lease), now)
-                row.claimed_at = row.last_event_at = now
-                row.runner_id = runner_id
-                session.add(row)
-            elif run.status != Status.RUNNING or row.runner_id != runner_id:
-                raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
-            session.flush()
-            session.refresh(run, ["plan"])
-            return Claim(run, row, item_queries.keys(session, run.id))
-
-        return await self._db.write(work)
+    def claim_within(self, session: Session, run_id: str, number: int, runner_id: str, now: datetime) -> Claim:
+        """`claim`, as a part of the caller's transaction."""
+        run, row = _current(session, run_id, number)
+        if run.status == Status.STARTING:
+            advance(session, run, Claimed(now, now + self._lease), now)
+            row.claimed_at = row.last_event_at = now
+            row.runner_id = runner_id
+            session.add(row)
+        elif run.status != Status.RUNNING or row.runner_id != runner_id:
+            raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
+        session.flush()
+        session.refresh(run, ["plan"])
+        return Claim(run, row, item_queries.keys(session, run.id))
 
     async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
         if batch.attempt != attempt.number:

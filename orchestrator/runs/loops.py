@@ -20,6 +20,7 @@ from orchestrator.engines.engine import Engine, EngineError, EngineUnreachable
 from orchestrator.runs.dispatcher import Dispatcher
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.pool import Pool
 from orchestrator.runs.reconciler import Reconciler
 
 log = structlog.get_logger()
@@ -59,6 +60,7 @@ class Loops:
         leadership: Leadership,
         reconciler: Reconciler,
         dispatcher: Dispatcher,
+        pool: Pool,
         door: Door,
         signals: Signals,
         interval_s: float,
@@ -70,6 +72,7 @@ class Loops:
         self._leadership = leadership
         self._reconciler = reconciler
         self._dispatcher = dispatcher
+        self._pool = pool
         self._door = door
         self._signals = signals
         self._interval_s = interval_s
@@ -93,6 +96,7 @@ class Loops:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await self._dispatcher.close()
+        await self._pool.close()
         with contextlib.suppress(DatabaseUnavailable):
             await self._leadership.release()
 
@@ -123,6 +127,7 @@ class Loops:
                 await self._tidy()
         if self._leadership.epoch is not None:
             await self._dispatcher.round()
+            await self._pool.fill(held=self._fleet.hold() is not None)
         self.last_tick = self._clock.monotonic()
 
     async def _guarded(self, work: Awaitable[None]) -> None:

@@ -25,6 +25,8 @@ from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import ENDED, ContainerFacts, ContainerState, Engine
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
+from orchestrator.runs.pool import NAME as WARM
+from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.scores import score_of
 from orchestrator.runs.transitions import advance
@@ -63,6 +65,7 @@ class Reconciler:
         clock: Clock,
         policy: LeasePolicy,
         *,
+        pool: Pool,
         launching: set[str],
         rng: random.Random,
         on_change: Callable[[], None],
@@ -72,6 +75,7 @@ class Reconciler:
         self._engine = engine
         self._clock = clock
         self._policy = policy
+        self._pool = pool
         self._launching = launching
         self._rng = rng
         self._on_change = on_change
@@ -81,6 +85,7 @@ class Reconciler:
         await self._forgive_our_absence()
         containers = {fact.name: fact for fact in await self._engine.list()}
         now = self._clock.now()  # what is judged is what was read, however long the judging takes
+        ready = await self._pool.tend(containers, now)
         live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
         unremoved = {row.container_name: row for row in await self._db.read(run_queries.unremoved_attempts)}
         work: list[Callable[[], Coroutine[Any, Any, None]]] = [
@@ -89,7 +94,7 @@ class Reconciler:
         work += [
             partial(self._reap, fact, unremoved.get(name))
             for name, fact in containers.items()
-            if name not in live and name not in self._launching
+            if name not in live and name not in self._launching and name not in ready
         ]
         gone = [row for name, row in unremoved.items() if name not in live and name not in containers]
         if gone:
@@ -126,7 +131,7 @@ class Reconciler:
             fact = await self._engine.inspect(name)  # the list may be older than the launch
         if fact is None:
             await self._end(run, attempt, None, self._gone(attempt))
-        elif (fact.run_id, fact.attempt) != (run.id, attempt.number):
+        elif not _belongs(fact, attempt):
             await self._end(run, attempt, None, _Ending(Reason.NAME_TAKEN))
         elif fact.state in ENDED:
             await self._end(run, attempt, fact, _exit_ending(attempt, fact))
@@ -265,6 +270,13 @@ class Reconciler:
             return ""
         raw = await self._engine.logs(fact.name, tail_bytes=LOG_TAIL_BYTES)
         return raw.decode("utf-8", "replace").replace("\x00", "")
+
+
+def _belongs(fact: ContainerFacts, attempt: Attempt) -> bool:
+    """A container that stood ready was labelled with the identity it had in the pool, which is in its name."""
+    if attempt.container_name.startswith(WARM):
+        return f"{WARM}{fact.run_id}" == attempt.container_name
+    return (fact.run_id, fact.attempt) == (attempt.run_id, attempt.number)
 
 
 def _write_facts(row: Attempt, fact: ContainerFacts | None, tail: str) -> None:

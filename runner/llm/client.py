@@ -103,6 +103,12 @@ def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
     return OpenAIClient(model, gateway_url, token)
 
 
+def load_sdks() -> None:
+    """Import every SDK, for a runner that does not know its model yet."""
+    import runner.llm.anthropic_client
+    import runner.llm.openai_client  # noqa: F401
+
+
 def error_for(status: int, body: object, headers: Mapping[str, str], message: str) -> CallError:
     """What an error answer means, whichever SDK brought it.
 

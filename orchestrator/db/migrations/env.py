@@ -9,11 +9,17 @@ from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
-from orchestrator.db import call_tables, schedule_tables, tables, token_tables
+from orchestrator.db import call_tables, pool_tables, schedule_tables, tables, token_tables
 
 MIGRATION_LOCK = 7_346_019
 target = SQLModel.metadata
-NEEDED = (tables.ContainerRun, call_tables.GatewayFlight, schedule_tables.Schedule, token_tables.ApiToken)
+NEEDED = (
+    tables.ContainerRun,
+    call_tables.GatewayFlight,
+    schedule_tables.Schedule,
+    token_tables.ApiToken,
+    pool_tables.WarmRunner,
+)
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 
 

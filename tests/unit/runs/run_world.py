@@ -26,9 +26,12 @@ from orchestrator.runner_api.callers import Callers
 from orchestrator.runs import lifecycle
 from orchestrator.runs.capacity import Capacity
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
-from orchestrator.runs.intake import Intake
+from orchestrator.runs.hand_over import Bells, HandOver
+from orchestrator.runs.intake import Claim, Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, RunState, Status
+from orchestrator.runs.pool import Pool, PoolPolicy
+from orchestrator.runs.pool_policy import PoolLimits, PoolSize
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.transitions import advance, state_of
@@ -125,6 +128,7 @@ class RunWorld:
         self.engine.behaviour = self.completes
         self.capacity: Capacity | None = Capacity(max_instances, 8.0, 16 * GIB)
         self.hold: Hold | None = None
+        self.pool_sizes: dict[str, PoolSize] = {}
         self.acknowledged: list[tuple[str, ItemKey]] = []
         self.runs: list[str] = []
         self.boots = 0
@@ -141,12 +145,24 @@ class RunWorld:
         rng = random.Random(self.boots)
         self.leadership = Leadership(db, self.clock, holder, 15)
         policy = LaunchPolicy(TYPES, "image", lambda: "http://door", 120, 4)
+        self.pool = Pool(
+            db,
+            self.leadership,
+            engine,
+            self.clock,
+            PoolPolicy(self.pool_sizes, TYPES, "image", lambda: "http://door", PoolLimits(120, 60)),
+            capacity=lambda: self.capacity,
+            look=lambda: None,
+        )
+        self.bells = Bells()
         self.dispatcher = Dispatcher(
             db,
             self.leadership,
             engine,
             self.clock,
             policy,
+            self.pool,
+            ring=self.bells.ring,
             capacity=lambda: self.capacity,
             hold=lambda: self.hold,
             rng=rng,
@@ -157,11 +173,13 @@ class RunWorld:
             engine,
             self.clock,
             LEASES,
+            pool=self.pool,
             launching=self.dispatcher.launching,
             rng=rng,
             on_change=lambda: None,
         )
         self.intake = Intake(db, self.clock, lease_s=30)
+        self.hand_over = HandOver(db, self.clock, self.intake, self.bells, came_up=self.pool.came_up)
 
     async def round(self, seconds: float = 0.0) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""
@@ -169,10 +187,11 @@ class RunWorld:
         if await self.leadership.hold():
             await self.reconciler.round()
             await self.dispatcher.round()
+            await self.pool.fill()
         await self.launches()
 
     async def launches(self) -> None:
-        results = await asyncio.gather(*self.dispatcher._launches, return_exceptions=True)
+        results = await asyncio.gather(*self.dispatcher._launches, *self.pool._launches, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -251,6 +270,9 @@ class RunWorld:
     def container(self, run_id: str, attempt: int = 1) -> FakeContainer:
         return self.engine.containers[f"benchyard-run-{run_id}-a{attempt}"]
 
+    def token_of(self, name: str) -> str:
+        return str(json.loads(self.engine.containers[name].boot_line)["token"])
+
     # -- what runs in the containers
 
     async def _persist(self, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -266,9 +288,13 @@ class RunWorld:
         token = json.loads(container.boot_line)["token"]
         try:
             attempt = await self._persist(lambda: Callers(self.db, self.clock).find(token))
-            if attempt is None:
+            if attempt is None and json.loads(container.boot_line)["stand_ready"]:
+                claim = await self.stands_ready(container, token)
+                attempt = claim.attempt
+            elif attempt is None:
                 return 3
-            claim = await self._persist(lambda: self.intake.claim(attempt, container.container_id))
+            else:
+                claim = await self._persist(lambda: self.intake.claim(attempt, container.container_id))
             finished = {ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in claim.finished}
             todo = [
                 ItemKey(benchmark=part["name"], problem_id=problem_id)
@@ -295,6 +321,17 @@ class RunWorld:
             if type(error).__name__ in ("Superseded", "Conflict"):
                 return 3
             raise
+
+    async def stands_ready(self, container: FakeContainer, token: str) -> Claim:
+        """Asks until it is given a run."""
+        while True:
+            await container.checkpoint()
+            container.waits = True  # type: ignore[attr-defined]
+            handed = await self._persist(lambda: self.hand_over.answer(token, container.container_id, hold_s=0))
+            if handed is not None:
+                del container.waits  # type: ignore[attr-defined]
+                return handed.claim  # type: ignore[no-any-return]
+            await asyncio.sleep(0.003)
 
     async def post(self, attempt: Attempt, *events: dict[str, Any]) -> Any:
         batch = EventBatch.model_validate({"attempt": attempt.number, "events": list(events)})

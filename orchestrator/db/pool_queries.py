@@ -1,0 +1,38 @@
+"""Statements on runners that stand ready."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from orchestrator.db.pool_tables import WarmRunner
+from orchestrator.db.tables import Attempt
+
+
+def by_token(session: Session, token_hash: str) -> WarmRunner | None:
+    return session.exec(select(WarmRunner).where(WarmRunner.token_hash == token_hash).with_for_update()).first()
+
+
+def lock(session: Session, warm_id: str) -> WarmRunner | None:
+    return session.exec(select(WarmRunner).where(WarmRunner.id == warm_id).with_for_update()).first()
+
+
+def waiting(session: Session) -> Sequence[WarmRunner]:
+    """Those that no run has taken, oldest first; each holds its room."""
+    return session.exec(select(WarmRunner).where(col(WarmRunner.run_id).is_(None)).order_by(col(WarmRunner.id))).all()
+
+
+def taken_from(session: Session) -> Sequence[WarmRunner]:
+    """Those whose attempt is over."""
+    ours = (Attempt.run_id == WarmRunner.run_id, Attempt.number == WarmRunner.attempt)
+    query = select(WarmRunner).join(Attempt, onclause=(ours[0]) & (ours[1]))  # type: ignore[arg-type]
+    return session.exec(query.where(col(Attempt.ended_at).is_not(None))).all()
+
+
+def started_since(session: Session, moment: datetime) -> dict[str, int]:
+    """How many attempts of each instance type were begun since then."""
+    query = select(Attempt.instance_type, func.count()).where(Attempt.dispatched_at >= moment)
+    return {name: int(count) for name, count in session.exec(query.group_by(Attempt.instance_type)).all()}

@@ -1,0 +1,106 @@
+"""The answer to a runner that stands ready: it asks and is held on the line until a run is there for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import pool_queries, run_queries
+from orchestrator.db.pool_tables import WarmRunner
+from orchestrator.db.session import Database
+from orchestrator.errors import Unauthorized
+from orchestrator.identifiers import new_token, token_hash
+from orchestrator.runs.intake import Claim, Intake, Superseded
+
+HOLD_S = 20.0
+LOOK_S = 1.0
+"""A run may have been given by another orchestrator, which cannot ring here."""
+
+
+class Bells:
+    """Wakes the request of a runner, by the hash of its token."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    def ring(self, digest: str) -> None:
+        if (bell := self._waiting.get(digest)) is not None:
+            bell.set()
+
+    @contextlib.contextmanager
+    def hung(self, digest: str) -> Iterator[asyncio.Event]:
+        bell = self._waiting[digest] = asyncio.Event()
+        try:
+            yield bell
+        finally:
+            if self._waiting.get(digest) is bell:
+                del self._waiting[digest]
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A run for a runner that stood ready, with the token that is valid for this run alone."""
+
+    claim: Claim
+    token: str
+
+
+class HandOver:
+    def __init__(self, db: Database, clock: Clock, intake: Intake, bells: Bells, *, came_up: Callable[[str], None]) -> None:
+        self._db = db
+        self._clock = clock
+        self._intake = intake
+        self._bells = bells
+        self._came_up = came_up
+
+    async def answer(self, token: str, runner_id: str, hold_s: float = HOLD_S) -> Handed | None:
+        """The run that this runner was given, as soon as there is one; None if it must ask again.
+
+        Whoever asks again after a lost answer is given the same run with a new token. Raises `Unauthorized` for a token
+        that is none of the pool's.
+        """
+        digest = token_hash(token)
+        until = self._clock.monotonic() + hold_s
+        with self._bells.hung(digest) as bell:
+            handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
+            while handed is None and (left := until - self._clock.monotonic()) > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, LOOK_S)):
+                        await bell.wait()
+                if bell.is_set() or await self._db.read(lambda session: self._is_given(session, digest)):
+                    handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
+                    bell.clear()
+        return handed
+
+    def _look(self, session: Session, digest: str, runner_id: str) -> Handed | None:
+        now = self._clock.now()
+        row = self._row(session, digest)
+        if row.runner_id not in (None, runner_id):
+            raise Superseded("another runner has used this token; this one must stop")
+        if row.run_id is None or row.attempt is None:
+            if row.ready_at is None:
+                self._came_up(row.instance_type)
+            row.runner_id, row.seen_at, row.ready_at = runner_id, now, row.ready_at or now
+            session.add(row)
+            return None
+        attempt = run_queries.lock_attempt(session, row.run_id, row.attempt)
+        if attempt is None or attempt.token_hash is None:
+            raise Superseded(f"attempt {row.attempt} of run {row.run_id} is over; this runner must stop")
+        token = new_token()
+        attempt.token_hash = token_hash(token)
+        session.add(attempt)
+        return Handed(self._intake.claim_within(session, row.run_id, row.attempt, runner_id, now), token)
+
+    def _is_given(self, session: Session, digest: str) -> bool:
+        return self._row(session, digest).run_id is not None
+
+    def _row(self, session: Session, digest: str) -> WarmRunner:
+        row = pool_queries.by_token(session, digest)
+        if row is None or (row.retired is not None and row.run_id is None):
+            raise Unauthorized("This runner's token is not valid (any more): it must stop.")
+        return row

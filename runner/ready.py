@@ -1,0 +1,73 @@
+"""A runner that stands ready: everything imported, sandbox up and tried, privileges given up; it claims until it has a run.
+
+It serves exactly one run. Before each request it tries its sandbox again, so that one that broke while waiting is never
+given a run: it ends, and the orchestrator starts another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import ValidationError
+
+from runner.boot import Boot, Link, announce, boot_facts, runner_id
+from runner.claim import claim
+from runner.contract import RunSpec
+from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, BootRefused, ClaimRefused
+from runner.llm.client import load_sdks
+from runner.log import Log
+from runner.run import become_ordinary, carry_out
+from runner.sandbox.executor import Executor
+from runner.sandbox.limits import MIB, Limits
+from runner.sandbox.outcome import Ending
+
+TRIAL = "print(int(input()) + 1)"
+TRIAL_LIMITS = Limits(cpu_s=5, wall_s=30, memory_bytes=64 * MIB)
+
+
+class SandboxUnwellError(Exception):
+    """The sandbox does not run a program of one line."""
+
+
+async def stand_ready(boot: Boot, log: Log) -> int:
+    """Open everything, claim, carry out; the exit code."""
+    try:
+        slots, uid_base = (boot.stand_ready or {})["sandbox_slots"], (boot.stand_ready or {})["sandbox_uid_base"]
+    except KeyError as missing:
+        raise BootRefused(f"stand_ready lacks {missing}") from None
+    loop = asyncio.get_running_loop()
+    async with Executor.open(slots=slots, uid_base=uid_base) as executor:
+        await asyncio.to_thread(load_sdks)
+        become_ordinary(log)
+        link = Link(boot.orchestrator_url)
+
+        def try_sandbox() -> None:
+            asyncio.run_coroutine_threadsafe(_try(executor), loop).result()
+
+        try:
+            raw = await asyncio.to_thread(claim, link, boot, runner_id(), log, before=try_sandbox)
+        except ClaimRefused as refused:
+            log("runner.refused", why=str(refused))
+            return EXIT_REFUSED
+        except SandboxUnwellError as error:
+            log("runner.unwell", why=str(error))
+            return EXIT_CRASHED
+        if raw is None:
+            return EXIT_DONE
+        log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
+        facts = boot_facts(boot)
+        acked = await asyncio.to_thread(announce, link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
+        link.close()
+        log("runner.claimed", acked=acked)
+        try:
+            spec = RunSpec.model_validate(raw)
+        except ValidationError as error:
+            log("runner.refused", why=f"the run cannot be understood: {error}")
+            return EXIT_REFUSED
+        return await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor)
+
+
+async def _try(executor: Executor) -> None:
+    (execution,) = await executor.run_stdin(TRIAL, [b"41\n"], TRIAL_LIMITS, lambda _, __: True)
+    if execution.ending is not Ending.finished or execution.stdout.strip() != b"42":
+        raise SandboxUnwellError(f"a program of one line ended as {execution.ending}: {execution.stderr_tail!r}")

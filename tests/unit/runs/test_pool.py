@@ -1,0 +1,159 @@
+"""Runners that stand ready: taken once, replaced when unwell, gone when idle, never in the way of a run."""
+
+from __future__ import annotations
+
+import pytest
+from run_world import TYPES, RunWorld
+
+from orchestrator.db import pool_queries
+from orchestrator.db.pool_tables import WarmRunner
+from orchestrator.db.tables import ContainerRun
+from orchestrator.engines.engine import ContainerState
+from orchestrator.errors import Unauthorized
+from orchestrator.runs.capacity import GIB, Capacity
+from orchestrator.runs.pool import NAME
+from orchestrator.runs.pool_policy import PoolSize
+
+TYPE = next(iter(TYPES))
+
+
+async def rows(world: RunWorld) -> list[WarmRunner]:
+    return list(await world.db.read(pool_queries.waiting))
+
+
+async def warmed(world: RunWorld, warm: int, sleep_after_s: float = 900) -> None:
+    world.pool_sizes[TYPE] = PoolSize(warm, sleep_after_s)
+    await world.round()
+    await world.until(lambda: all(hasattr(c, "waits") for c in world.engine.containers.values()))
+
+
+def standing(world: RunWorld) -> list[str]:
+    return [name for name in world.engine.containers if name.startswith(NAME)]
+
+
+async def until_done(world: RunWorld, run_id: str) -> ContainerRun:
+    for _ in range(20):
+        await world.round(1)
+        await world.quiet()
+        if (run := await world.row(run_id)).completed_at is not None:
+            return run
+    raise AssertionError(f"run is {run.status}")
+
+
+async def test_a_run_is_taken_by_a_runner_that_stands_ready_and_the_pool_fills_again(world: RunWorld) -> None:
+    await warmed(world, 1)
+    (first,) = standing(world)
+    run_id = await world.new_run(instance_type=TYPE)
+    assert (await until_done(world, run_id)).status == "completed"
+    (attempt,) = await world.attempts(run_id)
+    assert (attempt.container_name, attempt.facts["stood_ready"]) == (first, True)
+    await world.rounds(3)
+    assert first not in world.engine.containers
+    assert len(standing(world)) == 1, "another has taken its place"
+    assert world.engine.launched.count(first) == 1
+
+
+async def test_each_serves_one_run_only(world: RunWorld) -> None:
+    await warmed(world, 2)
+    ids = [await world.new_run(instance_type=TYPE) for _ in range(6)]
+    for run_id in ids:
+        await until_done(world, run_id)
+    names = [(await world.attempts(run_id))[0].container_name for run_id in ids]
+    assert len(set(names)) == 6
+    assert not world.engine.doubles
+
+
+async def test_an_answer_that_was_lost_is_given_again_with_another_token(world: RunWorld) -> None:
+    world.engine.behaviour = world.never_claims
+    await warmed(world, 1)
+    (row,) = await rows(world)
+    token = world.token_of(row.container_name)
+    assert await world.hand_over.answer(token, "r1", hold_s=0) is None
+    run_id = await world.new_run(instance_type=TYPE)
+    await world.round()
+    first = await world.hand_over.answer(token, "r1", hold_s=0)
+    again = await world.hand_over.answer(token, "r1", hold_s=0)
+    assert first is not None
+    assert again is not None
+    assert first.claim.run.id == again.claim.run.id == run_id
+    assert first.token != again.token
+    with pytest.raises(Exception, match="another runner has used this token"):
+        await world.hand_over.answer(token, "r2", hold_s=0)
+
+
+async def test_a_token_of_nobody_is_refused(world: RunWorld) -> None:
+    with pytest.raises(Unauthorized):
+        await world.hand_over.answer("nonsense", "r1", hold_s=0)
+
+
+@pytest.mark.parametrize("fate", ["exits", "silent", "paused", "never ready"])
+async def test_an_unwell_one_is_replaced(world: RunWorld, fate: str) -> None:
+    if fate == "never ready":
+        world.engine.behaviour = world.never_claims
+    await warmed(world, 1)
+    (first,) = standing(world)
+    container = world.engine.containers[first]
+    if fate == "exits":
+        await world.engine.kill(first)
+    elif fate in ("silent", "paused"):
+        container.pause()
+    world.engine.behaviour = world.completes
+    await world.round(130 if fate in ("silent", "never ready") else 1)
+    await world.rounds(3, 3)
+    assert first not in world.engine.containers
+    (second,) = standing(world)
+    assert world.engine.containers[second].state is ContainerState.RUNNING
+
+
+async def test_one_that_dies_as_it_is_given_a_run_costs_the_run_an_attempt_and_nothing_else(world: RunWorld) -> None:
+    await warmed(world, 1)
+    (first,) = standing(world)
+    container = world.engine.containers[first]
+    container.pause()
+    run_id = await world.new_run(instance_type=TYPE)
+    await world.dispatcher.round()
+    assert (await world.attempts(run_id))[0].container_name == first
+    await world.engine.kill(first)
+    assert (await until_done(world, run_id)).status == "completed"
+    assert [a.number for a in await world.attempts(run_id)] == [1, 2]
+
+
+async def test_a_run_of_another_type_is_given_the_room(world: RunWorld) -> None:
+    world.capacity = Capacity(1, 8.0, 16 * GIB)
+    await warmed(world, 1)
+    other = next(name for name in TYPES if name != TYPE)
+    run_id = await world.new_run(instance_type=other)
+    assert (await until_done(world, run_id)).status == "completed"
+
+
+async def test_the_pool_grows_with_the_work_and_shrinks_when_idle(world: RunWorld) -> None:
+    await warmed(world, 1, sleep_after_s=100)
+    for run_id in [await world.new_run(instance_type=TYPE) for _ in range(3)]:
+        await until_done(world, run_id)
+    await world.rounds(2, 1)
+    assert len(standing(world)) == 3, "as many as were started within the last minute"
+    await world.rounds(10, 20)
+    assert len(standing(world)) == 1
+
+
+async def test_after_a_restart_the_pool_is_started_anew(world: RunWorld) -> None:
+    await warmed(world, 1)
+    (first,) = standing(world)
+    world.boot()
+    await world.rounds(3, 1)
+    (second,) = standing(world)
+    assert first != second
+
+
+async def test_no_pool_is_wanted_any_more(world: RunWorld) -> None:
+    await warmed(world, 2)
+    world.pool_sizes.clear()
+    await world.rounds(3, 1)
+    assert not standing(world)
+    assert not await rows(world)
+
+
+async def test_a_type_has_its_own_limit(world: RunWorld) -> None:
+    world.pool_sizes[TYPE] = PoolSize(9)
+    await world.rounds(2, 1)
+    assert len(standing(world)) == 4, "max_instances holds for the pool as well"
