@@ -303,6 +303,7 @@ async def open_services(
             uploads=uploads,
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,
+            pool=pool,
             live=live,
             waiting_for=gateway.desk.status,
             door=door,

@@ -20,6 +20,7 @@ from orchestrator.models_sync import SyncResult
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs.pool import Pool
 from orchestrator.runs.service import RunService
 from orchestrator.schedules.service import ScheduleService
 from orchestrator.schedules.webhooks import WebhookService
@@ -39,6 +40,7 @@ class Services:
     uploads: Uploads
     dataset_jobs: DatasetJobs
     fleet: Fleet
+    pool: Pool
     live: Live
     waiting_for: Callable[[str], str | None]
     """What a run's model calls wait for, in one sentence, as the gateway knows it."""

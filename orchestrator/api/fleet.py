@@ -5,7 +5,15 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from orchestrator.api.context import Context
-from orchestrator.api.fleet_schemas import CapacityOut, ContainerOut, EngineOut, FleetOut, InstanceTypeOut, WaitingOut
+from orchestrator.api.fleet_schemas import (
+    CapacityOut,
+    ContainerOut,
+    EngineOut,
+    FleetOut,
+    InstanceTypeOut,
+    PoolOut,
+    WaitingOut,
+)
 from orchestrator.runs.capacity import never_fits
 
 router = APIRouter(prefix="/api/fleet", tags=["fleet"])
@@ -63,6 +71,17 @@ async def get_fleet(context: Context) -> FleetOut:
         ),
         instance_types=types,
         containers=containers,
+        pools=[
+            PoolOut(
+                instance_type=pool.instance_type,
+                warm=pool.warm,
+                ready=pool.ready,
+                starting=pool.starting,
+                sleep_after_s=pool.sleep_after_s,
+                trouble=context.pool.trouble.get(pool.instance_type),
+            )
+            for pool in await fleet.pools()
+        ],
         waiting=[
             WaitingOut(
                 run_id=row.run.id,

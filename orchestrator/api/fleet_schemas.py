@@ -55,11 +55,23 @@ class WaitingOut(Answer):
     why: str
 
 
+class PoolOut(Answer):
+    """Runners of one instance type that stand ready for a run."""
+
+    instance_type: str
+    warm: int
+    ready: int
+    starting: int
+    sleep_after_s: float
+    trouble: str | None
+
+
 class FleetOut(Answer):
     engine: EngineOut
     capacity: CapacityOut
     instance_types: list[InstanceTypeOut]
     containers: list[ContainerOut]
+    pools: list[PoolOut]
     waiting: list[WaitingOut]
     banner: str | None
     leader: bool

@@ -53,6 +53,9 @@ async def metrics(context: Context) -> Response:
     Gauge("benchyard_instances_max", "Most containers at once", registry=registry).set(context.settings.max_instances)
     Gauge("benchyard_vcpu_used", "vCPU of live containers", registry=registry).set(load.vcpu)
     Gauge("benchyard_memory_used_bytes", "Memory of live containers", registry=registry).set(load.memory_bytes)
+    ready = Gauge("benchyard_warm_runners", "Runners that stand ready", ["instance_type"], registry=registry)
+    for pool in await context.fleet.pools():
+        ready.labels(pool.instance_type).set(pool.ready)
     up = context.fleet.error is None and context.fleet.info is not None
     Gauge("benchyard_engine_up", "Whether the engine answers", registry=registry).set(up)
     Gauge("benchyard_leader", "Whether this orchestrator leads", registry=registry).set(context.loops.leads)

@@ -97,6 +97,7 @@ class Database:
         if self._write_pool is not None:
             return await loop.run_in_executor(self._write_pool, self._write_alone, work)
         job = _Job(work, loop, loop.create_future())
+        job.future.add_done_callback(_noticed)
         self._jobs.put(job)
         # A caller that is cancelled must not take the job with it: the transaction may be half-way.
         result: T = await asyncio.shield(job.future)
@@ -233,6 +234,12 @@ def _in_session(fn: Callable[[Session], T]) -> Callable[[Connection], T]:
             return value
 
     return work
+
+
+def _noticed(future: asyncio.Future[Any]) -> None:
+    """Nobody may be waiting any more for a job that then fails; asyncio would complain."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _first_line(error: Exception) -> str:

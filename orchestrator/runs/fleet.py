@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import run_queries
+from orchestrator.db import pool_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.engines.engine import (
@@ -30,6 +30,15 @@ log = structlog.get_logger()
 GIB = 1 << 30
 MEMORY_SHARE = 0.9
 """How much of the engine's memory containers may be promised; the rest is for the host and for us."""
+
+
+@dataclass(frozen=True)
+class PoolState:
+    instance_type: str
+    warm: int
+    ready: int
+    starting: int
+    sleep_after_s: float
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,26 @@ class Fleet:
             return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
         return self._disk
 
+    async def pools(self) -> list[PoolState]:
+        """The pools that the settings ask for, and any that still has runners."""
+        rows = await self._db.read(pool_queries.waiting)
+        found = []
+        for name in self._settings.instance_types:
+            warm, sleep_after_s = self._settings.pool(name)
+            mine = [row for row in rows if row.instance_type == name]
+            if warm or mine:
+                ready = sum(row.ready_at is not None and row.retired is None for row in mine)
+                found.append(PoolState(name, warm, ready, len(mine) - ready, sleep_after_s))
+        return found
+
     async def load(self) -> Load:
         """What containers hold that may still be alive, those of runs that have just ended included."""
-        rows = await self._db.read(run_queries.holding_attempts)
-        types = self._settings.instance_types
-        held = [row.instance_type for row in rows]
+
+        def read(session: Session) -> list[str]:
+            attempts, ready = run_queries.holding_attempts(session), pool_queries.waiting(session)
+            return [*(row.instance_type for row in attempts), *(row.instance_type for row in ready)]
+
+        held, types = await self._db.read(read), self._settings.instance_types
         return Load.of(self._settings.instance_type(name) for name in held if name in types)
 
     async def waiting(self) -> list[Waiting]:
@@ -121,8 +145,12 @@ class Fleet:
         """Live containers with the kernel's figures; empty while the engine does not answer."""
         try:
             facts = await self._engine.list()
+            rows = await self._db.read(run_queries.unremoved_attempts)
+            owners = {row.container_name: (row.run_id, row.number) for row in rows}
             found = []
-            for fact in facts:
+            for listed in facts:
+                run_id, attempt = owners.get(listed.name, (None, None))
+                fact = replace(listed, run_id=run_id, attempt=attempt)
                 running = fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)
                 found.append((fact, await self._engine.stats(fact.name) if running else None))
             return found

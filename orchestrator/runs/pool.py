@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -163,8 +164,14 @@ class Pool:
             task.add_done_callback(self._launches.discard)
 
     async def close(self) -> None:
+        """Send away what stands ready: nobody would give it a run."""
         if self._launches:
             await asyncio.wait(self._launches, timeout=10)
+        if self._leadership.epoch is None:
+            return
+        with suppress(EngineError, DatabaseUnavailable, LeadershipLost):
+            for row in await self._db.read(pool_queries.waiting):
+                await self._judge(row, None, "the service stops")
 
     def _new(self, name: str, now: datetime, epoch: int, used: set[int]) -> tuple[WarmRunner, str]:
         warm_id, token = uuid7(now), new_token()

@@ -318,7 +318,7 @@ class RunWorld:
             await self.post(attempt, {"type": "complete", "seq": seq + 1, "items": len(todo)})
             return 0
         except Exception as error:
-            if type(error).__name__ in ("Superseded", "Conflict"):
+            if type(error).__name__ in ("Superseded", "Conflict", "Unauthorized"):
                 return 3
             raise
 

@@ -9,6 +9,7 @@ from orchestrator.db import pool_queries
 from orchestrator.db.pool_tables import WarmRunner
 from orchestrator.db.tables import ContainerRun
 from orchestrator.engines.engine import ContainerState
+from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.errors import Unauthorized
 from orchestrator.runs.capacity import GIB, Capacity
 from orchestrator.runs.pool import NAME
@@ -88,15 +89,18 @@ async def test_a_token_of_nobody_is_refused(world: RunWorld) -> None:
 
 @pytest.mark.parametrize("fate", ["exits", "silent", "paused", "never ready"])
 async def test_an_unwell_one_is_replaced(world: RunWorld, fate: str) -> None:
-    if fate == "never ready":
-        world.engine.behaviour = world.never_claims
+    async def asks_once(container: FakeContainer) -> int:
+        await world.hand_over.answer(world.token_of(container.name), "r", hold_s=0)
+        return await world.never_claims(container)
+
+    world.engine.behaviour = {"never ready": world.never_claims, "silent": asks_once}.get(fate, world.completes)
     await warmed(world, 1)
     (first,) = standing(world)
     container = world.engine.containers[first]
     if fate == "exits":
         await world.engine.kill(first)
-    elif fate in ("silent", "paused"):
-        container.pause()
+    elif fate == "paused":
+        container.pause(True)
     world.engine.behaviour = world.completes
     await world.round(130 if fate in ("silent", "never ready") else 1)
     await world.rounds(3, 3)
@@ -109,7 +113,7 @@ async def test_one_that_dies_as_it_is_given_a_run_costs_the_run_an_attempt_and_n
     await warmed(world, 1)
     (first,) = standing(world)
     container = world.engine.containers[first]
-    container.pause()
+    container.pause(True)
     run_id = await world.new_run(instance_type=TYPE)
     await world.dispatcher.round()
     assert (await world.attempts(run_id))[0].container_name == first
