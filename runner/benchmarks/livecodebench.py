@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from runner.benchmarks.agreement import must_agree
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.fragile import close_to_limit, flips
 from runner.benchmarks.parity import parity_of_calls, parity_of_program
@@ -93,13 +94,19 @@ class LiveCodeBenchTask:
         return extract_code(text, self.entry)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
-        """Strictly, then by the official checker's rules; where the first ran out of bounds, the second would too."""
+        """Strictly, then by the official checker's rules.
+
+        Where the first ran out of bounds the second would too; where it was far from them, most programs cannot differ.
+        """
         bounds = _bounds(limits, max(len(test.output) for test in self.tests))
         judged = await self._strict(code, executor, bounds)
         if judged.outcome is Outcome.INFRA_ERROR:
             return judged
         judged = replace(judged, fragile=await self._is_fragile(judged, code, executor, bounds))
         if judged.outcome in (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT):
+            return replace(judged, parity=judged.outcome)
+        far = not close_to_limit(judged.tests, bounds.cpu_s) and not judged.exit.startswith("signal")
+        if far and must_agree(code, self.entry, judged.outcome):
             return replace(judged, parity=judged.outcome)
         return replace(judged, parity=await self._parity(code, executor, bounds))
 

@@ -7,6 +7,7 @@ sandbox with our memory limit, and time is CPU time. It says nothing of how good
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,12 +18,18 @@ from runner.contract import Outcome
 from runner.grading import OUTCOMES, same_output
 from runner.sandbox import values
 from runner.sandbox.executor import Executor
-from runner.sandbox.inside.prelude import PRELUDE
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution
 
 FAILURES = {"time": Outcome.TIME_LIMIT, "error": Outcome.RUNTIME_ERROR}
 ROOM = 64 * 1024
+DRIVER = """\
+names = {{name: value for name, value in globals().items() if name[:2] != "__"}}
+import marshal
+exec(marshal.loads({compiled!r}))
+PRELUDE, SOURCE, TEST_CPU_S = names, {source!r}, {cpu_s!r}
+"""
+"""Compiled here and not in each process: the interpreter of the sandbox is this one."""
 
 
 async def parity_of_program(code: str, tests: Sequence[tuple[str, str]], executor: Executor, limits: Limits) -> Outcome:
@@ -40,7 +47,7 @@ async def parity_of_program(code: str, tests: Sequence[tuple[str, str]], executo
         [[given] for given, _ in tests],
         _roomy(limits, 1),
         lambda index, execution: judged(index, execution) is Outcome.PASSED,
-        prelude=False,
+        prelude=True,
     )
     return judged(len(executions) - 1, executions[-1])
 
@@ -60,7 +67,7 @@ async def parity_of_calls(
         [[entry, calls]],
         _roomy(limits, len(calls)),
         lambda *_: True,
-        prelude=False,
+        prelude=True,
     )
     replies = _items(execution.value) if execution.ending is Ending.finished else None
     if replies is None:
@@ -75,12 +82,13 @@ async def parity_of_calls(
 
 
 def _driver(code: str, cpu_s: float) -> str:
-    return f"{_driver_text()}\nSOURCE = {code!r}\nPRELUDE = {PRELUDE!r}\nTEST_CPU_S = {cpu_s!r}\n"
+    return DRIVER.format(compiled=_compiled_driver(), source=code, cpu_s=cpu_s)
 
 
 @cache
-def _driver_text() -> str:
-    return Path(__file__).with_name("parity_driver.py").read_text(encoding="utf-8")
+def _compiled_driver() -> bytes:
+    path = Path(__file__).with_name("parity_driver.py")
+    return marshal.dumps(compile(path.read_text(encoding="utf-8"), path.name, "exec", dont_inherit=True))
 
 
 def _roomy(limits: Limits, tests: int) -> Limits:

@@ -1,8 +1,9 @@
 """Runs a program the way LiveCodeBench's own checker does, defects included. Standard library only.
 
-This file's text goes into the sandbox in front of the program's source (`SOURCE`); the runner never imports it for that. A
-program on standard input is wrapped into one function, which reads from a stand-in for standard input; a class is made once
-and asked for all tests. Expected answers are not here: the runner compares.
+This file goes into the sandbox as compiled code, behind the names that every program finds (`PRELUDE`) and in front of the
+program's source (`SOURCE`); the runner never imports it for that. A program on standard input is wrapped into one function,
+which reads from a stand-in for standard input; a class is made once and asked for all tests. Expected answers are not here:
+the runner compares.
 """
 
 import ast
@@ -17,14 +18,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 SOURCE = ""
-PRELUDE = ""
+PRELUDE: dict[str, Any] = {}
 TEST_CPU_S = 6.0
 GRACE_S = 1.0
+RECURSION_LIMIT = 50_000
+HEAD = "pass\n"
+"""In place of its imports: something stands in front of every program, which rules out `__future__` imports."""
 
 TAKEN_FROM_OS = (
     "kill system putenv remove removedirs rmdir fchdir setuid fork forkpty killpg rename renames truncate replace unlink "
     "fchmod fchown chmod chown chroot lchflags lchmod lchown getcwd chdir"
 )
+ARRAYS = "num" + "py"  # in one piece it would bring the slower process that has the package loaded
 TAKEN_MODULES = "ipdb joblib resource psutil tkinter"
 
 
@@ -46,19 +51,22 @@ class StandInBuffer:
 
 
 class StandIn:
-    """What there is of `sys.stdin`: lines without their ends, everything again with each `read`, and no iteration."""
+    """What there is of `sys.stdin`: lines in turn, everything again with each `read`, and no iteration.
+
+    That checker also patches `read`, `readline` and `readlines`, but before it puts its stand-in in place: those patches are
+    on the stream that is replaced, and nobody sees them.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = iter(text.split("\n"))
         self._rest = io.StringIO(text)
         self.buffer = StandInBuffer(text)
 
     def read(self, *_: Any) -> str:
         return self._text
 
-    def readline(self, *_: Any) -> str:
-        return next(self._lines)
+    def readline(self, *size: Any) -> str:
+        return self._rest.readline(*size)
 
     def readlines(self, *_: Any) -> list[str]:
         return self._text.split("\n")
@@ -89,7 +97,7 @@ def as_function(source: str) -> str:
         wrapped = ast.parse("def wrapped_function(): pass").body[0]
         assert isinstance(wrapped, ast.FunctionDef)
         wrapped.body = others
-        return f"{PRELUDE}\n{ast.unparse(ast.Module(imports, []))}\n{ast.unparse(wrapped)}"
+        return f"{ast.unparse(ast.Module(imports, []))}\n{ast.unparse(wrapped)}"
     except Exception:
         return source
 
@@ -97,7 +105,9 @@ def as_function(source: str) -> str:
 def load(source: str) -> Any:
     """The module, or its Solution wherever that word stands in the text."""
     module = types.ModuleType("tmp_sol", "")
-    exec(source, module.__dict__)  # noqa: S102
+    module.__dict__.update(PRELUDE)
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    exec(HEAD + source, module.__dict__)  # noqa: S102
     return module.Solution() if "class Solution" in source else module
 
 
@@ -109,6 +119,7 @@ def guard() -> None:
         sys.modules[name] = None  # type: ignore[assignment]
     builtins.quit = None  # type: ignore[assignment]
     builtins.help = None  # type: ignore[assignment]
+    PRELUDE.update(quit=None, help=None)
     sys.set_int_max_str_digits(50_000)
 
 
@@ -155,7 +166,7 @@ class Once:
 
 
 _program = Once(lambda: load(as_function(without_main_guard(SOURCE))).wrapped_function)
-_solution = Once(lambda: load(f"{PRELUDE}\n\n{SOURCE}"))
+_solution = Once(lambda: load(SOURCE))
 
 
 def failure(error: Exception) -> list[Any]:
@@ -208,4 +219,4 @@ def parity_calls(name: str, tests: list[list[Any]]) -> list[Any]:
 
 def equals_everything(value: Any) -> bool:
     """That checker asks the value itself whether it is right."""
-    return type(value).__module__ not in ("builtins", "collections", "numpy") and bool(value == object())
+    return type(value).__module__ not in ("builtins", "collections", ARRAYS) and bool(value == object())

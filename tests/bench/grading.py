@@ -59,7 +59,9 @@ def humaneval() -> tuple[list[Callable[[], bool]], list[tuple[Any, str]]]:
 
 def livecodebench() -> tuple[list[Callable[[], bool]], list[tuple[Any, str]]]:
     """Programs of a model that the official checker passed and that pass here too, with the public tests."""
-    problems = records("livecodebench", "livecodebench", "test.public.jsonl")
+    problems = {}
+    for part in ("", "2", "3", "4"):
+        problems |= records("livecodebench", "livecodebench", f"test{part}.public.jsonl")
     programs = {row["question_id"]: row["code_list"][0] for row in lines("livecodebench", "answers_o1-mini.jsonl.gz")}
     good = [
         row["question_id"]
@@ -68,7 +70,7 @@ def livecodebench() -> tuple[list[Callable[[], bool]], list[tuple[Any, str]]]:
     ]
     checks: list[Callable[[], bool]] = []
     own = []
-    for name in good[:PROGRAMS]:
+    for name in good[:: len(good) // PROGRAMS][:PROGRAMS]:
         task, program = LiveCodeBenchTask.read(problems[name]), programs[name]
         expected = [test.output for test in task.tests]
         if task.entry is None:

@@ -65,15 +65,29 @@ def human_eval_style(check_program: str, timeout: float = 3.0) -> bool:
     return _in_process(work, timeout + 1) == ["passed"]
 
 
-class _Stdin(io.StringIO):
+class _Stdin:
+    """Their stand-in for standard input: lines in turn, everything again with each `read`."""
+
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        self._text = text
+        self._lines = io.StringIO(text)
         self.buffer = io.BytesIO(text.encode())
+        self.readline = self._lines.readline
+
+    def read(self, *_: Any) -> str:
+        return self._text
+
+    def readlines(self, *_: Any) -> list[str]:
+        return self._text.split("\n")
 
 
 def _wrap(program: str) -> str:
     """Hoist the imports, drop the main guard, put the rest into one function: by syntax tree, as they do."""
     tree = ast.parse(program)
+    last = tree.body[-1]
+    if isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'":
+        before = ast.unparse(ast.Module(tree.body[:-1], []))
+        tree = ast.parse(before + "\n" + ast.unparse(ast.Module(last.body, [])))
     imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     rest = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     function = ast.parse("def wrapped(): pass").body[0]
@@ -84,15 +98,15 @@ def _wrap(program: str) -> str:
 
 
 def _feed(wrapped: Callable[[], None], text: str) -> str:
-    """One call with standard input replaced at every place where a program may look for it."""
+    """One call with standard input replaced at every place where a program may look for it, in their order."""
     lines = iter(text.split("\n"))
     out = io.StringIO()
     with (
-        patch("builtins.open", mock_open(read_data=text)),
-        patch("sys.stdin", _Stdin(text)),
-        patch("sys.stdin.readline", lambda *_: next(lines)),
-        patch("sys.stdin.readlines", lambda *_: text.split("\n")),
         patch("sys.stdin.read", lambda *_: text),
+        patch("sys.stdin.readlines", lambda *_: text.split("\n")),
+        patch("sys.stdin.readline", lambda *_: next(lines)),
+        patch("sys.stdin", _Stdin(text)),
+        patch("builtins.open", mock_open(read_data=text)),
         contextlib.redirect_stdout(out),
         contextlib.suppress(SystemExit),
     ):
@@ -122,7 +136,10 @@ def livecodebench_stdin_style(program: str, inputs: Sequence[str], expected: Seq
         exec(compile(_wrap(program), "solution.py", "exec"), scope)
         for given, wanted in zip(inputs, expected, strict=True):
             signal.alarm(int(timeout))
-            got = _feed(scope["wrapped"], given)
+            try:
+                got = _feed(scope["wrapped"], given)
+            except Exception:
+                got = ""
             signal.alarm(0)
             if not _same_lines(got, wanted):
                 result.append(False)

@@ -97,6 +97,20 @@ async def test_all_of_them_are_correct_and_pass_in_strict(executor: Executor) ->
     assert {name: outcome for name, outcome in zip(READING, found, strict=True) if outcome is not P} == {}
 
 
+TO_THE_END = {
+    "readline": "import sys\nn = 0\nwhile sys.stdin.readline():\n    n += 1\nprint(n)",
+    "input": "n = 0\ntry:\n    while True:\n        input()\n        n += 1\nexcept EOFError:\n    print(n)",
+    "readline with its line ends": "import sys\nr = sys.stdin.readline\nprint(1 + (r() == 'x\\n') + (r() == '\\n'))",
+}
+
+
+@pytest.mark.parametrize("code", TO_THE_END.values(), ids=TO_THE_END.keys())
+async def test_blank_lines_and_the_end_of_the_input_are_read_as_there(code: str, executor: Executor) -> None:
+    tests = [("x\n\ny\n", "3")]
+    assert await parity_of_program(code, tests, executor, LIMITS) is P
+    assert await strict(code, tests, executor) is P
+
+
 PRINTING = [
     ("1.0", "1", P),
     ("1e0", "1.00", P),
