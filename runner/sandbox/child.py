@@ -7,20 +7,20 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from runner.sandbox.handoff import Streams, sealed
 from runner.sandbox.lane import GoneError, Lane
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution, Usage
+from runner.sandbox.talk import LARGE, Talk
 from runner.sandbox.values import BadValueError, Tree, parse
 from runner.sandbox.verdict import Evidence, Verdict, decide, killed_from_outside
 from runner.sandbox.watch import LONGEST_STRETCH, Watch, peak_bytes
 from runner.sandbox.wire import Job, Mode, Report
 
 TAIL_BYTES = 4096
-LARGE = 1 << 20
 FRAME_SLACK = 64 * 1024
 QUICK_S = 0.002
 """A test that took less can't have touched much new memory."""
@@ -42,12 +42,13 @@ class Child:
     """One program in one process; several tests of that same program may follow each other."""
 
     def __init__(self, lane: Lane, limits: Limits, streams: Streams, control: socket.socket | None) -> None:
-        self._lane, self._streams, self._talk = lane, streams, control
+        self._lane, self._streams = lane, streams
+        self._talk = None if control is None else Talk(control)
         self.limits = limits
         self._pid = 0
         self._report: Report | None = None
         self._peak = 0
-        self._loop = asyncio.get_running_loop()
+        self._watch: Watch | None = None
         self.tests = 0
         self.disturbed = False
         """Somebody else killed it: the execution deserves a second try."""
@@ -70,12 +71,14 @@ class Child:
         ours: socket.socket | None = None
         if control is None:
             ours, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            ours.setblocking(False)
         streams = Streams()
         child = cls(lane, limits, streams, ours)
-        fds = [sealed(payload), *streams.for_child()]
+        fds: list[int] = []
         try:
+            child._pid = await lane.ready()
+            fds = [sealed(payload), *streams.for_child(), control.fileno()]
             job = Job(
+                pid=child._pid,
                 mode=mode,
                 uid=lane.uid,
                 wall_s=limits.wall_s * LONGEST_STRETCH * tests + 5,
@@ -84,14 +87,15 @@ class Child:
                 file_bytes=max(limits.output_bytes, limits.file_bytes) + 1,
                 processes=limits.processes,
                 open_files=limits.open_files,
+                code_bytes=len(payload),
             )
-            child._pid = await lane.start(job, [*fds, control.fileno()])
+            lane.start(job, fds)
         except BaseException:
             child.abandon()  # with its lane: an answer may still be under way there
             raise
         finally:
             control.close()
-            for fd in fds:
+            for fd in fds[:-1]:
                 os.close(fd)
         return child
 
@@ -108,53 +112,72 @@ class Child:
         self._streams.prepare(b"")
         return await self._test(lambda: self._call_turn(request))
 
+    async def calls(self, requests: list[bytes]) -> list[Execution]:
+        """Several calls in a row, asked for at once; none is told of unless all of them kept every limit together."""
+        started, before = self.tests, len(requests)
+        self._streams.prepare(b"")
+        replies: list[Reply] = []
+        whole = await self._test(lambda: self._calls_turn(requests, replies))
+        self.tests = started + len(replies)
+        if len(replies) < before or whole.ending is not Ending.finished:
+            return []
+        share = replace(whole.usage, cpu_s=whole.usage.cpu_s / before, wall_s=whole.usage.wall_s / before)
+        return [self._called(reply, replace(whole, usage=share)) for reply in replies]
+
     @property
-    def _control(self) -> socket.socket:
+    def _control(self) -> Talk:
         assert self._talk is not None, "somebody else talks to this child"
         return self._talk
 
     async def _stdin_turn(self) -> Reply:
-        await self._loop.sock_sendall(self._control, b"g")
-        said = await self._receive(2)
+        await self._control.send(b"g")
+        said = await self._control.receive(2)
         return Reply(said[:1].lower(), said[1], last=said[:1].isupper())
 
     async def _call_turn(self, request: bytes) -> Reply:
-        await self._loop.sock_sendall(self._control, len(request).to_bytes(4, "little") + request)
-        size = int.from_bytes(await self._receive(4), "little")
+        await self._control.send(_frame(request))
+        return await self._call_reply()
+
+    async def _calls_turn(self, requests: list[bytes], replies: list[Reply]) -> Reply:
+        await self._control.send(b"".join(map(_frame, requests)))
+        for _ in requests:
+            reply = await self._call_reply()
+            if reply.too_large:
+                return reply
+            replies.append(reply)
+        return Reply(b"f")
+
+    async def _call_reply(self) -> Reply:
+        size = int.from_bytes(await self._control.receive(4), "little")
         if size > self.limits.output_bytes + FRAME_SLACK:
             return Reply(too_large=True)
-        answer = parse(await self._receive(size))
+        answer = parse(await self._control.receive(size))
         if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
             raise BadValueError("no answer")
         if answer[0] == "v":
             return Reply(b"f", 0, answer[1])
         return Reply(b"x" if answer[0] == "x" else b"m", 1)
 
-    async def _receive(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            part = await self._loop.sock_recv(self._control, min(size - len(parts), LARGE))
-            if not part:
-                raise EOFError
-            parts += part
-        return bytes(parts)
-
     async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
         """Let test code run to its end against the program behind `peer`; its verdict is the execution's value."""
         self._streams.prepare(b"")
         # It mostly waits for the program, whose own watch looks at the clock.
-        return await self._test(lambda: self._judgement_turn(task, peer), wall_s=self.limits.wall_s * LONGEST_STRETCH)
+        if self._watch is None:
+            self._watch = Watch(self._pid, self.limits.cpu_s, self.limits.wall_s * LONGEST_STRETCH, self._lane.kill)
+        return await self._test(lambda: self._judgement_turn(task, peer))
 
     async def _judgement_turn(self, task: bytes, peer: socket.socket) -> Reply:
         with peer:
-            socket.send_fds(self._control, [len(task).to_bytes(4, "little")], [peer.fileno()])
-        await self._loop.sock_sendall(self._control, task)
-        answer = json.loads(await self._receive(int.from_bytes(await self._receive(4), "little")))
+            self._control.send_descriptor(len(task).to_bytes(4, "little"), peer.fileno())
+        await self._control.send(task)
+        answer = json.loads(await self._control.receive(int.from_bytes(await self._control.receive(4), "little")))
         return Reply(b"f", 0, answer)
 
     def overlooked(self, by: "Child") -> Watch:
         """A watch over a child that another one talks to; hand it to `conclude`."""
-        return Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill, partner=by._pid)
+        self._watch = Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill, partner=by._pid)
+        self._watch.start()
+        return self._watch
 
     async def conclude(self, watch: Watch, patience_s: float) -> Execution:
         """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
@@ -162,13 +185,18 @@ class Child:
             if patience_s and self._report is None:
                 async with asyncio.timeout(patience_s):
                     await self._ended()
-        wall, _ = watch.stop()
+        wall, cpu = watch.stop()
+        if self._report is None and cpu is not None and not watch.cut:
+            return self._conclude(Reply(b"f"), None, cpu, wall, None)
         report = await self.end()
         return self._conclude(Reply(), watch.cut, report.cpu_s, wall, None)
 
-    async def _test(self, turn: Callable[[], Awaitable[Reply]], wall_s: float = 0.0) -> Execution:
+    async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
         self.tests += 1
-        watch = Watch(self._pid, self.limits.cpu_s, wall_s or self.limits.wall_s, self._lane.kill)
+        watch = self._watch
+        if watch is None:
+            watch = self._watch = Watch(self._pid, self.limits.cpu_s, self.limits.wall_s, self._lane.kill)
+        watch.start()
         broken: str | None = None
         reply = Reply()
         try:
@@ -192,6 +220,8 @@ class Child:
             self._peak = peak_bytes(self._pid)
         peak = self._peak
         out, err = self._streams.sizes()
+        output = self._streams.output(min(out, self.limits.output_bytes))
+        tail = self._streams.error_tail(err, TAIL_BYTES)
         seen = Evidence(
             limits=self.limits,
             said=reply.said,
@@ -213,14 +243,19 @@ class Child:
         self.disturbed = killed_from_outside(seen) and verdict.signal == signal.SIGKILL
         return Execution(
             ending=verdict.ending,
-            stdout=self._streams.output(self.limits.output_bytes),
-            stderr_tail=self._streams.error_tail(TAIL_BYTES),
+            stdout=output,
+            stderr_tail=tail,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
             usage=Usage(cpu, wall, peak),
             value=reply.value if verdict.ending is Ending.finished else None,
             detail=verdict.detail,
         )
+
+    def _called(self, reply: Reply, whole: Execution) -> Execution:
+        if reply.said == b"f":
+            return replace(whole, value=reply.value)
+        return replace(whole, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
 
     @property
     def alive(self) -> bool:
@@ -239,6 +274,8 @@ class Child:
         return await self._ended()
 
     def _release(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         if self._talk is not None:
             self._talk.close()
         self._streams.close()
@@ -255,8 +292,16 @@ class Child:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                await self.end()
-        finally:
-            self.abandon()
+        if kind is None and self._report is None:
+            try:
+                self._lane.kill()  # the lane has told of its end before it serves again
+                self._release()
+                return
+            except GoneError:
+                self.abandon()
+                raise
+        self.abandon()
+
+
+def _frame(request: bytes) -> bytes:
+    return len(request).to_bytes(4, "little") + request

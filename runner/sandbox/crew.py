@@ -12,6 +12,7 @@ from runner.sandbox.lane import Forker, GoneError, Keeper, Lane
 from runner.sandbox.level import Level
 
 DEFAULT_UID_BASE = 58_000
+CANDIDATE, JUDGE = "candidate", "judge"
 
 
 class SandboxUnavailableError(Exception):
@@ -50,6 +51,12 @@ class Slot:
     judges: dict[str, Child] = field(default_factory=dict)
     """Processes that run test code, by flavour; they never run a line of a program and so serve more than once."""
 
+    async def settle(self, besides: Lane | None) -> None:
+        """Wait until no program of before is left; the given lane will see to that itself."""
+        for (_, role), lane in self.lanes.items():
+            if role == CANDIDATE and lane is not besides and not lane.closed:
+                await lane.ready()
+
     def dismiss(self, flavour: str) -> None:
         """Let go of a judge."""
         judge = self.judges.pop(flavour, None)
@@ -81,6 +88,8 @@ class Crew:
         if flavour in self._missing:
             flavour = "plain"
         lane = slot.lanes.get((flavour, role))
+        if role == CANDIDATE:
+            await slot.settle(besides=lane)
         if lane is not None and not lane.closed:
             return lane
         try:
@@ -105,7 +114,7 @@ class Crew:
     def _uid(self, slot: Slot, role: str) -> int:
         if self._choice.uid_base < 0:
             return -1
-        return self._choice.uid_base + slot.index + (self._slots if role == "judge" else 0)
+        return self._choice.uid_base + slot.index + (self._slots if role == JUDGE else 0)
 
     async def _zygote(self, flavour: str) -> Forker | None:
         async with self._turn:

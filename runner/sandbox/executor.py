@@ -10,8 +10,8 @@ from typing import Self
 
 from runner.sandbox.checking import Checked, combine
 from runner.sandbox.checking import tag as _tag
-from runner.sandbox.child import Child
-from runner.sandbox.crew import Crew, SandboxUnavailableError, Slot, choices
+from runner.sandbox.child import QUICK_S, Child
+from runner.sandbox.crew import CANDIDATE, JUDGE, Crew, SandboxUnavailableError, Slot, choices
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.lane import GoneError
 from runner.sandbox.level import Level
@@ -22,11 +22,14 @@ from runner.sandbox.values import Json
 from runner.sandbox.wire import Mode
 
 Accept = Callable[[int, Execution], bool]
-Test = Callable[[Child, int], Awaitable[Execution]]
+Tests = Callable[[Child, range], Awaitable[list[Execution]]]
+"""Runs some of the tests, numbered; fewer executions than tests: the rest could not be run together."""
 
 _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
 _LAST_WORDS_S = 0.25
 _CHECKS_PER_JUDGE = 100
+_TOGETHER, _TOGETHER_BYTES = 32, 32 * 1024
+"""So many quick calls, with so many bytes of arguments, are asked for at once."""
 
 
 class Executor:
@@ -76,8 +79,8 @@ class Executor:
         imports in its globals.
         """
 
-        async def test(child: Child, index: int) -> Execution:
-            return await child.stdin_test(inputs[index])
+        async def test(child: Child, indices: range) -> list[Execution]:
+            return [await child.stdin_test(inputs[indices.start])]
 
         payload = _payload(program, prelude)
         return await self._sequence(Mode.STDIN_TESTS, program, payload, test, len(inputs), limits, accept, stop_at_first)
@@ -98,8 +101,11 @@ class Executor:
         Arguments arrive as fresh copies. What is returned is in `Execution.value`, for `values.same`.
         """
 
-        async def test(child: Child, index: int) -> Execution:
-            return await child.call(json.dumps(["solve", entry, calls[index]]).encode())
+        async def test(child: Child, indices: range) -> list[Execution]:
+            requests = [json.dumps(["solve", entry, calls[index]]).encode() for index in indices]
+            if len(requests) == 1 or sum(map(len, requests)) > _TOGETHER_BYTES:
+                return [await child.call(requests[0])]
+            return await child.calls(requests)
 
         payload = _payload(program, prelude)
         return await self._sequence(Mode.CALLS, program, payload, test, len(calls), limits, accept, stop_at_first)
@@ -125,7 +131,7 @@ class Executor:
                 trouble += 1
 
     async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
-        lane = await self._open_crew().lane(slot, flavour_for(program), "candidate")
+        lane = await self._open_crew().lane(slot, flavour_for(program), CANDIDATE)
         judge = await self._judge(slot, judge_flavour, limits)
         fresh = judge.tests == 0
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -157,7 +163,7 @@ class Executor:
         if judge is not None and judge.limits == limits:
             return judge
         slot.dismiss(flavour)
-        lane = await self._open_crew().lane(slot, flavour, "judge")
+        lane = await self._open_crew().lane(slot, flavour, JUDGE)
         slot.judges[flavour] = await Child.start(lane, Mode.JUDGE, b"", limits, tests=_CHECKS_PER_JUDGE)
         return slot.judges[flavour]
 
@@ -166,32 +172,38 @@ class Executor:
         mode: Mode,
         program: str,
         payload: bytes,
-        test: Test,
+        test: Tests,
         count: int,
         limits: Limits,
         accept: Accept,
         stop_at_first: bool,
     ) -> list[Execution]:
         done: list[Execution] = []
-        trouble = 0
+        trouble, most = 0, _TOGETHER if mode is Mode.CALLS else 1
         flavour = flavour_for(program)
         async with self._slot() as slot:
             while len(done) < count:
                 try:
-                    lane = await self._open_crew().lane(slot, flavour, "candidate")
+                    lane = await self._open_crew().lane(slot, flavour, CANDIDATE)
                     async with await Child.start(lane, mode, payload, limits, tests=count - len(done)) as child:
+                        together = 1
                         while len(done) < count and child.alive:
-                            execution = await test(child, len(done))
-                            if (execution.ending is Ending.sandbox_failed or child.disturbed) and not trouble:
+                            some = await test(child, range(len(done), min(len(done) + together, count)))
+                            if not some:  # as a whole they were too much: one by one from here
+                                most = 1
+                                break
+                            if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not trouble:
                                 trouble += 1
                                 break
-                            accepted = accept(len(done), execution)
-                            if not accepted and child.tests > 1:
+                            refused = next((n for n, one in enumerate(some) if not accept(len(done) + n, one)), len(some))
+                            done += some[:refused]
+                            if refused < len(some) and child.tests > 1:
                                 break  # once more, alone
-                            done.append(execution)
+                            done += some[refused:]
                             trouble = 0
-                            if not accepted and stop_at_first:
+                            if refused < len(some) and stop_at_first:
                                 return done
+                            together = most if some[-1].usage.cpu_s < QUICK_S else 1
                 except GoneError as error:
                     slot.discard()
                     trouble += 1

@@ -25,7 +25,7 @@ class Streams:
 
     def __init__(self) -> None:
         self._fds = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("stdin", "stdout", "stderr")]
-        self._clean = True
+        self._filled = 0
         for fd, mode in zip(self._fds, (0o444, 0o222, 0o222), strict=True):
             os.fchmod(fd, mode)
 
@@ -37,27 +37,27 @@ class Streams:
 
     def prepare(self, given: bytes) -> None:
         """Fill the input; empty the others."""
-        for fd in self._fds:
-            if not self._clean:
-                os.ftruncate(fd, 0)
-        self._clean = False
+        into, out, err = self._fds
+        if self._filled > len(given):
+            os.ftruncate(into, len(given))
+        self._filled = len(given)
         if given:
-            _write(self._fds[0], given)
+            _write(into, given)
+        for fd in (out, err):
+            if _size(fd):
+                os.ftruncate(fd, 0)
 
     def sizes(self) -> tuple[int, int]:
         """Bytes on output and error."""
-        return os.fstat(self._fds[1]).st_size, os.fstat(self._fds[2]).st_size
+        return _size(self._fds[1]), _size(self._fds[2])
 
     def output(self, most: int) -> bytes:
         """What is on the output, up to `most` bytes."""
-        return os.pread(self._fds[1], min(most, os.fstat(self._fds[1]).st_size), 0)
+        return os.pread(self._fds[1], most, 0) if most else b""
 
-    def error_tail(self, most: int) -> str:
-        """The end of what is on standard error, as text."""
-        size = os.fstat(self._fds[2]).st_size
-        if not size:
-            return ""
-        return os.pread(self._fds[2], most, max(0, size - most)).decode(errors="replace")
+    def error_tail(self, size: int, most: int) -> str:
+        """The end of what is on standard error (`size` bytes), as text."""
+        return os.pread(self._fds[2], most, max(0, size - most)).decode(errors="replace") if size else ""
 
     def close(self) -> None:
         """Give the memory back."""
@@ -70,6 +70,10 @@ class Streams:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _size(fd: int) -> int:
+    return os.lseek(fd, 0, os.SEEK_END)  # of our own description: nobody else's position moves
 
 
 def _reopen(fd: int, flags: int) -> int:

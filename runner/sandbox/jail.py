@@ -7,14 +7,16 @@ be undone by the process that called it.
 import os
 import resource
 import signal
+import sys
 from dataclasses import dataclass
 
 from runner.sandbox import kernel, landlock
 from runner.sandbox.seccomp import Filter
-from runner.sandbox.wire import CODE_FD, CONTROL_FD, PEER_FD, Job, Mode
+from runner.sandbox.wire import CODE_FD, CONTROL_FD, PEER_FD, Job, Mode, pack_begun
 
 RULESET_FD, JAILED_FD, FIRST_LIBRARY_FD = 6, 7, 8
 
+PAGE = os.sysconf("SC_PAGE_SIZE")
 ADDRESS_SLACK = 1 << 30
 """Address space on top of the memory limit, for thread stacks that are mapped and hardly touched; what is really
 occupied is watched by the warden."""
@@ -38,51 +40,69 @@ class Walls:
     """The empty working directory."""
 
 
-def enter(job: Job, fds: list[int], walls: Walls) -> None:
-    """Turn the calling, freshly forked process into a jailed one."""
-    _arrange_descriptors(fds, walls)
-    _limit(job, walls)
-    if job.uid >= 0:
-        os.setgroups([])
-        os.setresgid(job.uid, job.uid, job.uid)
-        os.setresuid(job.uid, job.uid, job.uid)
-        _set(resource.RLIMIT_NPROC, job.processes)
-    elif walls.threads_of_uid:
-        _set(resource.RLIMIT_NPROC, walls.threads_of_uid + 2 * job.processes)
-    # A change of user id resets both of these, so they come after it.
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
-    kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
-    if walls.landlock_abi:
-        landlock.restrict_self(RULESET_FD, walls.landlock_abi)
-    os.close(RULESET_FD)
-    (walls.judge_filter if job.mode is Mode.JUDGE else walls.filter).install(os.getpid())
-    os.write(JAILED_FD, (1).to_bytes(8, "little"))
-    os.close(JAILED_FD)
+class Jail:
+    """The walls, laid out by the warden; its children only have to enter."""
+
+    def __init__(self, walls: Walls) -> None:
+        self._first_closed = FIRST_LIBRARY_FD + walls.library_fds
+        self._address_bytes = walls.address_bytes + ADDRESS_SLACK
+        self._threads_of_uid = walls.threads_of_uid
+        self._filters = {Mode.JUDGE.value: walls.judge_filter}
+        self._filter = walls.filter
+        self._restrict = landlock.restriction(RULESET_FD, walls.landlock_abi) if walls.landlock_abi else None
+        kinds = (
+            resource.RLIMIT_AS,
+            resource.RLIMIT_CPU,
+            resource.RLIMIT_FSIZE,
+            resource.RLIMIT_NOFILE,
+            resource.RLIMIT_NPROC,
+        )
+        self._ceilings = {kind: _ceiling(kind) for kind in kinds}
+        self._warden = os.getpid()
+
+    def enter(self, job: Job, fds: tuple[int, ...]) -> None:
+        """Turn the calling process, a fresh fork of the warden, into a jailed one."""
+        code, given, out, err, control = fds
+        os.dup2(given, 0, False)
+        os.dup2(out, 1, False)
+        os.dup2(err, 2, False)
+        os.dup2(code, CODE_FD, False)
+        os.dup2(control, CONTROL_FD, False)
+        os.close(PEER_FD)  # judges receive it later
+        kernel.close_from(self._first_closed)
+        seconds, uid = int(job.cpu_s) + 1, job.uid
+        self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
+        self._limit(resource.RLIMIT_CPU, seconds, 1)
+        self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
+        self._limit(resource.RLIMIT_NOFILE, job.open_files)
+        if uid >= 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            self._limit(resource.RLIMIT_NPROC, job.processes)
+        elif self._threads_of_uid:
+            self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * job.processes)
+        # A change of user id resets both of these, so they come after it.
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+        kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
+        if os.getppid() != self._warden:
+            os._exit(0)  # it died before its death could be told: nobody would watch this process
+        if self._restrict is not None:
+            self._restrict()
+        os.close(RULESET_FD)
+        self._filters.get(job.mode, self._filter).install(job.pid)
+        os.write(JAILED_FD, pack_begun(job, PAGE))
+        os.close(JAILED_FD)
+
+    def _limit(self, kind: int, soft: int, more: int = 0) -> None:
+        """Lower a limit; one that is lower already stays."""
+        hard = min(soft + more, self._ceilings[kind])
+        resource.setrlimit(kind, (min(soft, hard), hard))
 
 
-def _arrange_descriptors(fds: list[int], walls: Walls) -> None:
-    code, given, out, err, control = fds
-    for source, target in ((given, 0), (out, 1), (err, 2), (code, CODE_FD), (control, CONTROL_FD)):
-        os.dup2(source, target, inheritable=False)
-    os.close(PEER_FD)  # judges receive it later
-    kernel.close_from(FIRST_LIBRARY_FD + walls.library_fds)
-
-
-def _limit(job: Job, walls: Walls) -> None:
-    seconds = int(job.cpu_s) + 1
-    _set(resource.RLIMIT_AS, walls.address_bytes + job.memory_bytes + ADDRESS_SLACK)
-    _set(resource.RLIMIT_CPU, seconds, seconds + 1)
-    _set(resource.RLIMIT_FSIZE, job.file_bytes)
-    _set(resource.RLIMIT_NOFILE, job.open_files)
-
-
-def _set(kind: int, soft: int, hard: int | None = None) -> None:
-    """Lower a limit; a limit that is lower already stays."""
-    wanted = soft if hard is None else hard
-    _, ceiling = resource.getrlimit(kind)
-    if ceiling != resource.RLIM_INFINITY:
-        wanted = min(wanted, ceiling)
-    resource.setrlimit(kind, (min(soft, wanted), wanted))
+def _ceiling(kind: int) -> int:
+    _, hard = resource.getrlimit(kind)
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
 def drop_privileges(uid: int) -> None:

@@ -71,6 +71,6 @@ def _add(ruleset: int, grant: Grant, handled: int) -> None:
         os.close(target)
 
 
-def restrict_self(ruleset: int, version: int) -> None:
-    """Put the calling process under the ruleset, for good."""
-    kernel.syscall("landlock_restrict_self", ruleset, _QUIET_FLAGS if version >= 7 else 0)
+def restriction(ruleset: int, version: int) -> kernel.Call:
+    """What puts the calling process under the ruleset, for good."""
+    return kernel.Call("landlock_restrict_self", ruleset, _QUIET_FLAGS if version >= 7 else 0)

@@ -7,11 +7,10 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from runner.sandbox.wire import KILL, LONGEST, Job, Report, unpack_started
+from runner.sandbox.wire import LONGEST, Job, Report, pack_pid, unpack_pid
 
 START_S = 30.0
 ANSWER_S = 10.0
@@ -72,23 +71,23 @@ class Forker:
         """The first message, sent when it is ready."""
         return await _receive(self._ours, START_S)
 
-    async def fork(self, name: str) -> tuple[int, socket.socket]:
-        """Ask for a new process; its pid, and our end of the connection to it.
+    async def fork(self, name: str, *more: int) -> tuple[int, socket.socket]:
+        """Ask for a new process that is given `more` descriptors; its pid, and our end of the connection to it.
 
         A caller that is cancelled leaves the question to be answered all the same: question and answer stay in step.
         """
-        asking = asyncio.ensure_future(self._fork(name))
+        asking = asyncio.ensure_future(self._fork(name, more))
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
             asking.add_done_callback(_hang_up)
             raise
 
-    async def _fork(self, name: str) -> tuple[int, socket.socket]:
+    async def _fork(self, name: str, more: tuple[int, ...]) -> tuple[int, socket.socket]:
         ours, theirs = _pair()
         try:
             async with self._turn:
-                socket.send_fds(self._ours, [name.encode()], [theirs.fileno()])
+                socket.send_fds(self._ours, [name.encode()], [theirs.fileno(), *more])
                 pid = int(await _receive(self._ours, ANSWER_S))
         except BaseException as error:
             ours.close()
@@ -143,48 +142,70 @@ class Keeper(Forker):
                 await asyncio.to_thread(self._process.wait)
 
 
-@dataclass
 class Lane:
     """One warden, from the runner's side; one job at a time."""
 
-    uid: int
-    pid: int
-    _ours: socket.socket
-    base_bytes: int
+    def __init__(self, uid: int, pid: int, control: socket.socket, jobs: socket.socket) -> None:
+        self.uid, self.pid = uid, pid
+        self.base_bytes = resident_bytes(pid)
+        self._control, self._jobs = control, jobs
+        self._waiting = 0
+        """The child that waits for a job."""
+        self._running = 0
+        """The child that had the last one and whose end has not been told yet."""
 
     @classmethod
     async def open(cls, zygote: Forker, uid: int) -> Self:
         """Have a zygote fork a warden whose children run as `uid` (-1: as they are)."""
-        pid, ours = await zygote.fork("warden")
-        return cls(uid, pid, ours, resident_bytes(pid))
-
-    async def start(self, job: Job, fds: list[int]) -> int:
-        """Start a child; its pid."""
+        jobs, theirs = _pair()
         try:
-            socket.send_fds(self._ours, [job.pack()], fds)
+            with theirs:
+                pid, control = await zygote.fork("warden", theirs.fileno())
+        except BaseException:
+            jobs.close()
+            raise
+        return cls(uid, pid, control, jobs)
+
+    async def ready(self) -> int:
+        """The pid of a child that waits for a job; the child before it is gone by then."""
+        if self._running:
+            await self.report(ANSWER_S)
+        if not self._waiting:
+            self._waiting = unpack_pid(await _receive(self._control, ANSWER_S))
+        if not self._waiting:
+            raise GoneError("it could not fork: too many processes")
+        return self._waiting
+
+    def start(self, job: Job, fds: list[int]) -> None:
+        """Give the waiting child its job."""
+        try:
+            socket.send_fds(self._jobs, [job.pack()], fds)
         except OSError as error:
-            raise GoneError(f"the warden can't be reached ({error})") from None
-        return unpack_started(await _receive(self._ours, ANSWER_S))
+            raise GoneError(f"the child can't be reached ({error})") from None
+        self._running, self._waiting = self._waiting, 0
 
     def kill(self) -> None:
         """End the child now; harmless when it has ended."""
         try:
-            self._ours.send(KILL)
+            self._control.send(pack_pid(self._running))
         except OSError as error:
             raise GoneError(f"the warden can't be reached ({error})") from None
 
-    async def report(self) -> Report:
+    async def report(self, seconds: float | None = None) -> Report:
         """Wait for the end of the child."""
-        return Report.unpack(await _receive(self._ours, None))
+        report = Report.unpack(await _receive(self._control, seconds))
+        self._running, self._waiting = 0, report.next_pid
+        return report
 
     @property
     def closed(self) -> bool:
         """Has somebody hung up?"""
-        return self._ours.fileno() < 0
+        return self._control.fileno() < 0
 
     def close(self) -> None:
         """Hang up; the warden kills its child and ends."""
-        self._ours.close()
+        self._control.close()
+        self._jobs.close()
 
 
 def resident_bytes(pid: int) -> int:

@@ -223,9 +223,10 @@ class Filter:
         self._places = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(self._buffer))
         self._header = ctypes.create_string_buffer(header, len(header))
+        self._set = kernel.Call("seccomp", 1, 0, self._header)
 
     def install(self, own_pid: int) -> None:
         """Put the calling process under the filter, for good."""
         for place in self._places:
             struct.pack_into("<I", self._buffer, place, own_pid)
-        kernel.syscall("seccomp", 1, 0, self._header)
+        self._set()

@@ -36,10 +36,13 @@ def _no_object(pairs: object) -> object:
     raise BadValueError("a JSON object where only tagged lists may be")
 
 
+_DECODER = json.JSONDecoder(parse_int=_small_int, object_pairs_hook=_no_object)
+
+
 def parse(reply: bytes) -> Tree:
     """Decode a reply into an inert tree, in time linear in its length."""
     try:
-        tree: Tree = json.loads(reply, parse_int=_small_int, object_pairs_hook=_no_object)
+        tree: Tree = _DECODER.decode(reply.decode())
     except (ValueError, RecursionError) as error:
         raise BadValueError(f"the reply can't be read: {type(error).__name__}") from None
     return tree

@@ -11,6 +11,8 @@ from runner.sandbox.lane import GoneError
 LONGEST_STRETCH = 10.0
 """A program that waits for a busy machine gets more time on the clock, up to this many times its limit."""
 GRACE_S = 0.005
+LINE_AGE_S = 0.2
+"""How old a look at the time in line may be when a test starts: short tests follow each other quickly."""
 
 
 def cpu_seconds(pid: int) -> float | None:
@@ -51,37 +53,57 @@ def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
 
 
 class Watch:
-    """One test: started, then either stopped in time, or it calls `expire` and says why in `cut`."""
+    """Over one child: each test is started, then either stopped in time, or `expire` is called and `cut` says why.
+
+    One timer serves all tests of the child: it looks at the one that is running, and most are long over by then.
+    """
 
     def __init__(
         self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None], partner: int | None = None
     ) -> None:
         """`partner` is a process that this one waits for: when that one has to wait, it is no fault of either."""
         self.cut: str | None = None
+        self.cpu_before = 0.0
+        """CPU seconds of the process before this test."""
         self._pids = (pid,) if partner is None else (pid, partner)
-        self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
         self._pid, self._cpu_s, self._wall_s, self._expire = pid, cpu_s, wall_s, expire
-        self._cpu_before = cpu_seconds(pid) or 0.0
         self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._running = False
+        self._started = self._line_read = -1.0
+        self._line_before = 0.0
+        self._cpu_after: float | None = None
+
+    def start(self) -> None:
+        """A test begins. What the process did since the test before counts for this one."""
+        self.cpu_before = (cpu_seconds(self._pid) or 0.0) if self._cpu_after is None else self._cpu_after
         self._started = time.monotonic()
-        self._timer = self._loop.call_later(min(cpu_s, wall_s) + GRACE_S, self._look)
+        if self._line_read < 0 or self._started - self._line_read > LINE_AGE_S:
+            self._line_read = self._started
+            self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
+        self._running = True
+        if self._timer is None:
+            self._timer = self._loop.call_later(min(self._cpu_s, self._wall_s) + GRACE_S, self._look)
 
     def stop(self) -> tuple[float, float | None]:
-        """No more looking; wall and CPU seconds so far (None: the process is gone)."""
-        self._timer.cancel()
-        cpu = cpu_seconds(self._pid)
-        return time.monotonic() - self._started, None if cpu is None else cpu - self._cpu_before
+        """The test is over; wall and CPU seconds that it took (None: the process is gone)."""
+        self._running = False
+        wall, cpu = time.monotonic() - self._started, cpu_seconds(self._pid)
+        self._cpu_after = cpu
+        return wall, None if cpu is None else cpu - self.cpu_before
 
-    @property
-    def cpu_before(self) -> float:
-        """CPU seconds of the process before this test."""
-        return self._cpu_before
+    def close(self) -> None:
+        """No more looking."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _look(self) -> None:
+        self._timer = None
         cpu = cpu_seconds(self._pid)
-        if cpu is None:
-            return  # it has just ended; whoever waits for it will notice
-        used, passed = cpu - self._cpu_before, time.monotonic() - self._started
+        if not self._running or cpu is None:
+            return  # nothing to watch, or it has just ended; whoever waits for it will notice
+        used, passed = cpu - self.cpu_before, time.monotonic() - self._started
         if used >= self._cpu_s:
             self._end("cpu")
         elif passed >= self._wall_s * LONGEST_STRETCH or passed - self._in_line() >= self._wall_s:

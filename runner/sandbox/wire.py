@@ -1,19 +1,22 @@
-"""The fixed-size messages between runner and warden. Programs, inputs and outputs travel only as descriptors."""
+"""The fixed-size messages between runner and warden. Programs, inputs and outputs travel only as descriptors.
+
+Plain tuples: they are taken apart in every child, whose cost is the number of objects that it touches.
+"""
 
 import struct
-from dataclasses import astuple, dataclass
 from enum import IntEnum
-from typing import Self
+from socket import CMSG_SPACE
+from typing import NamedTuple, Self
 
-_JOB = struct.Struct("<iiddQQII")
-_STARTED = struct.Struct("<i")
-_REPORT = struct.Struct("<iiiiddQ")
+_JOB = struct.Struct("<iiiddQQIIQ")
+_PID = struct.Struct("<i")
+_REPORT = struct.Struct("<iiiidQi")
+_BEGUN = struct.Struct("<II")
 
-KILL = b"k"
-"""From the runner: end the child now."""
-
-MOST_FDS = 8
 LONGEST = 256
+FDS = struct.Struct("5i")
+"""The descriptors of a job."""
+ANCILLARY_BYTES = CMSG_SPACE(FDS.size)
 
 # Descriptor numbers inside a child.
 CODE_FD, CONTROL_FD, PEER_FD = 3, 4, 5
@@ -36,11 +39,13 @@ class How(IntEnum):
     RUNNER = 3
 
 
-@dataclass(frozen=True)
-class Job:
-    """One child to start; descriptors follow in the order code, stdin, stdout, stderr, control."""
+class Job(NamedTuple):
+    """What a waiting child is to do; descriptors follow in the order code, stdin, stdout, stderr, control."""
 
-    mode: Mode
+    pid: int
+    """The child that is meant: another one leaves the job alone."""
+    mode: int
+    """One of `Mode`."""
     uid: int
     """User id to take on, -1 to keep the current one."""
     wall_s: float
@@ -49,36 +54,41 @@ class Job:
     file_bytes: int
     processes: int
     open_files: int
+    code_bytes: int
+    """Length of what is on the code descriptor."""
 
     def pack(self) -> bytes:
         """As bytes."""
-        return _JOB.pack(*astuple(self))
+        return _JOB.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> Self:
         """From bytes."""
-        mode, *rest = _JOB.unpack(message)
-        return cls(Mode(mode), *rest)
-
-    @staticmethod
-    def fits(message: bytes) -> bool:
-        """Is this a job at all? A late `KILL` is not."""
-        return len(message) == _JOB.size
+        return cls._make(_JOB.unpack(message))
 
 
-def pack_started(pid: int) -> bytes:
-    """The child runs under this pid."""
-    return _STARTED.pack(pid)
+def pack_pid(pid: int) -> bytes:
+    """To the warden: end this child. From the warden: this child waits for a job (0: none can be had)."""
+    return _PID.pack(pid)
 
 
-def unpack_started(message: bytes) -> int:
-    """The pid of the child."""
-    (pid,) = _STARTED.unpack(message)
-    return int(pid)
+def unpack_pid(message: bytes) -> int:
+    """The pid; 0 for what is none."""
+    return int(_PID.unpack(message)[0]) if len(message) == _PID.size else 0
 
 
-@dataclass(frozen=True)
-class Report:
+def pack_begun(job: Job, page_bytes: int) -> bytes:
+    """From the jailed child to the warden, as the eight bytes of an event counter: what it has to watch. Never zero."""
+    return _BEGUN.pack(max(1, min(job.memory_bytes // page_bytes, 0xFFFFFFFE)), min(int(job.wall_s) + 1, 0xFFFFFFFE))
+
+
+def unpack_begun(message: bytes) -> tuple[int, int]:
+    """Pages of memory, seconds on the clock."""
+    pages, seconds = _BEGUN.unpack(message)
+    return pages, seconds
+
+
+class Report(NamedTuple):
     """What the warden saw when the child was gone; all of it measured by the kernel."""
 
     how: How
@@ -87,13 +97,14 @@ class Report:
     jailed: int
     """1 when every layer was on before the program began; otherwise the sandbox failed."""
     leftovers: int
-    wall_s: float
     cpu_s: float
     peak_bytes: int
+    next_pid: int = 0
+    """The child that waits for the next job; 0 if that one is told of later."""
 
     def pack(self) -> bytes:
         """As bytes."""
-        return _REPORT.pack(*astuple(self))
+        return _REPORT.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> Self:

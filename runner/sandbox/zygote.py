@@ -8,7 +8,6 @@ import atexit
 import gc
 import json
 import os
-import random
 import resource
 import signal
 import socket
@@ -26,7 +25,6 @@ from runner.sandbox.wire import LONGEST
 MIB = 1024 * 1024
 STACK_BYTES = 512 * MIB
 THREAD_STACK_BYTES = 8 * MIB
-SEED = 0
 
 
 def keeper_main(control_fd: int, settings_text: str) -> NoReturn:
@@ -94,7 +92,6 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
             _try_import(name)
     libraries.use_plain_importers()
     namespace()
-    random.seed(SEED)  # every execution starts from the same state: verdicts can be reproduced
     abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
     mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
     uid = int(settings["uid_base"])
@@ -115,7 +112,12 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     gc.collect()
     gc.freeze()
     control.send(json.dumps({"landlock": abi, "open_mode": mode, "uid": uid >= 0}).encode())
-    _serve_forks(control, lambda _, fds: warden.run(socket.socket(fileno=fds[0]), ruleset, folders, walls, prepare))
+
+    def start(_: str, fds: list[int]) -> NoReturn:
+        ours, jobs = (socket.socket(fileno=fd) for fd in fds)
+        warden.run(ours, jobs, ruleset, folders, walls, prepare)
+
+    _serve_forks(control, start)
     os._exit(0)
 
 

@@ -10,13 +10,13 @@ from runner.sandbox.verdict import Evidence, decide, killed_from_outside
 from runner.sandbox.wire import How, Report
 
 LIMITS = Limits(cpu_s=1, wall_s=2, memory_bytes=100 * MIB, output_bytes=1000, file_bytes=2000)
-ENDED = Report(How.ITSELF, 0, 1, 0, 0.1, 0.1, 0)
+ENDED = Report(How.ITSELF, 0, 1, 0, 0.1, 0)
 FINE = Evidence(LIMITS, b"f", 0, None, None, 0.1, 0.1, MIB, 10, 0)
 SILENT = replace(FINE, said=None, report=ENDED)
 
 
 def killed(signal: int, how: How = How.ITSELF) -> Report:
-    return replace(ENDED, status=signal, how=how)
+    return ENDED._replace(status=signal, how=how)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def killed(signal: int, how: How = How.ITSELF) -> Report:
         (replace(FINE, out_bytes=1001), Ending.output_limit),
         (replace(FINE, out_bytes=1000), Ending.finished),
         (SILENT, Ending.finished),
-        (replace(SILENT, report=replace(ENDED, status=7 << 8)), Ending.crashed),
-        (replace(SILENT, report=replace(ENDED, jailed=0)), Ending.sandbox_failed),
-        (replace(SILENT, report=replace(ENDED, status=125 << 8)), Ending.crashed),
+        (replace(SILENT, report=ENDED._replace(status=7 << 8)), Ending.crashed),
+        (replace(SILENT, report=ENDED._replace(jailed=0)), Ending.sandbox_failed),
+        (replace(SILENT, report=ENDED._replace(status=125 << 8)), Ending.crashed),
         (replace(SILENT, report=killed(11)), Ending.crashed),
         (replace(SILENT, report=killed(9)), Ending.crashed),
         (replace(SILENT, report=killed(9), own_bytes=95 * MIB), Ending.memory_limit),

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 from runner.sandbox.inside import calls, judge, stdin_tests
 from runner.sandbox.inside.program import Interpreter
-from runner.sandbox.wire import Mode
+from runner.sandbox.wire import Job, Mode
 
 
-def prepare() -> Callable[[Mode], None]:
+def prepare() -> Callable[[Job], None]:
     """Do before the fork what every child would do; what a jailed child then calls, with its program on a descriptor."""
     interpreter = Interpreter()
-    servers = {Mode.STDIN_TESTS: stdin_tests.serve, Mode.CALLS: calls.serve, Mode.JUDGE: judge.serve}
+    servers = {Mode.STDIN_TESTS.value: stdin_tests.serve, Mode.CALLS.value: calls.serve, Mode.JUDGE.value: judge.serve}
 
-    def serve(mode: Mode) -> None:
-        servers[mode](interpreter)
+    def serve(job: Job) -> None:
+        servers[job.mode](interpreter, job.code_bytes)
 
     return serve

@@ -16,9 +16,9 @@ from runner.sandbox.wire import CONTROL_FD
 ITEMS = 1_000_000
 
 
-def serve(interpreter: Interpreter) -> None:
+def serve(interpreter: Interpreter, code_bytes: int) -> None:
     """Load the program, then answer requests until the other side hangs up."""
-    payload = read_payload()
+    payload = read_payload(code_bytes)
     source = payload[1:].decode("utf-8", "surrogatepass")
     main = interpreter.fresh_main(payload[:1] == PRELUDE_MARK)
     server = _Server(source, main)

@@ -6,6 +6,7 @@ from typing import Any
 
 HEADER_BYTES = 4
 LARGEST = 64 * 1024 * 1024
+_encode = json.JSONEncoder(check_circular=False).encode
 
 
 def read_exactly(fd: int, size: int) -> bytes:
@@ -30,7 +31,7 @@ def read_frame(fd: int) -> Any:
 
 def write_frame(fd: int, message: Any) -> None:
     """Send a message."""
-    body = json.dumps(message, check_circular=False).encode()
+    body = _encode(message).encode()
     rest = memoryview(len(body).to_bytes(HEADER_BYTES, "little") + body)
     while rest:
         rest = rest[os.write(fd, rest) :]

@@ -14,7 +14,7 @@ from typing import Any
 
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import HEADER_BYTES, read_exactly, read_frame, write_frame
-from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception, wind_up
+from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
 from runner.sandbox.values import OBJECT, Tree
 from runner.sandbox.wire import CONTROL_FD, PEER_FD
 
@@ -29,13 +29,13 @@ class CandidateGoneError(BaseException):
     """The program under test has ended or broken the protocol. Not an Exception: tests must not swallow it."""
 
 
-def serve(interpreter: Interpreter) -> None:
+def serve(interpreter: Interpreter, code_bytes: int) -> None:
     """Run one test code after another, each against another program, and tell the runner how it went.
 
     No line of a program ever runs in this process, so it may serve many; the runner hands it a new connection each
     time.
     """
-    read_payload()
+    read_payload(code_bytes)
     interpreter.begin()
     control = socket.socket(fileno=CONTROL_FD)
     while True:
@@ -48,7 +48,7 @@ def serve(interpreter: Interpreter) -> None:
         main = interpreter.fresh_main(prelude=False)
         verdict = _verdict(task, main)
         os.close(PEER_FD)
-        wind_up(main)
+        interpreter.wind_up(main)
         write_frame(CONTROL_FD, verdict)
 
 

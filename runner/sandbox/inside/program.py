@@ -5,6 +5,7 @@ enough. So everything here is made before the fork (`Interpreter.prepare`), and 
 as it can.
 """
 
+import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
 import builtins
@@ -15,7 +16,6 @@ import io
 import linecache
 import os
 import random
-import signal
 import sys
 import threading
 import traceback
@@ -28,13 +28,13 @@ from runner.sandbox.wire import CODE_FD
 NAME = "solution.py"
 KEPT_FROM = 24
 FINISHED, RAISED, OUT_OF_MEMORY = b"f", b"x", b"m"
-_RESET = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_RESET = (_signal.SIGALRM, _signal.SIGVTALRM, _signal.SIGPROF, _signal.SIGTERM, _signal.SIGUSR1, _signal.SIGUSR2)
 _LAST_OWN_NAME = "__file__"
 
 
-def read_payload() -> bytes:
+def read_payload(size: int) -> bytes:
     """What the runner put on the code descriptor."""
-    payload = os.pread(CODE_FD, os.fstat(CODE_FD).st_size, 0)
+    payload = os.pread(CODE_FD, size, 0)
     os.close(CODE_FD)
     return payload
 
@@ -54,13 +54,18 @@ class Interpreter:
     def __init__(self) -> None:
         self.names = dict(builtins.__dict__)
         self.path = list(sys.path)
-        self.environment = dict(os.environ)
+        self.environ, self.environment = os.environ, dict(_variables())
         self.digits, self.recursion = sys.get_int_max_str_digits(), sys.getrecursionlimit()
         self.folder = os.getcwd()
         self.mains = {prelude: _new_main(prelude) for prelude in (False, True)}
         self.streams = _new_streams()
         self.kept: tuple[int, ...] = ()
         self.used = False
+        self.collections = 0
+        """Collections before the test: if there were more, garbage of the program may be among old objects."""
+        random.seed(0)  # every execution starts from the same state: verdicts can be reproduced
+        self.chance = random.getstate()
+        self._install(self.mains[False])
 
     def begin(self) -> None:
         """Once in the child. A program may close its streams (`open(0)` does when it is collected): keep copies."""
@@ -74,31 +79,59 @@ class Interpreter:
             main = _new_main(prelude)
         else:
             main = self.mains[prelude]
+        if self.used or prelude:
+            self._install(main)
         self.used = True
+        if prelude:
+            sys.setrecursionlimit(RECURSION_LIMIT)
+            main.__dict__.update(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
+        self.collections = gc.get_count()[2]
+        return main
+
+    def _install(self, main: types.ModuleType) -> None:
         stdin, stdout, stderr = self.streams
         sys.stdin = sys.__stdin__ = stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
-        if prelude:
-            sys.setrecursionlimit(RECURSION_LIMIT)
-            main.__dict__.update(stdin=stdin, stdout=stdout, stderr=stderr)
         sys.modules["__main__"] = main
         sys.argv = [NAME]
-        return main
+
+    def wind_up(self, main: types.ModuleType) -> bool:
+        """What the interpreter does at its end: wait for threads, exit handlers, flush. False if something failed."""
+        well = True
+        streams = sys.__stdout__, sys.__stderr__
+        old = gc.get_count()[2] != self.collections
+        try:
+            if has_company():
+                for thread in threading.enumerate():
+                    if thread is not threading.current_thread() and not thread.daemon:
+                        thread.join()
+            atexit._run_exitfuncs()
+        except BaseException:
+            well = False
+        well = _flush(sys.stdout) and well
+        _flush(sys.stderr)
+        with contextlib.suppress(BaseException):
+            sys.stdout = sys.__stdout__
+            _drop_names(main.__dict__)
+            gc.collect(2 if old else 1)
+        for stream in streams:
+            _flush(stream)
+        return well
 
     def _reset(self) -> None:
-        gc.collect()
         for number, fd in enumerate(self.kept):
             os.dup2(fd, number)
         os.lseek(0, 0, os.SEEK_SET)
         now = builtins.__dict__
-        for name in now.keys() - self.names.keys():
-            del now[name]
         now.update(self.names)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        if len(now) > len(self.names):
+            for name in now.keys() - self.names.keys():
+                del now[name]
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
         for each in _RESET:
-            if signal.getsignal(each) is not signal.SIG_DFL:
-                signal.signal(each, signal.SIG_DFL)
+            if _signal.getsignal(each) != _signal.SIG_DFL:
+                _signal.signal(each, _signal.SIG_DFL)
         sys.settrace(None)
         sys.setprofile(None)
         sys.setrecursionlimit(self.recursion)
@@ -106,14 +139,20 @@ class Interpreter:
         sys.excepthook = sys.__excepthook__
         sys.path[:] = self.path
         threading.stack_size(0)
-        random.seed(0)
+        random.setstate(self.chance)
         gc.enable()
-        if os.environ != self.environment:
+        vars(os)["environ"] = self.environ
+        if _variables() != self.environment:
             os.environ.clear()
-            os.environ.update(self.environment)
+            os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in self.environment.items()})
         if decimal := sys.modules.get("decimal"):
             decimal.setcontext(decimal.Context())
         os.chdir(self.folder)
+
+
+def _variables() -> dict[bytes, bytes]:
+    """The environment as it is stored: a comparison by name would decode every variable twice."""
+    return os.environ._data  # type: ignore[attr-defined,no-any-return]
 
 
 def _new_streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
@@ -153,29 +192,6 @@ def exit_status(error: SystemExit) -> int:
     with contextlib.suppress(BaseException):
         sys.stderr.write(f"{code}\n")
     return 1
-
-
-def wind_up(main: types.ModuleType) -> bool:
-    """What the interpreter does at its end: wait for threads, exit handlers, flush. False if something failed."""
-    well = True
-    streams = sys.__stdout__, sys.__stderr__
-    try:
-        if has_company():
-            for thread in threading.enumerate():
-                if thread is not threading.current_thread() and not thread.daemon:
-                    thread.join()
-        atexit._run_exitfuncs()
-    except BaseException:
-        well = False
-    well = _flush(sys.stdout) and well
-    _flush(sys.stderr)
-    with contextlib.suppress(BaseException):
-        sys.stdout = sys.__stdout__
-        _drop_names(main.__dict__)
-        gc.collect(1)
-    for stream in streams:
-        _flush(stream)
-    return well
 
 
 def _drop_names(names: dict[str, Any]) -> None:

@@ -14,19 +14,18 @@ from runner.sandbox.inside.program import (
     has_company,
     read_payload,
     show_exception,
-    wind_up,
 )
 from runner.sandbox.wire import CONTROL_FD
 
 PRELUDE_MARK = b"P"
 
 
-def serve(interpreter: Interpreter) -> None:
+def serve(interpreter: Interpreter, code_bytes: int) -> None:
     """Run tests until the runner hangs up or this process is no longer as new.
 
     The payload is one byte (`PRELUDE_MARK`, or anything else for no prelude) and the source.
     """
-    payload = read_payload()
+    payload = read_payload(code_bytes)
     prelude, source = payload[:1] == PRELUDE_MARK, payload[1:].decode("utf-8", "surrogatepass")
     interpreter.begin()
     code: CodeType | None = None
@@ -44,7 +43,7 @@ def serve(interpreter: Interpreter) -> None:
         except BaseException:
             show_exception(source)
             said, status = RAISED, 1
-        if not wind_up(main):
+        if not interpreter.wind_up(main):
             status = status or 120
         last = has_company()
         os.write(CONTROL_FD, (said.upper() if last else said) + bytes([status]))
