@@ -78,7 +78,9 @@ class Watch:
         """A test begins. What the process did since the test before counts for this one."""
         self.cpu_before = (cpu_seconds(self._pid) or 0.0) if self._cpu_after is None else self._cpu_after
         self._started = time.monotonic()
-        if self._line_read < 0 or self._started - self._line_read > LINE_AGE_S:
+        if self._line_read < 0 and len(self._pids) == 1:
+            self._line_read = self._started  # it has only waited for this
+        elif self._started - self._line_read > LINE_AGE_S:
             self._line_read = self._started
             self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
         self._running = True

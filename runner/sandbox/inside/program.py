@@ -10,7 +10,6 @@ import _thread
 import atexit
 import builtins
 import contextlib
-import fcntl
 import gc
 import io
 import linecache
@@ -69,7 +68,7 @@ class Interpreter:
 
     def begin(self) -> None:
         """Once in the child. A program may close its streams (`open(0)` does when it is collected): keep copies."""
-        self.kept = tuple(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, KEPT_FROM) for fd in (0, 1, 2))
+        self.kept = tuple(os.dup2(fd, KEPT_FROM + fd, False) for fd in (0, 1, 2))
 
     def fresh_main(self, prelude: bool) -> types.ModuleType:
         """Standard streams, settings and `__main__` as at the start of a process."""
