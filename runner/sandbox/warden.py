@@ -6,6 +6,7 @@ earlier one in the memory that it inherits.
 """
 
 import contextlib
+import fcntl
 import gc
 import os
 import resource
@@ -74,8 +75,6 @@ def _settle_descriptors(
 
 
 def _lift(fd: int, floor: int) -> int:
-    import fcntl
-
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, floor)
 
 

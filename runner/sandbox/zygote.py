@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
@@ -62,6 +63,8 @@ def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoRet
                 control.close()
                 kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
                 start(message.decode(), fds)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(1)
         for fd in fds:
