@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -32,7 +33,10 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
 
     async def find(digest: str) -> RunContext | None:
         found = await db.read(lambda session: call_queries.caller(session, digest))
-        return None if found is None or not same_token(found.token_hash, digest) else _context(found, day_budget_nusd)
+        if found is None or not same_token(found.token_hash, digest):
+            return None
+        since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
+        return _context(found, day_budget_nusd, since)
 
     callers = Callers(find, clock)
     top = 2 * settings.demo_latency_s
@@ -61,7 +65,7 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
                 await gateway.desk.abandon(event.run_id)
 
 
-def _context(found: Any, day_budget_nusd: int | None) -> RunContext:
+def _context(found: Any, day_budget_nusd: int | None, reuse_since: datetime | None) -> RunContext:
     return RunContext(
         run_id=found.id,
         attempt=found.number,
@@ -72,6 +76,7 @@ def _context(found: Any, day_budget_nusd: int | None) -> RunContext:
         budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
         day_budget_nusd=day_budget_nusd,
         request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
+        reuse_since=reuse_since,
     )
 
 
@@ -79,10 +84,11 @@ def prices_of(model: LlmModel | Any) -> Prices | None:
     """None when a price is missing: what it costs is then unknown, and a budget cannot be promised."""
     if model.input_price is None or model.output_price is None:
         return None
-    cached = model.cached_input_price
+    cached, written = model.cached_input_price, model.cache_write_price
     return Prices(
         input_per_mtok=Decimal(str(model.input_price)),
         output_per_mtok=Decimal(str(model.output_price)),
         cached_input_per_mtok=None if cached is None else Decimal(str(cached)),
+        cache_write_per_mtok=None if written is None else Decimal(str(written)),
         entered_on=model.prices_entered_at.date() if model.prices_entered_at else None,
     )

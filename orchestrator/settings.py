@@ -96,6 +96,8 @@ class Settings(BaseSettings):
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
     daily_budget_usd: float | None = Field(default=None, ge=0)
+    reuse_answers: bool = False
+    reuse_answers_days: int = Field(default=30, ge=1, le=36500)
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_level: str = "info"

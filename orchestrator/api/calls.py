@@ -11,7 +11,8 @@ from sqlmodel import Session
 from orchestrator.api.container_runs import Limit, RunId
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer, Page
-from orchestrator.db import call_queries
+from orchestrator.db import call_reports
+from orchestrator.gateway.calls import Source
 
 router = APIRouter(prefix="/api/container-runs", tags=["runs"])
 
@@ -23,6 +24,9 @@ class CallOut(Answer):
     provider: str
     model: str
     state: str
+    source: Source
+    from_run: str | None
+    from_key: str | None
     tries: int
     replays: int
     lost_sends: int
@@ -47,12 +51,13 @@ class CallOut(Answer):
 @router.get("/{run_id}/calls")
 async def list_calls(run_id: RunId, context: Context, limit: Limit = 100, after: CallCursor = None) -> Page[CallOut]:
     """Model calls in the order of their keys: state, tokens, cost, and where the time went. Lost sends are tries that may
-    have been billed although they brought no answer."""
+    have been billed although they brought no answer. The source says whether this call bought its answer or was given one
+    that was bought before, by which run and call."""
     await context.runs.get(run_id)
 
     def read(session: Session) -> list[CallOut]:
-        rows = call_queries.page(session, run_id, limit=limit + 1, after=after)
-        lost = call_queries.lost_by_key(session, run_id)
+        rows = call_reports.page(session, run_id, limit=limit + 1, after=after)
+        lost = call_reports.lost_by_key(session, run_id)
         return [CallOut.of(row, lost.get(row.call_key, 0)) for row in rows]
 
     rows = await context.db.read(read)

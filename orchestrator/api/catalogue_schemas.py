@@ -37,6 +37,7 @@ class ModelCreate(Body):
     input_price: Price | None = None
     output_price: Price | None = None
     cached_input_price: Price | None = None
+    cache_write_price: Price | None = None
     training_cutoff: date | None = None
 
 
@@ -50,6 +51,7 @@ class ModelPatch(Body):
     input_price: Price | None = None
     output_price: Price | None = None
     cached_input_price: Price | None = None
+    cache_write_price: Price | None = None
     training_cutoff: date | None = None
 
 
@@ -64,6 +66,7 @@ class ModelOut(Answer):
     input_price: float | None
     output_price: float | None
     cached_input_price: float | None
+    cache_write_price: float | None
     prices_entered_at: datetime | None
     training_cutoff: date | None
     missing_since: datetime | None

@@ -61,6 +61,7 @@ async def create_run(
         concurrency=body.concurrency,
         priority=body.priority,
         budget_usd=body.budget_usd,
+        reuse_answers=context.settings.reuse_answers if body.reuse_answers is None else body.reuse_answers,
         deadline_s=body.deadline_s,
         after=body.after,
         before=body.before,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -9,10 +10,12 @@ from fastapi import APIRouter, Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.api.catalogue_schemas import ModelCreate, ModelOut, ModelPatch
+from orchestrator.api.container_runs import IdempotencyKey
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer, Page
-from orchestrator.db import model_queries
+from orchestrator.db import idempotency_queries, model_queries
 from orchestrator.db.session import KeyTaken
+from orchestrator.db.tables import IdempotencyKey as KnownKey
 from orchestrator.db.tables import LlmModel
 from orchestrator.errors import Conflict, NotFound
 from runner.contract import Protocol
@@ -31,7 +34,8 @@ class ModelsSynced(Answer):
 
 
 ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
-PRICES = ("input_price", "output_price", "cached_input_price")
+PRICES = ("input_price", "output_price", "cached_input_price", "cache_write_price")
+SCOPE = "POST /api/models"
 
 
 @router.get("")
@@ -47,9 +51,12 @@ async def list_models(
 
 
 @router.post("", status_code=201)
-async def create_model(body: ModelCreate, context: Context, response: Response) -> ModelOut:
+async def create_model(
+    body: ModelCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> ModelOut:
     """Add a model. The slug is its identity here and cannot be changed later."""
     now = context.clock.now()
+    digest = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
     protocol = body.protocol or (Protocol.ANTHROPIC if body.provider == "anthropic" else Protocol.OPENAI_CHAT)
     values = body.model_dump(exclude={"protocol", "params"})
     row = LlmModel(
@@ -62,8 +69,14 @@ async def create_model(body: ModelCreate, context: Context, response: Response) 
     )
 
     def insert(session: Session) -> LlmModel:
+        if idempotency_key is not None:
+            known = idempotency_queries.find(session, SCOPE, idempotency_key)
+            if known is not None:
+                return _same_model(session, known, digest)
         session.add(row)
         session.flush()
+        if idempotency_key is not None:
+            idempotency_queries.remember(session, SCOPE, idempotency_key, digest, {"model_id": row.id}, now)
         return row
 
     try:
@@ -72,6 +85,15 @@ async def create_model(body: ModelCreate, context: Context, response: Response) 
         raise Conflict(f"there is a model {body.slug!r} already; PATCH /api/models/{body.slug} changes it") from error
     response.headers["location"] = f"/api/models/{stored.id}"
     return ModelOut.of(stored)
+
+
+def _same_model(session: Session, known: KnownKey, digest: str) -> LlmModel:
+    if known.request_hash != digest:
+        raise Conflict("this Idempotency-Key was used for a different request; use a new one")
+    row = model_queries.get(session, known.answer["model_id"])
+    if row is None:
+        raise Conflict("the model that this Idempotency-Key made was deleted since; use a new key to add it again")
+    return row
 
 
 @router.post("/sync")

@@ -15,7 +15,7 @@ from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer, RunCreate
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.selection import Selection
-from orchestrator.db import call_queries
+from orchestrator.db import call_queries, call_reports
 from orchestrator.gateway.quote import PastRun, Quote, quote, sentence
 from orchestrator.gateway_wiring import prices_of
 from runner.contract import ModelSpec
@@ -79,7 +79,7 @@ async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
     names = body.benchmarks or [context.catalogue.default_benchmark()]
     wanted = Selection(sample_size=body.sample_size, subset_pct=body.subset_pct, seed=body.seed)
     problems, prompt_bytes = await asyncio.to_thread(_measure, context.catalogue, names, wanted)
-    rows = await context.db.read(lambda session: call_queries.past_runs(session, model.id or 0))
+    rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
     prices = prices_of(model)
     items = problems * body.samples_per_problem
     found = quote(
@@ -100,8 +100,8 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
     since = (now.date() - timedelta(days=days - 1)).isoformat()
 
     def read(session: Session) -> tuple[Sequence[Any], float]:
-        rows = call_queries.spending(session, since=since, by_day=by is By.DAY)
-        return rows, call_queries.spent_on(session, now)
+        rows = call_reports.spending(session, since=since, by_day=by is By.DAY)
+        return rows, call_queries.spent_on(session.connection(), now)
 
     rows, today = await context.db.read(read)
     items = [

@@ -49,6 +49,10 @@ class RunCreate(Body):
     concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
     priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    reuse_answers: Annotated[
+        StrictBool | None,
+        Field(description="Use answers that other runs bought to the same questions. Default: as the service is set."),
+    ] = None
     deadline_s: Annotated[StrictInt, Field(ge=1, le=30 * 24 * 3600)] | None = None
     after: Annotated[date | None, Field(description="Only problems from this day on.")] = None
     before: Annotated[date | None, Field(description="Only problems up to this day.")] = None
@@ -185,6 +189,7 @@ class RunOut(Answer):
     concurrency: int
     priority: int
     budget_usd: float | None
+    reuse_answers: bool
     deadline_s: int
     trigger_type: str
     retry_of: str | None

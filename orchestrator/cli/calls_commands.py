@@ -13,7 +13,9 @@ from orchestrator.cli.output import JsonFlag, table
 from orchestrator.cli.run_commands import RunArgument
 from orchestrator.cli.text import money
 
-COLUMNS = ("Call", "State", "Tries", "Lost", "Replays", "Tokens in", "Tokens out", "Cost", "Waited s", "Provider s", "Ended")
+FACTS = ("Call", "State", "Answer", "Ended")
+NUMBERS = ("Tries", "Lost", "Replays", "Tokens in", "Tokens out", "Cost", "Waited s", "Provider s")
+COLUMNS = (*FACTS[:3], *NUMBERS, FACTS[3])
 
 
 def calls(
@@ -35,6 +37,7 @@ def _calls(found: list[dict[str, Any]]) -> RenderableType:
         (
             each["call_key"],
             each["state"],
+            _source(each),
             each["tries"],
             each["lost_sends"],
             each["replays"],
@@ -49,6 +52,17 @@ def _calls(found: list[dict[str, Any]]) -> RenderableType:
     ]
     cost, lost = sum(each["cost_usd"] for each in found), sum(each["lost_sends"] for each in found)
     sentence = f"{len(found)} calls, {money(cost)}"
+    if cached := sum(each["source"] == "cached" for each in found):
+        sentence += f"; {cached} of the answers were bought by other runs"
     if lost:
         sentence += f"; {lost} more sends brought no answer and may have been billed"
-    return Group(table(COLUMNS, rows, right=COLUMNS[2:10]), "", Text(sentence))
+    return Group(table(COLUMNS, rows, right=NUMBERS), "", Text(sentence))
+
+
+def _source(call: dict[str, Any]) -> str:
+    """Where the answer comes from."""
+    if call["state"] != "settled":
+        return ""
+    if call["from_run"]:
+        return f"{call['source']} from run {call['from_run']}"
+    return "bought, replayed" if call["replays"] else "bought"

@@ -154,6 +154,12 @@ class Client:
     def add_model(self, body: Json) -> Json:
         return self._call("POST", "/api/models", json=body)
 
+    def model(self, model: str) -> Json:
+        return self._call("GET", f"/api/models/{quote(model, safe='/')}")
+
+    def change_model(self, model: str, body: Json) -> Json:
+        return self._call("PATCH", f"/api/models/{quote(model, safe='/')}", json=body)
+
     def sync_models(self) -> Json:
         return self._call("POST", "/api/models/sync")
 

@@ -14,6 +14,7 @@ from orchestrator.cli import (
     dataset_commands,
     export_commands,
     grade_commands,
+    model_commands,
     run_commands,
     schedule_commands,
     service_commands,
@@ -56,7 +57,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _function in _COMMANDS:
     app.command()(_function)
-app.add_typer(catalogue_commands.models_app, name="models")
+app.add_typer(model_commands.models_app, name="models")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")

@@ -36,6 +36,10 @@ def run(
     samples: Annotated[int, typer.Option(min=1, help="Answers per problem.")] = 1,
     instance_type: Annotated[str | None, typer.Option(help="Size of the container; `benchyard fleet` lists them.")] = None,
     budget: Annotated[float | None, typer.Option(metavar="USD", help="The run may cost so much and no more.")] = None,
+    reuse_answers: Annotated[
+        bool | None,
+        typer.Option("--reuse-answers/--fresh-answers", help="Use answers that other runs bought to the same questions."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Chooses the sample; the same seed, the same problems.")] = 0,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Items worked on at once within the run.")] = None,
     deadline: Annotated[str | None, typer.Option(metavar="TIME", help="Longest duration: 90s, 15m, 2h.")] = None,
@@ -60,6 +64,7 @@ def run(
         "samples_per_problem": samples,
         "instance_type": instance_type,
         "budget_usd": budget,
+        "reuse_answers": reuse_answers,
         "seed": seed,
         "concurrency": concurrency,
         "deadline_s": None if deadline is None else read_span(deadline),

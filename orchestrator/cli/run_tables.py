@@ -96,6 +96,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Problems", _problems(run)),
             ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
+            ("Answers", "those of other runs are used again" if run["reuse_answers"] else None),
             ("Cost", f"{money(run['cost_usd'])}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
             ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
             ("Started", run["started_at"] and _at(run["started_at"])),

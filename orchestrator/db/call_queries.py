@@ -1,21 +1,22 @@
-"""Statements on model calls. What they add up to, the rules of the ledger, is in `orchestrator.gateway.database_ledger`."""
+"""Statements on model calls, without sessions: every call passes here twice. What they add up to, the rules of the ledger,
+is in `orchestrator.gateway.database_ledger`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, func, insert, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, text, update
 from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
 from orchestrator.db.call_tables import DaySpending, GatewayFlight, LostSend
 from orchestrator.db.tables import Attempt, ContainerRun, GatewayCall, LlmModel
 
 SENT = "sent"
+SETTLED = "settled"
 RUNNING = "running"
 
 # Statements of the path that every call takes are built once: building them costs more than running them.
@@ -56,6 +57,7 @@ _CALLER = (
         _ATTEMPTS.c.number,
         _RUNS.c.id,
         _RUNS.c.budget_usd,
+        _RUNS.c.reuse_answers,
         _MODELS.c.slug,
         _MODELS.c.provider,
         _MODELS.c.name,
@@ -63,6 +65,7 @@ _CALLER = (
         _MODELS.c.input_price,
         _MODELS.c.output_price,
         _MODELS.c.cached_input_price,
+        _MODELS.c.cache_write_price,
         _MODELS.c.prices_entered_at,
     )
     .join_from(_ATTEMPTS, _RUNS, and_(_RUNS.c.id == _ATTEMPTS.c.run_id, _RUNS.c.attempt == _ATTEMPTS.c.number))
@@ -77,6 +80,9 @@ _LOOK = (
 _ADD = insert(_CALLS)
 _REPLAYED = update(_CALLS).where(_of(_CALLS)).values(replays=_CALLS.c.replays + 1)
 _CHANGE = update(_CALLS).where(_of(_CALLS))
+_SETTLE = update(_CALLS).where(_of(_CALLS), _CALLS.c.state != SETTLED)
+_UNDER_WAY = sa_select(_CALLS.c.state, _CALLS.c.reserved_usd).where(_of(_CALLS))
+_LOSE = insert(_LOST)
 _MARK_SENT = update(_CALLS).where(_of(_CALLS)).values(state=bindparam("state"), tries=_CALLS.c.tries + 1)
 _FLIGHT = sa_select(_FLIGHTS.c.owner, _FLIGHTS.c.until).where(_of(_FLIGHTS))
 _TAKE_OFF = {"sqlite": _take_off(sqlite), "postgresql": _take_off(postgresql)}
@@ -113,6 +119,12 @@ class Flight:
 
 
 @dataclass(frozen=True)
+class UnderWay:
+    state: str
+    reserved_usd: float
+
+
+@dataclass(frozen=True)
 class Seen:
     """A call as the book has it, if it has it, and whether the attempt that asks is the one that carries out the run."""
 
@@ -127,152 +139,119 @@ def caller(session: Session, token_digest: str) -> Any:
     return session.connection().execute(_CALLER, {"digest": token_digest}).first()
 
 
-def look(session: Session, run_id: str, call_key: str, attempt: int | None) -> Seen:
-    found = session.connection().execute(_LOOK, {"of_run": run_id, "of_key": call_key}).first()
+def look(connection: Connection, run_id: str, call_key: str, attempt: int | None) -> Seen:
+    found = connection.execute(_LOOK, {"of_run": run_id, "of_key": call_key}).first()
     if found is None:
         return Seen(False, None, None, None)
     status, number, *call = found
     return Seen(attempt is None or (status == RUNNING and number == attempt), *call)
 
 
-def replayed(session: Session, run_id: str, call_key: str) -> None:
-    session.connection().execute(_REPLAYED, {"of_run": run_id, "of_key": call_key})
+def replayed(connection: Connection, run_id: str, call_key: str) -> None:
+    connection.execute(_REPLAYED, {"of_run": run_id, "of_key": call_key})
 
 
-def lock_run(session: Session, run_id: str) -> None:
+def lock_run(connection: Connection, run_id: str) -> None:
     """Make those who open calls of one run take turns until the end of the transaction; SQLite has one writer anyway."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.connection().execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:run, 0))"), {"run": run_id})
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:run, 0))"), {"run": run_id})
 
 
-def get(session: Session, run_id: str, call_key: str) -> GatewayCall | None:
-    return session.get(GatewayCall, (run_id, call_key))
+def under_way(connection: Connection, run_id: str, call_key: str) -> UnderWay | None:
+    """A call as those need it who bring it to an end."""
+    found = connection.execute(_UNDER_WAY, {"of_run": run_id, "of_key": call_key}).first()
+    return None if found is None else UnderWay(found[0], float(found[1]))
 
 
-def add(session: Session, **values: Any) -> None:
+def add(connection: Connection, **values: Any) -> None:
     """A new call, by the names of its columns."""
-    session.connection().execute(_ADD, values)
+    connection.execute(_ADD, values)
 
 
-def change(session: Session, run_id: str, call_key: str, **values: Any) -> None:
+def change(connection: Connection, run_id: str, call_key: str, **values: Any) -> None:
     """Set columns of a call that is there; raises `LookupError` when it is not."""
-    _one(session, _CHANGE, run_id, call_key, values)
+    _one(connection, _CHANGE, run_id, call_key, values)
 
 
-def mark_sent(session: Session, run_id: str, call_key: str) -> None:
-    _one(session, _MARK_SENT, run_id, call_key, {"state": SENT})
+def mark_sent(connection: Connection, run_id: str, call_key: str) -> None:
+    _one(connection, _MARK_SENT, run_id, call_key, {"state": SENT})
 
 
-def flight(session: Session, run_id: str, call_key: str) -> Flight | None:
+def flight(connection: Connection, run_id: str, call_key: str) -> Flight | None:
     """Who makes this call now."""
-    found = session.connection().execute(_FLIGHT, {"of_run": run_id, "of_key": call_key}).first()
+    found = connection.execute(_FLIGHT, {"of_run": run_id, "of_key": call_key}).first()
     return None if found is None else Flight(found[0], found[1])
 
 
-def take_off(session: Session, run_id: str, call_key: str, owner: str, until: datetime) -> None:
+def take_off(connection: Connection, run_id: str, call_key: str, owner: str, until: datetime) -> None:
     """Note that `owner` makes this call now."""
-    statement = _TAKE_OFF[session.get_bind().dialect.name]
-    session.connection().execute(statement, {"run_id": run_id, "call_key": call_key, "owner": owner, "until": until})
+    statement = _TAKE_OFF[connection.dialect.name]
+    connection.execute(statement, {"run_id": run_id, "call_key": call_key, "owner": owner, "until": until})
 
 
-def land(session: Session, run_id: str, call_key: str) -> None:
-    session.connection().execute(_LAND, {"of_run": run_id, "of_key": call_key})
+def land(connection: Connection, run_id: str, call_key: str) -> None:
+    connection.execute(_LAND, {"of_run": run_id, "of_key": call_key})
 
 
-def _one(session: Session, statement: Any, run_id: str, call_key: str, values: dict[str, Any]) -> None:
-    if session.connection().execute(statement, {"of_run": run_id, "of_key": call_key, **values}).rowcount != 1:
+def _one(connection: Connection, statement: Any, run_id: str, call_key: str, values: dict[str, Any]) -> None:
+    if connection.execute(statement, {"of_run": run_id, "of_key": call_key, **values}).rowcount != 1:
         raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
 
 
-def extend(session: Session, owner: str, until: datetime) -> None:
+def settle(connection: Connection, run_id: str, call_key: str, **values: Any) -> bool:
+    """Store the end of a call; False when it is stored already."""
+    return connection.execute(_SETTLE, {"of_run": run_id, "of_key": call_key, **values}).rowcount == 1
+
+
+def extend(connection: Connection, owner: str, until: datetime) -> None:
     """Say that `owner` lives."""
-    session.connection().execute(update(GatewayFlight).where(col(GatewayFlight.owner) == owner).values(until=until))
+    connection.execute(update(_FLIGHTS).where(_FLIGHTS.c.owner == owner).values(until=until))
 
 
-def flights_of(session: Session, owner: str) -> list[tuple[str, str]]:
-    query = sa_select(col(GatewayFlight.run_id), col(GatewayFlight.call_key)).where(col(GatewayFlight.owner) == owner)
-    return [(run_id, call_key) for run_id, call_key in session.connection().execute(query)]
+def flights_of(connection: Connection, owner: str) -> list[tuple[str, str]]:
+    query = sa_select(_FLIGHTS.c.run_id, _FLIGHTS.c.call_key).where(_FLIGHTS.c.owner == owner)
+    return [(run_id, call_key) for run_id, call_key in connection.execute(query)]
 
 
-def flights_overdue(session: Session, now: datetime) -> list[tuple[str, str]]:
+def flights_overdue(connection: Connection, now: datetime) -> list[tuple[str, str]]:
     """Those whose owner has not said for too long that it lives."""
-    query = sa_select(col(GatewayFlight.run_id), col(GatewayFlight.call_key)).where(col(GatewayFlight.until) < now)
-    return [(run_id, call_key) for run_id, call_key in session.connection().execute(query.with_for_update(skip_locked=True))]
+    query = sa_select(_FLIGHTS.c.run_id, _FLIGHTS.c.call_key).where(_FLIGHTS.c.until < now)
+    return [(run_id, call_key) for run_id, call_key in connection.execute(query.with_for_update(skip_locked=True))]
 
 
-def lose(session: Session, call: GatewayCall, reason: str, now: datetime) -> None:
+def lose(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
     """The last try of a call may have been billed."""
-    book(session, call.run_id, now, lost_usd=call.reserved_usd, lost_sends=1)
-    session.add(
-        LostSend(run_id=call.run_id, call_key=call.call_key, worst_usd=call.reserved_usd, reason=reason[:2000], at=now)
-    )
+    book(connection, run_id, now, lost_usd=worst_usd, lost_sends=1)
+    values = {"run_id": run_id, "call_key": call_key, "worst_usd": worst_usd, "reason": reason[:2000], "at": now}
+    connection.execute(_LOSE, values)
 
 
-def charge(session: Session, run_id: str, cost_usd: float) -> None:
+def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
     """Add to what the run is shown to have cost."""
-    session.connection().execute(_CHARGE, {"of_run": run_id, "more_usd": cost_usd})
+    connection.execute(_CHARGE, {"of_run": run_id, "more_usd": cost_usd})
 
 
-def money(session: Session, run_id: str) -> Money:
+def money(connection: Connection, run_id: str) -> Money:
     """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
-    connection, run = session.connection(), {"of_run": run_id}
+    run = {"of_run": run_id}
     settled = connection.execute(_SETTLED_USD, run).scalar()
     lost_usd, lost_sends = connection.execute(_LOST_USD, run).one()
     reserved = connection.execute(_RESERVED_USD, run).scalar()
     return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
 
 
-def book(session: Session, run_id: str, now: datetime, **more: float) -> None:
+def book(connection: Connection, run_id: str, now: datetime, **more: float) -> None:
     """Add to the sums of the day, by the names of their columns."""
     nothing = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "settled_usd": 0.0, "lost_usd": 0.0, "lost_sends": 0}
     values = {**nothing, **more, "of_run": run_id, "day": now.date().isoformat()}
-    session.connection().execute(_BOOK[session.get_bind().dialect.name], values)
+    connection.execute(_BOOK[connection.dialect.name], values)
 
 
-def spent_on(session: Session, now: datetime) -> float:
+def spent_on(connection: Connection, now: datetime) -> float:
     """What all models cost on this day, lost sends included, in US dollars."""
-    return float(session.connection().execute(_OF_DAY, {"of_day": now.date().isoformat()}).scalar() or 0)
+    return float(connection.execute(_OF_DAY, {"of_day": now.date().isoformat()}).scalar() or 0)
 
 
-def reserved(session: Session) -> float:
+def reserved(connection: Connection) -> float:
     """What all calls under way may cost."""
-    return float(session.connection().execute(_ALL_RESERVED_USD).scalar() or 0)
-
-
-def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
-    """Sums per day and model, or per model alone, newest or dearest first."""
-    slug = _MODELS.c.slug.label("model")
-    sums = [func.sum(column).label(column.name) for column in _DAYS.columns if column.name not in ("day", "model_id")]
-    keys = [_DAYS.c.day, slug] if by_day else [slug]
-    order = [_DAYS.c.day.desc(), slug] if by_day else [func.sum(_DAYS.c.settled_usd).desc(), slug]
-    query = sa_select(*keys, *sums).join_from(_DAYS, _MODELS, _MODELS.c.id == _DAYS.c.model_id)
-    found: Sequence[Any] = (
-        session.connection().execute(query.where(_DAYS.c.day >= since).group_by(*keys).order_by(*order)).all()
-    )
-    return found
-
-
-def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any]:
-    """Completed runs of a model, newest first, as far as a quote needs them."""
-    columns = ("benchmarks", "items_done", "concurrency", "input_tokens", "output_tokens", "started_at", "completed_at")
-    query = sa_select(*(_RUNS.c[name] for name in columns)).where(
-        _RUNS.c.model_id == model_id, _RUNS.c.status == "completed", _RUNS.c.items_done > 0, _RUNS.c.retry_of.is_(None)
-    )
-    found: Sequence[Any] = session.connection().execute(query.order_by(_RUNS.c.id.desc()).limit(limit)).all()
-    return found
-
-
-def lost_by_key(session: Session, run_id: str) -> dict[str, int]:
-    """How many tries of each call may have been billed for nothing; calls without any are left out."""
-    query = sa_select(_LOST.c.call_key, func.count()).where(_LOST.c.run_id == run_id).group_by(_LOST.c.call_key)
-    return {call_key: int(count) for call_key, count in session.connection().execute(query)}
-
-
-def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:
-    """The calls of a run in the order of their keys, without the answers."""
-    columns = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]
-    query = select(*columns).where(GatewayCall.run_id == run_id).order_by(col(GatewayCall.call_key)).limit(limit)
-    if after is not None:
-        query = query.where(col(GatewayCall.call_key) > after)
-    found: Sequence[Any] = session.exec(query).all()
-    return found
+    return float(connection.execute(_ALL_RESERVED_USD).scalar() or 0)

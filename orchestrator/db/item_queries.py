@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, insert, literal
+from sqlalchemy import case, func, insert, literal
 from sqlalchemy import select as sa_select
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
@@ -80,7 +80,14 @@ def copy(session: Session, source: str, target: str, *, without: Sequence[str]) 
 def copy_answers(session: Session, source: str, target: str) -> int:
     """Give `target` the paid answers of `source`, so that they are never bought again."""
     columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
-    free = {"run_id": literal(target), "cost_usd": literal(0.0), "reserved_usd": literal(0.0)}
+    free = {
+        "run_id": literal(target),
+        "cost_usd": literal(0.0),
+        "reserved_usd": literal(0.0),
+        "source": case((col(GatewayCall.source) == "bought", "replayed"), else_=col(GatewayCall.source)),
+        "from_run": func.coalesce(col(GatewayCall.from_run), col(GatewayCall.run_id)),
+        "from_key": func.coalesce(col(GatewayCall.from_key), col(GatewayCall.call_key)),
+    }
     wanted: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
     query = sa_select(*wanted).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
     return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

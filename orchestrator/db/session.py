@@ -46,6 +46,9 @@ class NotStorable(Exception):
     """A value does not fit its column: NUL or half a character in a text, a number too large. Nothing was stored."""
 
 
+Plain = Connection
+"""What work of statements alone is handed."""
+
 KeyTaken = IntegrityError
 """What a write raises when a unique key is taken, or when a row is still pointed at. Nothing of the job was stored."""
 

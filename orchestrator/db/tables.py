@@ -5,7 +5,18 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKeyConstraint, Index, Integer, LargeBinary, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    Text,
+    UniqueConstraint,
+    false,
+)
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, UtcDateTime
@@ -27,6 +38,7 @@ class LlmModel(SQLModel, table=True):
     input_price: float | None = None
     output_price: float | None = None
     cached_input_price: float | None = None
+    cache_write_price: float | None = None
     prices_entered_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     training_cutoff: date | None = None
     missing_since: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
@@ -59,6 +71,7 @@ class ContainerRun(SQLModel, table=True):
     concurrency: int = 4
     priority: int = 0
     budget_usd: float | None = None
+    reuse_answers: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     deadline_s: int
     plan: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
     # state
@@ -197,6 +210,8 @@ class GatewayCall(SQLModel, table=True):
     __table_args__ = (
         ForeignKeyConstraint(["run_id"], ["container_runs.id"]),
         Index("ix_calls_state", "run_id", "state"),
+        Index("ix_calls_question", "question_key"),
+        Index("ix_calls_from", "run_id", "from_run", "from_key", unique=True),
     )
     run_id: str = Field(primary_key=True, max_length=36)
     call_key: str = Field(primary_key=True, max_length=400)
@@ -219,6 +234,10 @@ class GatewayCall(SQLModel, table=True):
     answer: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     settled_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    question_key: str | None = Field(default=None, max_length=64)
+    source: str = Field(default="bought", max_length=20, sa_column_kwargs={"server_default": "bought"})
+    from_run: str | None = Field(default=None, max_length=36)
+    from_key: str | None = Field(default=None, max_length=400)
 
 
 class IdempotencyKey(SQLModel, table=True):

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.usage import Finish, TokenUsage
@@ -48,10 +49,18 @@ class Settlement:
     provider_s: float
 
 
+class Source(StrEnum):
+    """Where an answer comes from."""
+
+    BOUGHT = "bought"  #: this call paid for it
+    REPLAYED = "replayed"  #: bought earlier by the same call, or by the run that this one retries
+    CACHED = "cached"  #: bought by another run that asked the same
+
+
 @dataclass(frozen=True)
 class Answered:
     settlement: Settlement
-    replayed: bool
+    source: Source
 
 
 def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, str]) -> str:
@@ -59,6 +68,11 @@ def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, 
     question = {name: value for name, value in body.items() if name not in FORM_FIELDS}
     text = json.dumps([provider, path, question, sorted(headers.items())], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def question_key(request_hash: str, server: str) -> str:
+    """The same question to the same server, whoever asks."""
+    return hashlib.sha256(f"{request_hash} {server}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sample_index(call_key: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from orchestrator.gateway.prices import Prices
 
@@ -20,6 +21,7 @@ class RunContext:
     budget_nusd: int | None = None
     day_budget_nusd: int | None = None
     request_timeout_s: float = 600.0
+    reuse_since: datetime | None = None  #: answers that other runs bought since then may be used again
 
     @property
     def capped(self) -> bool:

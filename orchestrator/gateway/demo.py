@@ -55,6 +55,8 @@ class DemoAnswers(Protocol):
 class DemoUpstream:
     """Answers after a delay between the two of `latency_s`; the delay of a call is the same every time."""
 
+    server = DEMO_PROVIDER
+
     def __init__(
         self,
         load: Callable[[str], DemoAnswers],

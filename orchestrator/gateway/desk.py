@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from orchestrator.gateway.calls import Answered, Call
+from orchestrator.gateway.calls import Answered, Call, Source, question_key
 from orchestrator.gateway.errors import Code, GatewayError
 from orchestrator.gateway.ledger import (
     InFlight,
@@ -76,7 +76,7 @@ class CallDesk:
                     503, Code.UNAVAILABLE, "the call was given up: the run ended or the service stops"
                 ) from None
             raise
-        return replace(answered, replayed=answered.replayed or joined)
+        return replace(answered, source=Source.REPLAYED) if joined and answered.source is Source.BOUGHT else answered
 
     def status(self, run_id: str) -> str | None:
         """What the run waits for, in one sentence; None while nothing holds it up."""
@@ -143,6 +143,8 @@ class CallDesk:
             budget_nusd=context.budget_nusd,
             day_budget_nusd=context.day_budget_nusd,
             attempt=context.attempt,
+            question_key=question_key(call.request_hash, self._sender.server(context.provider)),
+            reuse_since=context.reuse_since,
         )
         try:
             while True:
@@ -154,10 +156,10 @@ class CallDesk:
                     if slot is not None and not isinstance(opened, Reserved):
                         self._sender.give_place_back(call, slot)
                 match opened:
-                    case Stored(settlement):
-                        return Answered(settlement, replayed=True)
+                    case Stored(settlement, source):
+                        return Answered(settlement, source)
                     case Reserved():
-                        return Answered(await self._sender.send(call, slot), replayed=False)
+                        return Answered(await self._sender.send(call, slot), Source.BOUGHT)
                     case KeyTaken():
                         raise _key_taken(call)
                     case NotRunning():

@@ -65,6 +65,7 @@ class HttpUpstream:
             monotonic=clock.monotonic,
         )
         self._targets: dict[str, Target] = {}
+        self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
     async def ask(self, call: Call) -> Reply:
         if call.wire.protocol not in self._provider.protocols:

@@ -10,15 +10,18 @@ A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
   happens, and it is counted and shown.
 * `recover` runs once before the first call. It frees rows that a dead process left `reserved`, and marks those that it
   left `sent` as lost: nobody can know whether they were paid.
+* With `reuse_since`, an answer to the same question that another run bought since then is given instead of buying one, at
+  no cost. Each is given to a run once: two samples of a problem never get the same one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.calls import Settlement, Source
 
 
 class LedgerUnavailable(Exception):
@@ -39,7 +42,7 @@ class Opening:
     """A call that asks to be made. No budget means no cap.
 
     `sent`: it goes out as soon as it is opened, so that it needs no `sent` of its own. `attempt`: only if this is still
-    the attempt that carries out the run.
+    the attempt that carries out the run. `question_key`: the same for all runs that ask the same of the same server.
     """
 
     run_id: str
@@ -52,6 +55,8 @@ class Opening:
     day_budget_nusd: int | None = None
     sent: bool = False
     attempt: int | None = None
+    question_key: str | None = None
+    reuse_since: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,10 @@ class Reserved:
 
 @dataclass(frozen=True)
 class Stored:
-    """The call was made before."""
+    """The call was made before, or an answer of another run was taken for it."""
 
     settlement: Settlement
+    source: Source = Source.REPLAYED
 
 
 @dataclass(frozen=True)

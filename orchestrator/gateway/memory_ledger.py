@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orchestrator.gateway.calls import Settlement
+from orchestrator.gateway.calls import Settlement, Source
 from orchestrator.gateway.ledger import (
     CallState,
     Failure,
@@ -31,6 +31,8 @@ class Row:
     replays: int = 0
     settlement: Settlement | None = None
     error: str | None = None
+    question_key: str | None = None
+    taken_from: tuple[str, str] | None = None
 
     def lose(self) -> None:
         self.lost_nusd += self.reserved_nusd
@@ -68,12 +70,16 @@ class MemoryLedger:
                 return InFlight()
             row.replays += 1
             return Stored(row.settlement)
+        if (reused := self._reused(opening)) is not None:
+            self.rows[key] = reused
+            assert reused.settlement is not None
+            return Stored(reused.settlement, Source.CACHED)
         no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd, opening.day_budget_nusd)
         if no_room is not None:
             return no_room
         if row is None:
             row = self.rows[key] = Row(opening.request_hash, CallState.RESERVED, 0)
-        row.request_hash, row.error = opening.request_hash, None
+        row.request_hash, row.question_key, row.error = opening.request_hash, opening.question_key, None
         row.state, row.sends = (CallState.SENT, row.sends + 1) if opening.sent else (CallState.RESERVED, row.sends)
         row.reserved_nusd = opening.worst_nusd
         return Reserved()
@@ -112,6 +118,28 @@ class MemoryLedger:
             lost_nusd=sum(row.lost_nusd for row in rows),
             reserved_nusd=sum(row.reserved_nusd for row in rows),
             lost_sends=sum(row.lost_sends for row in rows),
+        )
+
+    def _reused(self, opening: Opening) -> Row | None:
+        """A process is not thought to live for longer than answers may be used again."""
+        if opening.reuse_since is None or opening.question_key is None:
+            return None
+        used = {row.taken_from for (run, _), row in self.rows.items() if run == opening.run_id}
+        found = [
+            (call_key != opening.call_key, (run, call_key), row.settlement)
+            for (run, call_key), row in self.rows.items()
+            if row.settlement is not None
+            and row.taken_from is None
+            and row.question_key == opening.question_key
+            and run != opening.run_id
+            and (run, call_key) not in used
+        ]
+        if not found:
+            return None
+        _, source, settlement = min(found, key=lambda each: each[0])
+        free = replace(settlement, cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0)
+        return Row(
+            opening.request_hash, CallState.SETTLED, 0, settlement=free, question_key=opening.question_key, taken_from=source
         )
 
     def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None, day_nusd: int | None) -> NoRoom | None:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.gateway.admission import admit, parse_body
-from orchestrator.gateway.calls import Answered, Call
+from orchestrator.gateway.calls import Answered, Call, Source
 from orchestrator.gateway.context import RunContext
 from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.errors import Code, GatewayError
@@ -34,6 +34,7 @@ log = structlog.get_logger()
 
 CODE_HEADER = "x-benchyard-code"
 REPLAYED_HEADER = "x-benchyard-replayed"
+SOURCE_HEADER = "x-benchyard-source"
 FINISH_HEADER = "x-benchyard-finish"
 QUEUE_HEADER = "x-benchyard-queue-s"
 PROVIDER_HEADER = "x-benchyard-provider-s"
@@ -161,11 +162,12 @@ def _whole_stream(call: Call, answered: Answered) -> bytes:
 def _facts(answered: Answered) -> dict[str, str]:
     settlement = answered.settlement
     facts = {
+        SOURCE_HEADER: answered.source.value,
         FINISH_HEADER: settlement.finish.value,
         QUEUE_HEADER: f"{settlement.queue_s:.3f}",
         PROVIDER_HEADER: f"{settlement.provider_s:.3f}",
     }
-    return facts | {REPLAYED_HEADER: "1"} if answered.replayed else facts
+    return facts if answered.source is Source.BOUGHT else facts | {REPLAYED_HEADER: "1"}
 
 
 async def _send_error(send: Send, wire: Wire, error: GatewayError) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TypeVar
 
 from orchestrator.clock import Clock
 from orchestrator.gateway.calls import Call, Settlement
@@ -22,10 +24,11 @@ from orchestrator.gateway.usage import TokenUsage
 from orchestrator.gateway.waits import WaitBoard, next_try
 from orchestrator.gateway.wires.wire import Message
 
+T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 STORE_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 10.0, 10.0, 10.0, 15.0)
-"""A paid answer is held and offered to the ledger again after these pauses before it is given up."""
+"""What a provider did is held and offered to the ledger again after these pauses before it is given up."""
 
 
 class Sender:
@@ -56,6 +59,11 @@ class Sender:
             self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep, too_long_s=self._policy.total_s)
         return self._limiters[key]
 
+    def server(self, provider: str) -> str:
+        """What answers under this name, as one text: another address may be another model."""
+        upstream = self._upstreams.get(provider)
+        return "" if upstream is None else upstream.server
+
     def take_place(self, call: Call) -> Slot | None:
         """A place at the provider if there is one at once; for `send`, or to be given back."""
         context = call.context
@@ -80,23 +88,25 @@ class Sender:
         except GatewayError as error:
             lost = isinstance(error, UpstreamError) and error.maybe_billed
             failure = Failure(error.message, lost, trip.queue_s, trip.provider_s)
-            await self._ledger.fail(*call.flight, failure)
+            with suppress(LedgerUnavailable):  # then the call counts as lost when it is opened again
+                await self._stored(lambda: self._ledger.fail(*call.flight, failure))
             raise
         except asyncio.CancelledError:
             if not trip.asking:  # nothing is under way, so nothing is lost
-                await self._ledger.fail(*call.flight, Failure("given up", False, trip.queue_s, trip.provider_s))
+                with suppress(LedgerUnavailable):
+                    await self._ledger.fail(*call.flight, Failure("given up", False, trip.queue_s, trip.provider_s))
             raise
-        await self._store(call, settlement)
+        await self._stored(lambda: self._ledger.settle(*call.flight, settlement))
         return settlement
 
-    async def _store(self, call: Call, settlement: Settlement) -> None:
-        for pause_s in (*STORE_PAUSES_S, None):
+    async def _stored(self, write: Callable[[], Awaitable[T]]) -> T:
+        """What happened at the provider is told to the ledger until it has it, or patience ends."""
+        for pause_s in STORE_PAUSES_S:
             try:
-                return await self._ledger.settle(*call.flight, settlement)
+                return await write()
             except LedgerUnavailable:
-                if pause_s is None:
-                    raise
                 await self._sleep(pause_s)
+        return await write()
 
     async def close(self) -> None:
         for limiter in self._limiters.values():
@@ -114,11 +124,14 @@ class Sender:
                 if delay is None:
                     raise
                 if not error.maybe_billed:
-                    await self._ledger.refused(*call.flight)
-                elif not await self._ledger.again(*call.flight, call.context.budget_nusd, call.context.day_budget_nusd):
+                    await self._stored(lambda: self._ledger.refused(*call.flight))
+                elif not await self._stored(lambda: self._again(call)):
                     message = f"no room in the budget for another try after: {error.message}"
                     raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
                 await self._back_off(call, trip, delay, str(error.status))
+
+    def _again(self, call: Call) -> Awaitable[bool]:
+        return self._ledger.again(*call.flight, call.context.budget_nusd, call.context.day_budget_nusd)
 
     async def _try(self, call: Call, trip: _Trip, slot: Slot | None) -> Reply:
         limiter = self.limiter(call.context.provider, call.context.model)

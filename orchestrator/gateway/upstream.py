@@ -18,6 +18,10 @@ class Reply:
 
 
 class Upstream(Protocol):
+    @property
+    def server(self) -> str:
+        """What answers here, for telling it from another that has the same name: never the key."""
+
     async def ask(self, call: Call) -> Reply:
         """Ask once. Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there."""
 

@@ -44,6 +44,7 @@ class NewRun:
     concurrency: int = 8
     priority: int = 0
     budget_usd: float | None = None
+    reuse_answers: bool = False
     deadline_s: int | None = None
     trigger_type: str = "manual"
     after: date | None = None
@@ -256,6 +257,7 @@ _COPIED = (
     "concurrency",
     "priority",
     "budget_usd",
+    "reuse_answers",
     "deadline_s",
     "plan",
     "items_total",
@@ -284,6 +286,7 @@ def pending_run(
         concurrency=request.concurrency,
         priority=request.priority,
         budget_usd=request.budget_usd,
+        reuse_answers=request.reuse_answers,
         deadline_s=deadline_s,
         plan=plan.rows(),
         items_total=plan.size,

@@ -103,6 +103,31 @@ async def test_calls_costs_and_quotes_of_a_run(service: Service, runner: Calling
     assert after["cost_usd"] == {"low": 0.0, "expected": 0.0, "high": 0.0}
 
 
+async def test_answers_of_another_run_are_used_again_when_asked_for(service: Service) -> None:
+    new = {"model_id": "demo-weak", "sample_size": 2, "samples_per_problem": 2}
+    runs = []
+    for more in ({}, {"reuse_answers": True}, {}):
+        runs.append(await service.new_run(**new, **more))
+        await service.until(runs[-1], "completed")
+    calls = [(await get(service, f"/api/container-runs/{run_id}/calls"))["items"] for run_id in runs]
+    assert [call["source"] for run in calls for call in run] == ["bought"] * 4 + ["cached"] * 4 + ["bought"] * 4
+    assert {(call["from_run"], call["from_key"]) for call in calls[1]} == {(runs[0], call["call_key"]) for call in calls[0]}
+    assert [(call["tries"], call["cost_usd"]) for call in calls[1]] == [(0, 0.0)] * 4
+    assert [(await get(service, f"/api/container-runs/{each}"))["reuse_answers"] for each in runs] == [False, True, False]
+
+
+async def test_the_same_model_twice_under_one_key_is_one_model(service: Service) -> None:
+    model = {"slug": "p/once", "provider": "p", "name": "m", "cache_write_price": 3.75}
+    made = [
+        await service.client.post("/api/models", json=each, headers={"Idempotency-Key": "k"})
+        for each in (model, model, {**model, "name": "other"})
+    ]
+    assert [each.status_code for each in made] == [201, 201, 409]
+    assert made[0].json() == made[1].json()
+    assert made[0].json()["cache_write_price"] == 3.75
+    assert (await service.client.post("/api/models", json=model)).status_code == 409
+
+
 async def test_a_token_dies_with_its_attempt(service: Service, runner: CallingRunner) -> None:
     run_id = await service.new_run(model_id="demo-weak", sample_size=1)
     await service.until(run_id, "completed")

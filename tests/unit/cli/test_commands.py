@@ -176,6 +176,18 @@ def test_models_come_and_go(service: Service, benchyard: Benchyard) -> None:
     assert "lab/tiny" not in benchyard("models").out
 
 
+def test_a_model_gets_its_prices_and_settings_later(service: Service, benchyard: Benchyard) -> None:
+    benchyard("models", "add", "lab/late", "--provider", "lab", "--temperature", "0.5", "--max-tokens", "100")
+    words = ("models", "set", "lab/late", "--input-price", "3", "--output-price", "15", "--cache-write-price", "3.75")
+    changed = benchyard(*words, "--effort", "high", "--clear", "temperature", "--json").json
+    assert (changed["input_price"], changed["output_price"], changed["cache_write_price"]) == (3.0, 15.0, 3.75)
+    assert changed["params"] == {"max_tokens": 100, "effort": "high"}
+    assert "3 / 15, entered 20" in benchyard("models").out
+    assert benchyard("models", "set", "lab/late", "--clear", "cached-price", "--json").json["cached_input_price"] is None
+    assert benchyard("models", "set", "lab/late").code == 2
+    assert benchyard("models", "set", "lab/late", "--clear", "slug").code == 2
+
+
 def test_the_demo_runs_both_models(service: Service, benchyard: Benchyard) -> None:
     benchyard("models", "remove", "demo-weak")
     ended = benchyard("demo")

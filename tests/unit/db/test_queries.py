@@ -153,6 +153,7 @@ async def test_a_retry_gets_results_and_paid_answers(database: Database, run_id:
     call = await database.read(lambda s: s.get(GatewayCall, (new_id, "a")))
     assert call is not None
     assert (call.answer, call.cost_usd) == (b"paid", 0.0)
+    assert (call.source, call.from_run, call.from_key) == ("replayed", run_id, "a")
     assert await database.read(lambda s: s.get(GatewayCall, (new_id, "b"))) is None
 
 

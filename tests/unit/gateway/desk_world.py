@@ -41,6 +41,7 @@ class ScriptedUpstream:
     output_tokens: int = 100
     calls: Counter[str] = field(default_factory=Counter)
     at_once: int = 0
+    server: str = "scripted"
 
     async def ask(self, call: Call) -> Reply:
         self.calls[call.key] += 1

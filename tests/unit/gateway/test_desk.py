@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from orchestrator.gateway.calls import Answered
+from orchestrator.gateway.calls import Answered, Source
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger import LedgerUnavailable, NotRunning, Opened, Opening
 from orchestrator.gateway.memory_ledger import MemoryLedger
@@ -164,7 +164,7 @@ def test_an_answer_is_held_while_the_ledger_is_away() -> None:
     upstream, ledger = ScriptedUpstream(), Away()
 
     async def story() -> None:
-        assert not (await make_desk(upstream, ledger).answer(make_call(claude_run(), "b/p/0/0"))).replayed
+        assert (await make_desk(upstream, ledger).answer(make_call(claude_run(), "b/p/0/0"))).source is Source.BOUGHT
 
     run_virtually(story())
     assert upstream.calls.total() == 1
@@ -285,7 +285,7 @@ def test_the_next_attempt_is_not_turned_away_with_the_one_before() -> None:
         with pytest.raises(GatewayError) as refused:
             await old
         assert refused.value.code is Code.UNAUTHORIZED
-        assert not (await new).replayed
+        assert (await new).source is Source.BOUGHT
         assert upstream.calls["k"] == 1
 
     run_virtually(ask())

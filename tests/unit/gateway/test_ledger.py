@@ -6,14 +6,15 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from ledger_world import LedgerWorld, database_world, memory_world
 from sqlalchemy import text
 
-from orchestrator.db import call_queries as calls
-from orchestrator.gateway.calls import Settlement
+from orchestrator.db import call_reports
+from orchestrator.gateway.calls import Settlement, Source
 from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger import (
     Failure,
@@ -25,6 +26,7 @@ from orchestrator.gateway.ledger import (
     Opening,
     Recovered,
     Reserved,
+    Spending,
     Stored,
 )
 from orchestrator.gateway.usage import Finish, TokenUsage
@@ -261,10 +263,83 @@ async def test_a_new_day_has_a_new_budget_and_days_are_kept_apart(kind: str, dat
         world.clock.seconds += 24 * 3600
         assert await world.ledger.open(full) == Reserved()
         await world.ledger.settle("run-1", "b", ANSWER)
-        by_day = await world.db.read(lambda s: calls.spending(s, since="2026-11-01", by_day=True))
+        by_day = await world.db.read(lambda s: call_reports.spending(s, since="2026-11-01", by_day=True))
         assert [(row.day, row.model, row.calls, row.input_tokens) for row in by_day] == [
             ("2026-11-17", "m", 1, 10),
             ("2026-11-16", "m", 1, 10),
         ]
-        (by_model,) = await world.db.read(lambda s: calls.spending(s, since="2026-11-17", by_day=False))
+        (by_model,) = await world.db.read(lambda s: call_reports.spending(s, since="2026-11-17", by_day=False))
         assert (by_model.model, by_model.calls) == ("m", 1)
+
+
+def asking(key: str, run: str, *, question: str = "q", reuse: bool = True) -> Opening:
+    since = datetime(2026, 11, 1, tzinfo=UTC) if reuse else None
+    return replace(opening(key, run=run, budget=1000), question_key=question, reuse_since=since)
+
+
+async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    # Given two samples of one problem, bought by one run
+    bought = {}
+    for sample in (0, 1):
+        key = f"b/p/{sample}/0"
+        assert await ledger.open(asking(key, "run-1")) == Reserved()
+        bought[key] = replace(ANSWER, message={"sample": sample})
+        await ledger.settle("run-1", key, bought[key])
+        world.clock.seconds += 1
+    # When another run asks the same, three times at once and in another order
+    keys = ["b/p/1/0", "b/p/2/0", "b/p/0/0"]
+    opened = await asyncio.gather(*(ledger.open(asking(key, "run-2")) for key in keys))
+    # Then each answer is given once, for nothing, and the third is to be bought
+    given = [each for each in opened if isinstance(each, Stored)]
+    assert [each.source for each in given] == [Source.CACHED] * 2
+    assert sorted(each.settlement.message["sample"] for each in given) == [0, 1]
+    assert [each.settlement.cost_nusd for each in given] == [0, 0]
+    assert opened.count(Reserved()) == 1
+    assert await ledger.spending("run-2") == Spending(0, 0, 100, 0)
+    # And asked again, each call has what it had, though it was taken from another run
+    for key, first in zip(keys, opened, strict=True):
+        again = await ledger.open(asking(key, "run-2"))
+        assert again == (Stored(first.settlement) if isinstance(first, Stored) else InFlight())
+
+
+async def test_what_may_not_be_used_again_is_bought(world: LedgerWorld) -> None:
+    ledger = world.ledger
+    assert await ledger.open(asking("k", "run-1")) == Reserved()
+    await ledger.settle("run-1", "k", ANSWER)
+    assert await ledger.open(asking("failed", "run-1", question="f")) == Reserved()
+    await ledger.fail("run-1", "failed", Failure("no", False, 0, 0))
+    for number, other in enumerate(
+        (
+            asking("k", "run-2", reuse=False),
+            asking("k", "run-2", question="another"),
+            asking("k", "run-2", question="f"),
+            asking("k2", "run-1"),
+        )
+    ):
+        assert await ledger.open(replace(other, call_key=f"{other.call_key}/{number}", budget_nusd=None)) == Reserved()
+    # A copy is not another answer: only what was bought is handed on
+    assert isinstance(await ledger.open(asking("x", "run-2")), Stored)
+    assert await ledger.open(replace(asking("y", "run-2"), budget_nusd=None)) == Reserved()
+
+
+async def test_an_answer_that_is_too_old_is_not_used_again(world: LedgerWorld) -> None:
+    if world.db is None:
+        return  # a ledger in memory does not live that long
+    assert await world.ledger.open(asking("k", "run-1")) == Reserved()
+    await world.ledger.settle("run-1", "k", ANSWER)
+    late = replace(asking("k", "run-2"), reuse_since=datetime(2026, 11, 17, tzinfo=UTC))
+    assert await world.ledger.open(late) == Reserved()
+
+
+async def test_what_is_told_twice_counts_once(world: LedgerWorld) -> None:
+    """The answer of a commit may be lost on the way; then everything is told again."""
+    if world.db is None:
+        return  # memory always answers
+    ledger = world.ledger
+    await ledger.open(opening("a", budget=1000))
+    await ledger.open(opening("b", budget=1000))
+    for _ in range(2):
+        await ledger.settle("run-1", "a", ANSWER)
+        await ledger.fail("run-1", "b", Failure("no", True, 0, 0))
+    assert await ledger.spending("run-1") == Spending(30, 100, 0, 1)
