@@ -17,6 +17,7 @@ from orchestrator.dashboard.pages import (
     compare,
     fleet,
     items,
+    leaderboard,
     new_run,
     overview,
     run,
@@ -40,7 +41,20 @@ class Assets(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    for module in (sign_in, overview, new_run, runs, run, items, compare, catalogue, fleet, schedules, settings):
+    for module in (
+        sign_in,
+        overview,
+        new_run,
+        runs,
+        run,
+        items,
+        compare,
+        leaderboard,
+        catalogue,
+        fleet,
+        schedules,
+        settings,
+    ):
         app.include_router(module.router)
     app.mount("/static", Assets(directory=HERE / "static"), name="static")
     _install_not_found(app)

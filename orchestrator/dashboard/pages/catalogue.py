@@ -1,11 +1,10 @@
-"""Leaderboard, models and datasets."""
+"""Models and datasets."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Query
 from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
@@ -13,10 +12,7 @@ from starlette.responses import Response
 from orchestrator.api.catalogue_schemas import ModelCreate, ModelPatch
 from orchestrator.api.models import change_model, create_model, delete_model
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
-from orchestrator.dashboard.pages.overview import model_names
-from orchestrator.dashboard.views.leaderboard import leaderboard
-from orchestrator.dashboard.views.series import Series, series
-from orchestrator.db import model_queries, page_queries
+from orchestrator.db import model_queries
 from orchestrator.db.tables import LlmModel
 from orchestrator.errors import ClientError
 from runner.contract import Protocol
@@ -24,29 +20,6 @@ from runner.contract import Protocol
 router = page_router()
 
 PRICES = ("input_price", "output_price", "cached_input_price")
-TREND_RUNS = 30
-
-
-@router.get("/leaderboard")
-async def leaderboard_page(page: Page, benchmark: Annotated[str, Query(max_length=200)] = "") -> Response:
-    def read(session: Session) -> tuple[list[Series], dict[int, LlmModel]]:
-        names = model_names(session)
-        return series(page_queries.scored(session, per_series=TREND_RUNS), names), model_queries.by_ids(session, set(names))
-
-    found, models = await page.context.db.read(read)
-    names = sorted({each.benchmarks for each in found})
-    chosen = benchmark if benchmark in names else names[0] if names else ""
-    infos = {info.name: info for info in await asyncio.to_thread(page.context.catalogue.benchmarks)}
-    window = infos[chosen].window if chosen in infos else None
-    return page.show(
-        "leaderboard.html",
-        places=leaderboard(found, chosen),
-        names=names,
-        chosen=chosen,
-        left_out=sum(each.benchmarks == chosen and not each.score.comparable for each in found),
-        models=models,
-        window=window,
-    )
 
 
 @router.get("/models")

@@ -3,6 +3,7 @@
 import { readyForms } from "./forms.js";
 import { goLive } from "./live.js";
 import { keepTimes } from "./times.js";
+import { readyWindows } from "./window.js";
 
 function readyTheme() {
   const button = document.getElementById("theme");
@@ -19,4 +20,5 @@ function readyTheme() {
 keepTimes();
 readyTheme();
 readyForms();
+readyWindows();
 goLive();

@@ -9,8 +9,10 @@ const root = document.body.dataset.root;
 const lost = document.getElementById("lost");
 const announcer = document.getElementById("announce");
 const TYPES = ["created", "transition", "stage", "progress", "log", "heartbeat", "complete", "failed", "launched", "alert", "schedule", "fire"];
+const ENDS = ["completed", "failed", "cancelled"];
 const SOON_MS = 120;
 const CALM_MS = 1500;
+const SHARE = 10;  // a page spends at most this part of the time on fetching itself, so that many pages cannot choke the service
 const PATIENCE_MS = 2500;
 
 let last = document.body.dataset.number;
@@ -18,11 +20,14 @@ let source = null;
 let due = null;
 let busy = false;
 let lastRefresh = 0;
+let calm = CALM_MS;
 let grumble = null;
 let wait = 1000;
 
 const regions = () => document.querySelectorAll("[data-live]");
-const concerns = (event) => [...regions()].some(({ dataset: { live } }) => live === "all" || live === event.run_id);
+const ends = (event) => event.type === "transition" && ENDS.includes(event.status);
+const concerns = (event) =>
+  [...regions()].some(({ dataset: { live } }) => live === "all" || live === event.run_id || (live === "ended" && ends(event)));
 
 async function refresh() {
   due = null;
@@ -39,7 +44,9 @@ async function refresh() {
       if (wanted) morph(region, document.importNode(wanted, true));
     }
     document.title = fresh.title;
+    if (!fresh.body.dataset.pulse) delete document.body.dataset.pulse;
     writeTimes(document);
+    calm = Math.max(CALM_MS, SHARE * (performance.now() - lastRefresh));
   } catch {
     // The stream's own banner tells; the next event or reconnection tries again.
   } finally {
@@ -64,8 +71,7 @@ function count(event) {
 }
 
 function say(event) {
-  if (event.type !== "transition" || !["completed", "failed", "cancelled"].includes(event.status)) return;
-  if (announcer && concerns(event)) announcer.textContent = `A run has ended: ${event.status}.`;
+  if (announcer && ends(event)) announcer.textContent = `A run has ended: ${event.status}.`;
 }
 
 function take(message) {
@@ -75,8 +81,8 @@ function take(message) {
   if (event.type === "progress" && event.run_id) count(event);
   if (!concerns(event)) return;
   say(event);
-  const calm = event.type === "progress" || event.type === "log" || event.type === "heartbeat";
-  soon(calm ? Math.max(SOON_MS, CALM_MS - (performance.now() - lastRefresh)) : SOON_MS);
+  const often = event.type === "progress" || event.type === "log" || event.type === "heartbeat";
+  soon(often ? Math.max(SOON_MS, calm - (performance.now() - lastRefresh)) : SOON_MS);
   // What the engine reports of an ended container comes a moment after the last event.
   if (event.type === "transition") setTimeout(() => soon(SOON_MS), 3000);
 }
@@ -117,7 +123,7 @@ export function goLive() {
     }
   });
   const pulse = Number(document.body.dataset.pulse);
-  if (pulse) setInterval(() => { if (!document.hidden && lost.hidden) soon(0); }, pulse * 1000);
+  if (pulse) setInterval(() => { if (document.body.dataset.pulse && !document.hidden && lost.hidden) soon(0); }, pulse * 1000);
   addEventListener("pagehide", () => source?.close());
   addEventListener("pageshow", (event) => { if (event.persisted) { connect(); soon(0); } });
 }

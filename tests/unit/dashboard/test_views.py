@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
+from orchestrator.api.schedule_leaderboard import PlaceOut
 from orchestrator.dashboard.views.compare import compare
-from orchestrator.dashboard.views.leaderboard import leaderboard
+from orchestrator.dashboard.views.leaderboard import About, after_all_cut_offs, groups, timeline
 from orchestrator.dashboard.views.quote import quote
 from orchestrator.dashboard.views.run_page import Containers, run_page, stage_marks
 from orchestrator.dashboard.views.runs import explanation, run_line
 from orchestrator.dashboard.views.schedule_form import Rhythm
-from orchestrator.dashboard.views.series import series
 from orchestrator.datasets.pack import Entry
 from orchestrator.db.page_queries import ScoredRun, Verdict
 from tests.manual_clock import START
@@ -188,10 +188,33 @@ def test_the_cron_builder(given: dict[str, str], cron: str) -> None:
     assert Rhythm.of(given).expression() == cron
 
 
-def test_a_leaderboard_has_groups_that_cannot_be_told_apart() -> None:
-    runs = [scored(1, 90, 100), scored(2, 88, 100), scored(3, 40, 100), scored(4, 100, 100, comparable=False)]
+def test_a_leaderboard_shows_groups_and_what_a_model_may_have_seen() -> None:
+    entries = [Entry(f"p{n}", date=f"2025-{n:02}-10") for n in range(1, 7)]
+    common: dict[str, Any] = {"run_id": "r", "estimate": 0.5, "low": 0.4, "high": 0.6, "problems": 6}
+    places = [
+        PlaceOut(model="a", best=1, worst=2, group=1, tied_with=["b"], **common),
+        PlaceOut(model="b", best=1, worst=2, group=1, tied_with=["a"], **common),
+        PlaceOut(model="c", best=3, worst=3, group=2, tied_with=[], **common),
+    ]
+    known = {"a": About(date(2025, 3, 10)), "c": About(date(2026, 1, 1))}
 
-    places = leaderboard(series(runs, {1: "a", 2: "b", 3: "c", 4: "d"}), "sample")
+    found = groups(places, known, entries)
 
-    assert [(place.rank, place.series.model) for place in places] == [(1, "a"), (1, "b"), (3, "c")]
-    assert [place.tied_with_best for place in places] == [True, True, False]
+    assert [[(row.place.model, row.places, row.seen) for row in group] for group in found] == [
+        [("a", "1 – 2", 3), ("b", "1 – 2", 0)],
+        [("c", "3", 6)],
+    ]
+    assert after_all_cut_offs(known, entries) is None
+    assert after_all_cut_offs({"a": known["a"]}, entries) == date(2025, 3, 11)
+
+
+def test_a_window_of_time() -> None:
+    entries = [Entry(f"p{n}", date=f"2025-{n:02}-10") for n in (1, 2, 4)] + [Entry("old", date="2024-12-31"), Entry("none")]
+    found = timeline(entries, date(2025, 2, 1), date(2025, 3, 1), {"a": About(date(2025, 2, 10))})
+
+    assert found is not None
+    assert (found.first, found.last, found.months, found.start, found.end) == ("2024-12", "2025-04", 5, 2, 3)
+    assert [(bar.count, bar.inside) for bar in found.bars] == [(1, False), (1, False), (1, True), (0, True), (1, False)]
+    assert found.words == "1 of 5 problems, 2025-02 to 2025-03"
+    assert found.bars[2].x < found.marks[0].x < found.bars[3].x
+    assert timeline([Entry("x")], None, None, {}) is None
