@@ -73,7 +73,23 @@ def reader(engine: str, cgroup: Path = CGROUP) -> Callable[[], Reading | None]:
         for read in (_unified, _split):
             if read(cgroup) is not None:
                 return lambda: read(cgroup)
-    return lambda: of_processes(os.getpid())
+    return Tree(os.getpid()).read
+
+
+class Tree:
+    """A process and those that descend from it. What ended unseen is gone from the kernel's sum, so growth is counted."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._seen = self._total = 0.0
+
+    def read(self) -> Reading | None:
+        found = of_processes(self._first)
+        if found is None:
+            return None
+        self._total += max(0.0, found.cpu_s - self._seen)
+        self._seen = found.cpu_s
+        return Reading(self._total, found.memory_bytes)
 
 
 def limits(engine: str, cgroup: Path = CGROUP) -> dict[str, float]:

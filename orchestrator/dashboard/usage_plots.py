@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from orchestrator.dashboard.texts import duration, size
 from orchestrator.runs.usage import Stored, UsagePoint, points
@@ -33,20 +34,18 @@ def usage_plots(samples: Sequence[Stored], vcpu_limit: float | None, memory_limi
         return []
     begin = float(samples[0][0] or 0)
     span = found[-1].at_s - begin
-    used = float(samples[-1][1] or 0) - float(samples[0][1] or 0)
-    return [
-        _cpu(found, begin, span, used / span, vcpu_limit),
-        _memory(found, begin, span, memory_limit),
-    ]
+    return [_cpu(found, begin, span, vcpu_limit), _memory(found, begin, span, memory_limit)]
 
 
-def _cpu(found: Sequence[UsagePoint], begin: float, span: float, mean: float, limit: float | None) -> Plot:
+def _cpu(found: Sequence[UsagePoint], begin: float, span: float, limit: float | None) -> Plot:
     most = max(point.vcpu for point in found)
+    mean = _sum([point.vcpu for point in found], found, begin) / span
     said = [f"{_cores(mean)} on average, {_cores(most)} at most"]
     if limit:
         said.append(f"limit {_cores(limit)}")
-    held = _held_back(found, begin)
-    if held is not None:
+    shares = [point.throttled for point in found if point.throttled is not None]
+    if len(shares) == len(found):
+        held = _sum(shares, found, begin)
         said.append(f"held back for {duration(held)}" if held >= 0.05 else "never held back")
     steps: list[tuple[float, float]] = []
     before = begin
@@ -88,14 +87,10 @@ def _plot(
     )
 
 
-def _held_back(found: Sequence[UsagePoint], begin: float) -> float | None:
-    total, before = 0.0, begin
-    for point in found:
-        if point.throttled is None:
-            return None
-        total += point.throttled * (point.at_s - before)
-        before = point.at_s
-    return total
+def _sum(rates: Sequence[float], found: Sequence[UsagePoint], begin: float) -> float:
+    """Rates times their durations."""
+    times = [begin, *(point.at_s for point in found)]
+    return sum(rate * (after - before) for rate, (before, after) in zip(rates, pairwise(times), strict=True))
 
 
 def _cores(vcpu: float) -> str:

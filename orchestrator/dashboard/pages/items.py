@@ -24,8 +24,13 @@ Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 @router.get("/runs/{run_id}/items/{position}")
 async def show_item(
-    page: Page, run_id: RunId, position: Position, outcome: Annotated[str, Query(max_length=30)] = ""
+    page: Page,
+    run_id: RunId,
+    position: Position,
+    outcome: Annotated[str, Query(max_length=30)] = "",
+    test: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
+    """`outcome` is what one pages through; `test` is the first failed test that is shown."""
     context = page.context
     run = await context.runs.get(run_id)
     wanted = outcome if outcome in set(Outcome) else ""
@@ -36,7 +41,7 @@ async def show_item(
         calls = {each.call_key: each for each in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
         model = model_queries.get(session, run.model_id)
         beside = page_queries.neighbours(session, run_id, position, wanted or None)
-        return item_page(item, calls), row, model.slug if model else "?", beside
+        return item_page(item, calls, test), row, model.slug if model else "?", beside
 
     view, row, model, (before, after) = await context.db.read(read)
     entries = await entries_of(context, run)

@@ -13,7 +13,8 @@ from runner.contract import ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 20_000
 TEST_CHARS = 4_000
-TESTS_SHOWN = 50
+TESTS_ON_A_PAGE = 10
+PASSED_SHOWN = 500
 TEXTS = ("prompt", "answer", "code")
 
 
@@ -68,15 +69,24 @@ class ItemPage:
     answer: Excerpt
     code: list[tuple[str, str]] | None
     code_cut: bool
-    tests: list[TestView]
-    tests_not_shown: int
+    failed: list[TestView]
+    """Those that did not pass, a page of them: that is what one opens an item for."""
+    failed_count: int
+    more_failed: int | None
+    """Where the next page of them begins."""
+    passed: list[TestView]
+    passed_count: int
+    slowest: TestView | None
     calls: list[CallView]
 
 
-def item_page(item: ItemResult, ledger: Mapping[str, Any]) -> ItemPage:
-    """`ledger` has the rows of the gateway's calls by their keys."""
-    # What failed comes first: that is what one opens an item for.
-    tests = sorted(item.tests, key=lambda test: (test.outcome is Outcome.PASSED, test.index))
+def item_page(item: ItemResult, ledger: Mapping[str, Any], start: int = 0) -> ItemPage:
+    """`ledger` has the rows of the gateway's calls by their keys; `start` is the first failed test that is shown."""
+    tests = sorted(item.tests, key=lambda test: test.index)
+    failed = [test for test in tests if test.outcome is not Outcome.PASSED]
+    passed = [test for test in tests if test.outcome is Outcome.PASSED]
+    end = start + TESTS_ON_A_PAGE
+    slowest = max(tests, key=lambda test: test.usage.cpu_s, default=None)
     code = item.code
     return ItemPage(
         item=item,
@@ -84,8 +94,12 @@ def item_page(item: ItemResult, ledger: Mapping[str, Any]) -> ItemPage:
         answer=excerpt(item.answer, TEXT_CHARS),
         code=None if code is None else highlight(visible(code[: 3 * TEXT_CHARS])),
         code_cut=code is not None and len(code) > 3 * TEXT_CHARS,
-        tests=[_test(test) for test in tests[:TESTS_SHOWN]],
-        tests_not_shown=max(0, len(tests) - TESTS_SHOWN),
+        failed=[_test(test) for test in failed[start:end]],
+        failed_count=len(failed),
+        more_failed=end if len(failed) > end else None,
+        passed=[_test(test) for test in passed[:PASSED_SHOWN]],
+        passed_count=len(passed),
+        slowest=None if slowest is None else _test(slowest),
         calls=_calls(item, ledger),
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.api.schedule_leaderboard import PlaceOut
 from orchestrator.dashboard.views.compare import compare
+from orchestrator.dashboard.views.items import item_page
 from orchestrator.dashboard.views.leaderboard import About, after_all_cut_offs, groups, timeline
 from orchestrator.dashboard.views.quote import quote
 from orchestrator.dashboard.views.run_page import Containers, run_page, stage_marks
@@ -16,6 +17,7 @@ from orchestrator.dashboard.views.runs import explanation, run_line
 from orchestrator.dashboard.views.schedule_form import Rhythm
 from orchestrator.datasets.pack import Entry
 from orchestrator.db.page_queries import ScoredRun, Verdict
+from runner.contract import ItemResult, Outcome, TestResult, Usage
 from tests.manual_clock import START
 from tests.rows import a_run, an_attempt
 
@@ -218,3 +220,17 @@ def test_a_window_of_time() -> None:
     assert found.words == "1 of 5 problems, 2025-02 to 2025-03"
     assert found.bars[2].x < found.marks[0].x < found.bars[3].x
     assert timeline([Entry("x")], None, None, {}) is None
+
+
+def test_failed_tests_of_an_item_are_paged() -> None:
+    tests = [TestResult(index=n, outcome=Outcome.WRONG_ANSWER, expected="a", got="b") for n in range(25)]
+    tests += [TestResult(index=25 + n, outcome=Outcome.PASSED, usage=Usage(cpu_s=n)) for n in range(3)]
+    item = ItemResult(benchmark="b", problem_id="p", outcome=Outcome.WRONG_ANSWER, tests=tests)
+
+    first, last = item_page(item, {}), item_page(item, {}, 20)
+
+    assert [test.index for test in first.failed] == list(range(10))
+    assert (first.more_failed, first.failed_count, first.passed_count) == (10, 25, 3)
+    assert ([test.index for test in last.failed], last.more_failed) == ([20, 21, 22, 23, 24], None)
+    assert first.slowest is not None
+    assert first.slowest.index == 27
