@@ -17,7 +17,8 @@ from orchestrator.dashboard.views.runs import explanation, run_line
 from orchestrator.dashboard.views.schedule_form import Rhythm
 from orchestrator.datasets.pack import Entry
 from orchestrator.db.page_queries import ScoredRun, Verdict
-from runner.contract import ItemResult, Outcome, TestResult, Usage
+from runner import contract
+from runner.contract import ItemResult, Outcome, Usage
 from tests.manual_clock import START
 from tests.rows import a_run, an_attempt
 
@@ -223,8 +224,8 @@ def test_a_window_of_time() -> None:
 
 
 def test_failed_tests_of_an_item_are_paged() -> None:
-    tests = [TestResult(index=n, outcome=Outcome.WRONG_ANSWER, expected="a", got="b") for n in range(25)]
-    tests += [TestResult(index=25 + n, outcome=Outcome.PASSED, usage=Usage(cpu_s=n)) for n in range(3)]
+    tests = [contract.TestResult(index=n, outcome=Outcome.WRONG_ANSWER, expected="a", got="b") for n in range(25)]
+    tests += [contract.TestResult(index=25 + n, outcome=Outcome.PASSED, usage=Usage(cpu_s=n)) for n in range(3)]
     item = ItemResult(benchmark="b", problem_id="p", outcome=Outcome.WRONG_ANSWER, tests=tests)
 
     first, last = item_page(item, {}), item_page(item, {}, 20)
