@@ -13,6 +13,8 @@ from fastapi import FastAPI
 
 from orchestrator.api import (
     artefacts,
+    archives,
+    batches,
     benchmarks,
     calls,
     container_runs,
@@ -38,6 +40,8 @@ from orchestrator.api.context import Services
 from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.middleware import Guard
 from orchestrator.api.sub_path import SubPath
+from orchestrator.archives.wiring import open_archives
+from orchestrator.batches.service import BatchService
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
@@ -109,6 +113,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         grades,
         exports,
         artefacts,
+        batches,
+        archives,
         schedules,
         schedule_alerts,
         schedule_leaderboard,
@@ -236,6 +242,7 @@ async def open_services(
         )
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
         grade_service = GradeService(db, catalogue, settings, clock, runs, capacity=fleet_view.capacity, wake=signals.wake)
+        batch_service = BatchService(db, settings, clock, runs, wake=signals.wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
         uploads = Uploads(data_dir / "uploads")
@@ -288,6 +295,9 @@ async def open_services(
                 wake=signals.wake,
             )
         )
+        keeper = await stack.enter_async_context(
+            open_archives(db, leadership, clock, settings, data_dir, has_room=lambda: fleet_view.disk_has_room, rng=rng)
+        )
         authority: Authority = app.state.authority
         authority.open(db)
         stack.callback(authority.open, None)
@@ -300,6 +310,8 @@ async def open_services(
             schedules=schedule_service,
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=grade_service,
+            batches=batch_service,
+            archives=keeper,
             uploads=uploads,
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,

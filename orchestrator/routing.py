@@ -55,7 +55,11 @@ def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
 
 def deadline_of(settings: Settings) -> Callable[[str], float | None]:
     def deadline(path: str) -> float | None:
-        endless = path.startswith(ENDLESS) or path.endswith(("/stream", "/problems", "/export")) or "/artefacts/" in path
+        endless = (
+            path.startswith(ENDLESS)
+            or path.endswith(("/stream", "/problems", "/export", "/archive"))
+            or "/artefacts/" in path
+        )
         return None if endless else settings.request_timeout_s
 
     return deadline

@@ -95,6 +95,16 @@ class Settings(BaseSettings):
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
+    archive_max_bytes: int = Field(default=8 * GIB, gt=0)
+    archive_total_bytes: int = Field(default=20 * GIB, ge=0)
+    archive_retention_days: int = Field(default=90, ge=0)
+    s3_bucket: str | None = None
+    s3_endpoint: str | None = None
+    s3_region: str = "us-east-1"
+    s3_prefix: str = "benchyard/"
+    s3_access_key_id: str | None = None
+    s3_secret_access_key: SecretStr | None = None
+
     daily_budget_usd: float | None = Field(default=None, ge=0)
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)

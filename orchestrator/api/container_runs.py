@@ -9,6 +9,7 @@ from sqlmodel import Session
 
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import (
+    ArchiveOut,
     ArtefactOut,
     AttemptOut,
     BenchmarkUsed,
@@ -24,7 +25,7 @@ from orchestrator.api.schemas import (
 )
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.pack import Entry
-from orchestrator.db import event_queries, item_queries, model_queries, run_queries
+from orchestrator.db import archive_queries, event_queries, item_queries, model_queries, run_queries
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
@@ -52,24 +53,9 @@ async def create_run(
     """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
     request = NewRun(
         model=body.model_id,
-        sample_size=body.sample_size,
-        subset_pct=body.subset_pct,
         benchmarks=tuple(body.benchmarks or ()),
-        samples_per_problem=body.samples_per_problem,
-        seed=body.seed,
         instance_type=body.instance_type,
-        concurrency=body.concurrency,
-        priority=body.priority,
-        budget_usd=body.budget_usd,
-        reuse_answers=context.settings.reuse_answers if body.reuse_answers is None else body.reuse_answers,
-        deadline_s=body.deadline_s,
-        after=body.after,
-        before=body.before,
-        difficulty=tuple(body.difficulty or ()),
-        platform=tuple(body.platform or ()),
-        category=tuple(body.category or ()),
-        ids=None if body.ids is None else tuple(body.ids),
-        exclude_flagged=body.exclude_flagged,
+        **body.of_a_run(context.settings.reuse_answers),
     )
     key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
     run_id = await context.runs.create(request, key)
@@ -84,12 +70,18 @@ async def list_runs(
     after: Cursor = None,
     status: Status | None = None,
     model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
+    batch_id: Annotated[str | None, Query(max_length=60, pattern=r"^[0-9a-zA-Z-]*$")] = None,
 ) -> Page[RunOut]:
     """Runs, newest first."""
 
     def read(session: Session) -> list[RunOut]:
         rows = run_queries.page(
-            session, limit=limit + 1, after=after or None, status=status and status.value, model_id=model_id
+            session,
+            limit=limit + 1,
+            after=after or None,
+            status=status and status.value,
+            model_id=model_id,
+            batch_id=batch_id or None,
         )
         models = model_queries.by_ids(session, {row.model_id for row in rows})
         return [RunOut.of(row, models[row.model_id].slug, context.waiting_for(row.id)) for row in rows]
@@ -114,6 +106,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed.of(part) for part in row.plan],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
+            archive=ArchiveOut.of(archive_queries.get(session, run_id)),
         )
 
     return await context.db.read(read)

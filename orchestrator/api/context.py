@@ -9,6 +9,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from orchestrator.api.callers import Authority, Caller
+from orchestrator.archives.keeper import ArchiveKeeper
+from orchestrator.batches.service import BatchService
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
@@ -37,6 +39,8 @@ class Services:
     schedules: ScheduleService
     webhooks: WebhookService
     grades: GradeService
+    batches: BatchService
+    archives: ArchiveKeeper
     uploads: Uploads
     dataset_jobs: DatasetJobs
     fleet: Fleet

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from orchestrator.db.batch_tables import ArchiveRow
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow
 from orchestrator.runs.reasons import sentence
 from runner.contract import Outcome
@@ -36,16 +37,14 @@ class Answer(BaseModel):
     model_config = ConfigDict(protected_namespaces=())
 
 
-class RunCreate(Body):
-    """A run: one model, a sample of one or more benchmarks, one container."""
+class RunShape(Body):
+    """What a run is apart from its model and machine: which problems, how often, how fast."""
 
-    model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     sample_size: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
     subset_pct: Annotated[Number, Field(gt=0, le=100)] | None = None
     benchmarks: Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)] | None = None
     samples_per_problem: Annotated[StrictInt, Field(ge=1, le=200)] = 1
     seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
-    instance_type: Annotated[Text, Field(max_length=100)] | None = None
     concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
     priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
@@ -75,6 +74,21 @@ class RunCreate(Body):
         if self.benchmarks is not None and len(set(self.benchmarks)) != len(self.benchmarks):
             raise ValueError("benchmarks: each benchmark may be named once")
         return self
+
+    def of_a_run(self, reuse_answers: bool) -> dict[str, Any]:
+        """These fields as `NewRun` names them, without the benchmarks; answers are used again as the service is set."""
+        own = {name: getattr(self, name) for name in RunShape.model_fields if name != "benchmarks"}
+        made = {name: tuple(own[name] or ()) for name in ("difficulty", "platform", "category")}
+        ids = None if self.ids is None else tuple(self.ids)
+        again = reuse_answers if self.reuse_answers is None else self.reuse_answers
+        return {**own, **made, "ids": ids, "reuse_answers": again}
+
+
+class RunCreate(RunShape):
+    """A run: one model, a sample of one or more benchmarks, one container."""
+
+    model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
+    instance_type: Annotated[Text, Field(max_length=100)] | None = None
 
 
 class RunCreated(Answer):
@@ -193,6 +207,7 @@ class RunOut(Answer):
     deadline_s: int
     trigger_type: str
     retry_of: str | None
+    batch_id: str | None
     status: str
     stage: str | None
     desired: str
@@ -251,6 +266,7 @@ class RunDetail(RunOut):
     outcomes: dict[str, int]
     plan: list[BenchmarkUsed]
     artefacts: list[ArtefactOut]
+    archive: ArchiveOut | None
 
 
 class ArtefactOut(Answer):
@@ -262,6 +278,22 @@ class ArtefactOut(Answer):
     @classmethod
     def of(cls, row: Artefact) -> Self:
         return cls(name=row.name, size_bytes=row.size_bytes, sha256=row.sha256, created_at=row.created_at)
+
+
+class ArchiveOut(Answer):
+    state: str = Field(description="`waiting`, `built` (not yet where it belongs), `stored` or `expired`.")
+    kind: str | None = Field(description="`result` or `error`.")
+    place: str | None
+    size_bytes: int | None
+    sha256: str | None
+    grading_digest: str | None = Field(description="Over all verdicts; grading the same answers again must reach it.")
+    tries: int
+    error: str | None
+    stored_at: datetime | None
+
+    @classmethod
+    def of(cls, row: ArchiveRow | None) -> Self | None:
+        return None if row is None else cls(**{name: getattr(row, name) for name in cls.model_fields})
 
 
 class ItemOut(Answer):

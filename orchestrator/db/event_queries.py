@@ -51,6 +51,11 @@ def log_lines(session: Session, run_id: str, *, after_number: int, limit: int) -
     return session.exec(query.order_by(col(Event.id)).limit(limit)).all()
 
 
+def of_run(session: Session, run_id: str, types: Sequence[str], *, after_number: int, limit: int = 500) -> Sequence[Event]:
+    query = select(Event).where(Event.run_id == run_id, col(Event.type).in_(types), col(Event.id) > after_number)
+    return session.exec(query.order_by(col(Event.id)).limit(limit)).all()
+
+
 def forget_before(session: Session, before: datetime) -> int:
     """Drop old events, but never the transitions: they are the proof of every state. The newest one stays as well:
     SQLite would give its number to the next event, and a client that has seen the number would miss that one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import case, func, insert, literal
@@ -42,6 +42,32 @@ def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, st
     columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.parity_outcome)
     query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
     return [tuple(row) for row in session.exec(query).all()]
+
+
+def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None]]:
+    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome), in the order of the plan."""
+    columns: Any = (
+        ItemRow.position,
+        ItemRow.benchmark,
+        ItemRow.problem_id,
+        ItemRow.sample_index,
+        ItemRow.answer_digest,
+        ItemRow.outcome,
+        ItemRow.parity_outcome,
+    )
+    query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [tuple(row) for row in session.exec(query).all()]
+
+
+def each_whole(session: Session, run_id: str, *, after: int, take: Callable[[ItemRow], bool]) -> None:
+    """Hand over results in the order of the plan, one in memory at a time, until `take` says that it has enough."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    rows = session.exec(query.order_by(col(ItemRow.position)), execution_options={"stream_results": True, "yield_per": 1})
+    for row in rows:
+        session.expunge(row)
+        if not take(row):
+            break
+    rows.close()
 
 
 def at(session: Session, run_id: str, position: int) -> ItemRow | None:

@@ -33,6 +33,7 @@ def page(
     after: str | None = None,
     status: str | None = None,
     model_id: int | None = None,
+    batch_id: str | None = None,
 ) -> Sequence[ContainerRun]:
     """Newest first; identifiers are ordered by time."""
     query = select(ContainerRun).options(WITHOUT_PLAN)
@@ -42,6 +43,8 @@ def page(
         query = query.where(ContainerRun.status == status)
     if model_id is not None:
         query = query.where(ContainerRun.model_id == model_id)
+    if batch_id is not None:
+        query = query.where(ContainerRun.batch_id == batch_id)
     return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 

@@ -55,12 +55,15 @@ class ContainerRun(SQLModel, table=True):
         Index("ix_runs_queue", "status", "priority", "created_at"),
         Index("ix_runs_created", "created_at", "id"),
         Index("ix_runs_model", "model_id", "created_at"),
+        Index("ix_runs_batch", "batch_id", "batch_slot"),
     )
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(default="benchmark", max_length=40)
     model_id: int = Field(foreign_key="models.id")
     trigger_type: str = Field(default="manual", max_length=40)
     retry_of: str | None = Field(default=None, max_length=36)
+    batch_id: str | None = Field(default=None, max_length=36)
+    batch_slot: int | None = None
     # what was asked for
     benchmarks: list[str] = Field(sa_column=Column(JSON, nullable=False))
     sample_size: int
@@ -160,6 +163,7 @@ class ItemRow(SQLModel, table=True):
     tests_total: int = 0
     tests_passed: int = 0
     fragile: bool = False
+    answer_digest: str | None = Field(default=None, max_length=64)
     data: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.datasets.formats.problem import LeftOut
 from orchestrator.datasets.samples import Sample, read_samples
+from orchestrator.runs.answers import finish_of
 from runner.contract import GivenAnswer
 
 HIGHEST_SAMPLE = 2**31 - 1
@@ -70,11 +71,10 @@ def _given(sample: Sample) -> GivenAnswer:
 def answer_of_item(data: Mapping[str, Any]) -> GivenAnswer | None:
     """The answer of a stored result, whole, or None where there is none: then a model would have to be asked again."""
     text, code = data.get("answer") or "", data.get("code")
-    calls = data.get("calls") or [{}]
-    finish = calls[-1].get("finish_reason") or "stop"
+    finish = finish_of(data)
     index = int(data.get("sample_index", 0))
     if text and not text.endswith(CUT):
         return GivenAnswer(sample_index=index, text=text, finish=finish)
     if code is not None and not code.endswith(CUT):
         return GivenAnswer(sample_index=index, code=code)
-    return GivenAnswer(sample_index=index, text="", finish=finish) if calls[-1] and not text else None
+    return GivenAnswer(sample_index=index, text="", finish=finish) if data.get("calls") and not text else None

@@ -88,6 +88,10 @@ class Fleet:
             memory_bytes=memory_mib << 20 if memory_mib else int(self.info.memory_bytes * MEMORY_SHARE),
         )
 
+    @property
+    def disk_has_room(self) -> bool:
+        return self._disk is None
+
     def hold(self) -> Hold | None:
         """Why nothing is dispatched at all."""
         if self.error is not None:

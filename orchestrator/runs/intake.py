@@ -19,6 +19,7 @@ from orchestrator.db import event_queries, item_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.errors import Conflict, Invalid
+from orchestrator.runs.answers import answer_digest
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import FINAL, Reason
@@ -255,6 +256,7 @@ def _all_known(row: Attempt, batch: EventBatch) -> bool:
 
 
 def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: datetime) -> ItemRow:
+    data = item.model_dump(mode="json")
     return ItemRow(
         run_id=run_id,
         benchmark=item.benchmark,
@@ -273,6 +275,7 @@ def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: d
         tests_total=item.tests_total,
         tests_passed=item.tests_passed,
         fragile=item.fragile,
-        data=item.model_dump(mode="json"),
+        answer_digest=answer_digest(data),
+        data=data,
         created_at=now,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
@@ -48,13 +48,14 @@ class Plan:
             for benchmark in self.benchmarks
         )
 
+    def keys(self) -> Iterator[tuple[str, str, int]]:
+        """(benchmark, problem, sample) of every item, in order."""
+        for benchmark in self.benchmarks:
+            for problem_id, sample in benchmark.items(self.samples_per_problem):
+                yield benchmark.name, problem_id, sample
+
     def positions(self) -> dict[tuple[str, str, int], int]:
-        keys = (
-            (benchmark.name, problem_id, sample)
-            for benchmark in self.benchmarks
-            for problem_id, sample in benchmark.items(self.samples_per_problem)
-        )
-        return {key: position for position, key in enumerate(keys)}
+        return {key: position for position, key in enumerate(self.keys())}
 
 
 def selection_note(

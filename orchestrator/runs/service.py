@@ -102,7 +102,7 @@ class RunService:
             return known
         type_name = self.check_instance_type(request.instance_type)
         model = await self.find_model(request.model)
-        plan = await asyncio.to_thread(self._plan, request)
+        plan = await asyncio.to_thread(self.plan, request)
         check_size(plan)
         now = self._clock.now()
         deadline_s = request.deadline_s or self._settings.default_deadline_s
@@ -146,7 +146,6 @@ class RunService:
     async def retry(self, run_id: str, idempotency: Idempotency | None = None) -> str:
         """A new run with the same plan. It keeps the results and paid answers of the old one, and redoes the rest."""
         now = self._clock.now()
-        again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
         new_id = uuid7(now)
 
         def work(session: Session) -> str:
@@ -160,22 +159,9 @@ class RunService:
                     return _same_request(known.request_hash, run_id, known.answer)
             if old.status not in TERMINAL:
                 raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
-            counts = item_queries.outcome_counts(session, run_id)
-            missing = old.items_total - old.items_done + sum(counts.get(outcome, 0) for outcome in again)
-            if missing == 0:
+            if add_retry(session, old, new_id, now) is None:
                 raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
-            values = {name: getattr(old, name) for name in _COPIED}
-            new = ContainerRun(id=new_id, retry_of=old.id, trigger_type="retry", created_at=now, **values)
-            session.add(new)
-            session.flush()
-            item_queries.copy(session, old.id, new.id, without=again)
-            item_queries.copy_answers(session, old.id, new.id)
-            given_queries.copy(session, old.id, new.id)
-            kept = item_queries.outcome_counts(session, new.id)
-            new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
-            session.add(new)
-            event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
-            return new.id
+            return new_id
 
         stored_id = await self._db.write(work)
         self._wake()
@@ -224,8 +210,13 @@ class RunService:
             raise Invalid(why)
         return name
 
-    def _plan(self, request: NewRun) -> Plan:
-        names = request.benchmarks or (self._catalogue.default_benchmark(),)
+    def default_benchmark(self) -> str:
+        """That of a request which names none. Blocks."""
+        return self._catalogue.default_benchmark()
+
+    def plan(self, request: NewRun) -> Plan:
+        """The items that a request stands for. Blocks: packs are read."""
+        names = request.benchmarks or (self.default_benchmark(),)
         specs = tuple(self._benchmark(name, request) for name in names)
         return Plan(specs, request.samples_per_problem, tuple(self._note(spec, request.selection) for spec in specs))
 
@@ -248,6 +239,8 @@ class RunService:
 _COPIED = (
     "kind",
     "model_id",
+    "batch_id",
+    "batch_slot",
     "benchmarks",
     "sample_size",
     "subset_pct",
@@ -299,6 +292,26 @@ def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
     session.add(run)
     session.flush()
     event_queries.append(session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"})
+
+
+def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -> ContainerRun | None:
+    """Queue a run that takes up an ended one, within the caller's transaction; None if that one has every result."""
+    again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
+    counts = item_queries.outcome_counts(session, old.id)
+    if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in again):
+        return None
+    values = {name: getattr(old, name) for name in _COPIED}
+    new = ContainerRun(id=new_id, retry_of=old.id, trigger_type="retry", created_at=now, **values)
+    session.add(new)
+    session.flush()
+    item_queries.copy(session, old.id, new.id, without=again)
+    item_queries.copy_answers(session, old.id, new.id)
+    given_queries.copy(session, old.id, new.id)
+    kept = item_queries.outcome_counts(session, new.id)
+    new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
+    session.add(new)
+    event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
+    return new
 
 
 def _no_run(run_id: str) -> NotFound:

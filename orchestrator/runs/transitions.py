@@ -7,9 +7,9 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.db import event_queries
+from orchestrator.db import archive_queries, event_queries
 from orchestrator.db.tables import ContainerRun
-from orchestrator.runs.lifecycle import RunEvent, RunState, Status, apply
+from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
 
 _COLUMNS = [field.name for field in fields(RunState)]
 
@@ -29,6 +29,8 @@ def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime)
     if after.status is not Status.RUNNING:
         run.waiting_for = None
     session.add(run)
+    if after.status in TERMINAL:
+        archive_queries.want(session, run.id, now)
     facts = {
         "event": type(event).__name__,
         "from": before.status.value,

@@ -1,0 +1,258 @@
+"""Bodies of batches: the request, the batch by instance type, and the matrix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictInt, model_validator
+
+from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Progress, RunShape, Score, Text
+from orchestrator.batches.matrix import Matrix
+from orchestrator.batches.state import BatchState, state_of
+from orchestrator.db.batch_tables import ArchiveRow, Batch
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.runs.reasons import sentence
+
+SHOWN = 1000
+Member = tuple[ContainerRun, list[str]]
+"""A run, and the ids of those that it took up."""
+
+
+class BatchCreate(RunShape):
+    """models x benchmarks x instance types x repeats, a run each. `budget_usd` is for all together, in equal shares."""
+
+    models: Annotated[list[StrictInt | Text], Field(min_length=1, max_length=1000, description="Ids or slugs of models.")]
+    instance_types: (
+        Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)] | None
+    ) = None
+    runs_per_instance_type: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+    external_id: Annotated[
+        StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
+    ] = None
+    name: Annotated[Text, Field(max_length=200)] = ""
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Self:
+        if self.instance_types is not None and len(set(self.instance_types)) != len(self.instance_types):
+            raise ValueError("instance_types: each may be named once; runs_per_instance_type asks for repeats")
+        if any(isinstance(model, int) and not 0 <= model <= INT32 for model in self.models):
+            raise ValueError("models: an id is a number from 0 upwards")
+        return self
+
+
+class BatchCreated(Answer):
+    batch_id: str
+    external_id: int
+    runs: int
+
+
+class BatchEnd(Answer):
+    """How to end it early; what has not begun is dropped in either way."""
+
+    mode: str = Field(
+        default="finish", pattern="^(finish|stop)$", description="`finish`: what runs finishes; `stop`: it is stopped."
+    )
+
+
+class Retried(Answer):
+    batch_id: str
+    run_ids: list[str]
+
+
+class Current(Answer):
+    """What a runner works on."""
+
+    benchmark: str
+    problem_id: str
+    sample_index: int
+
+
+class MemberOut(Answer):
+    run_id: str
+    slot: int
+    model_id: int
+    model: str
+    benchmark: str
+    status: str
+    stage: str | None
+    attempt: int
+    progress: Progress
+    passed: int
+    score: Score | None
+    cost_usd: float
+    last_heartbeat: datetime | None
+    current: Current | None
+    reason: str | None
+    reason_sentence: str | None
+    error_message: str | None
+    waiting_for: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    earlier: list[str] = Field(description="Runs that this one took up again.")
+    archive: ArchiveOut | None
+
+
+class InstanceTypeOut(Answer):
+    instance_type: str
+    state: BatchState
+    counts: dict[str, int]
+    progress: Progress
+    last_heartbeat: datetime | None
+    current: Current | None
+    members: list[MemberOut]
+
+
+class BatchOut(Answer):
+    id: str
+    external_id: int
+    name: str
+    state: BatchState
+    runs: int
+    counts: dict[str, int]
+    progress: Progress
+    passed: int
+    cost_usd: float
+    created_at: datetime
+    end_asked_at: datetime | None
+    end_mode: str | None
+    completed_at: datetime | None = Field(description="When the last member was over; null before.")
+    request: dict[str, Any]
+
+    @classmethod
+    def of(cls, batch: Batch, members: Sequence[Member], all_runs: Sequence[ContainerRun]) -> Self:
+        runs = [run for run, _ in members]
+        ends = [run.completed_at for run in runs]
+        return cls(
+            **{name: getattr(batch, name) for name in Batch.model_fields if name in cls.model_fields},
+            state=state_of((run.status for run in runs), end_asked=batch.end_asked_at is not None),
+            runs=len(runs),
+            counts=_counts(runs),
+            progress=_progress(runs),
+            passed=sum(run.items_passed for run in runs),
+            cost_usd=sum(run.cost_usd for run in all_runs),
+            completed_at=max(end for end in ends if end) if ends and all(ends) else None,
+        )
+
+
+class BatchDetail(BatchOut):
+    """A batch by instance type, in the order in which the types were named."""
+
+    instance_types: list[InstanceTypeOut]
+
+
+class FragileOut(Answer):
+    model: str
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    answer_digest: str
+    passes_differ: bool = Field(description="Passed here and not there; otherwise only the kind of failure differs.")
+    between_types: bool = Field(description="Instance types disagree; otherwise only the repeats on one of them do.")
+    official_way: bool = Field(description="Only the official checker's verdict differs.")
+    verdicts: dict[str, dict[str, int]] = Field(description="How often each outcome came, by instance type.")
+
+
+class CellOut(Answer):
+    model: str
+    benchmark: str
+    instance_type: str
+    runs: int
+    score: Score | None = Field(description="Over all repeats; the samples of a problem are a cluster.")
+
+
+class MatrixOut(Answer):
+    """Whether verdicts depend on the machine. Only same answers are compared."""
+
+    batch_id: str
+    instance_types: list[str]
+    cells: list[CellOut]
+    items: int
+    compared: int = Field(description="Items whose same answer was judged on more than one instance type.")
+    repeated: int = Field(description="Items whose same answer was judged more than once.")
+    flips: int = Field(description="Items that pass on one instance type and fail on another, with the same answer.")
+    fragile_problems: list[str]
+    fragile: list[FragileOut] = Field(description="At most 1,000, those on which a score depends first.")
+    varied: int = Field(description="Items that got different answers: the model's doing, not the machine's.")
+    varied_problems: list[str]
+    left_out: int = Field(description="Results that are no verdict: provider_error, infra_error.")
+
+    @classmethod
+    def of(cls, batch_id: str, instance_types: list[str], cells: list[CellOut], matrix: Matrix) -> Self:
+        return cls(
+            batch_id=batch_id,
+            instance_types=instance_types,
+            cells=cells,
+            items=matrix.items,
+            compared=matrix.compared,
+            repeated=matrix.repeated,
+            flips=matrix.flips,
+            fragile_problems=matrix.fragile_problems[:SHOWN],
+            fragile=[FragileOut(**asdict(each)) for each in matrix.fragile[:SHOWN]],
+            varied=matrix.varied,
+            varied_problems=matrix.varied_problems[:SHOWN],
+            left_out=matrix.left_out,
+        )
+
+
+def groups(
+    batch: Batch,
+    members: Sequence[Member],
+    slugs: Mapping[int, str],
+    attempts: Mapping[str, Attempt],
+    currents: Mapping[str, Current | None],
+    archives: Mapping[str, ArchiveRow],
+    waiting_for: Mapping[str, str | None],
+) -> list[InstanceTypeOut]:
+    """The members by instance type."""
+    types = dict.fromkeys(run.instance_type for run, _ in members)
+    out = []
+    for name in types:
+        own = [(run, earlier) for run, earlier in members if run.instance_type == name]
+        rows = [
+            MemberOut(
+                **{
+                    each: getattr(run, each)
+                    for each in MemberOut.model_fields
+                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for")
+                },
+                run_id=run.id,
+                slot=run.batch_slot or 0,
+                model=slugs[run.model_id],
+                benchmark=run.benchmarks[0],
+                progress=_progress([run]),
+                passed=run.items_passed,
+                score=Score(**run.score) if run.score else None,
+                last_heartbeat=attempts[run.id].last_event_at if run.id in attempts else None,
+                current=currents.get(run.id),
+                reason_sentence=sentence(run.reason),
+                waiting_for=waiting_for.get(run.id) or run.waiting_for,
+                earlier=earlier,
+                archive=ArchiveOut.of(archives.get(run.id)),
+            )
+            for run, earlier in own
+        ]
+        beats = [row.last_heartbeat for row in rows if row.last_heartbeat]
+        out.append(
+            InstanceTypeOut(
+                instance_type=name,
+                state=state_of((run.status for run, _ in own), end_asked=batch.end_asked_at is not None),
+                counts=_counts([run for run, _ in own]),
+                progress=_progress([run for run, _ in own]),
+                last_heartbeat=max(beats, default=None),
+                current=next((row.current for row in rows if row.current), None),
+                members=rows,
+            )
+        )
+    return out
+
+
+def _counts(runs: Sequence[ContainerRun]) -> dict[str, int]:
+    return dict(sorted(Counter(run.status for run in runs).items()))
+
+
+def _progress(runs: Sequence[ContainerRun]) -> Progress:
+    return Progress(done=sum(run.items_done for run in runs), total=sum(run.items_total for run in runs))

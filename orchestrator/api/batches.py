@@ -1,0 +1,167 @@
+"""REST for batches."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from sqlmodel import Session
+
+from orchestrator.api.batch_schemas import (
+    BatchCreate,
+    BatchCreated,
+    BatchDetail,
+    BatchEnd,
+    BatchOut,
+    CellOut,
+    Current,
+    MatrixOut,
+    Retried,
+    groups,
+)
+from orchestrator.api.container_runs import Cursor, IdempotencyKey
+from orchestrator.api.context import Context
+from orchestrator.api.schemas import Page, Score
+from orchestrator.batches.matrix import Judged, compare
+from orchestrator.batches.service import NewBatch
+from orchestrator.batches.state import EndMode, newest_by_slot
+from orchestrator.db import archive_queries, batch_queries, model_queries
+from orchestrator.db.tables import ContainerRun
+from orchestrator.runs.answers import JudgedAnswer, judged_answers
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.scores import score_of
+from orchestrator.runs.service import Idempotency, NewRun
+
+router = APIRouter(prefix="/api/batches", tags=["batches"])
+
+BatchId = Annotated[
+    str, Path(min_length=1, max_length=60, pattern=r"^[0-9a-zA-Z-]+$", description="A batch's id or external_id.")
+]
+
+
+@router.post("", status_code=202)
+async def create_batch(
+    body: BatchCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> BatchCreated:
+    """Queue a run for each combination, all or none. The answer comes when they are stored."""
+    common = {name: value for name, value in body.of_a_run(context.settings.reuse_answers).items() if name != "budget_usd"}
+    request = NewBatch(
+        models=tuple(body.models),
+        each=NewRun(model="", **common),
+        benchmarks=tuple(body.benchmarks or ()),
+        instance_types=tuple(body.instance_types or ()),
+        runs_per_instance_type=body.runs_per_instance_type,
+        external_id=body.external_id,
+        name=body.name,
+        budget_usd=body.budget_usd,
+    )
+    shown = body.model_dump(mode="json", exclude_none=True)
+    key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
+    batch_id = await context.batches.create(request, shown, key)
+    batch = await context.batches.find(batch_id)
+    runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
+    response.headers["location"] = f"/api/batches/{batch_id}"
+    return BatchCreated(batch_id=batch_id, external_id=batch.external_id, runs=runs)
+
+
+@router.get("")
+async def list_batches(
+    context: Context, limit: Annotated[int, Query(ge=1, le=100)] = 20, after: Cursor = None
+) -> Page[BatchOut]:
+    """Batches, newest first."""
+
+    def read(session: Session) -> list[BatchOut]:
+        batches = batch_queries.page(session, limit=limit + 1, after=after or None)
+        by_batch: dict[str | None, list[ContainerRun]] = {}
+        for run in batch_queries.members(session, [batch.id for batch in batches]):
+            by_batch.setdefault(run.batch_id, []).append(run)
+        own = [(batch, by_batch.get(batch.id, [])) for batch in batches]
+        return [BatchOut.of(batch, newest_by_slot(runs), runs) for batch, runs in own]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
+
+
+@router.get("/{batch_id}")
+async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
+    """A batch by instance type: state, last heartbeat, current benchmark and problem, and every member."""
+    batch = await context.batches.find(batch_id)
+
+    def read(session: Session) -> BatchDetail:
+        runs = batch_queries.members(session, [batch.id])
+        members = newest_by_slot(runs)
+        models = model_queries.by_ids(session, {run.model_id for run in runs})
+        live = [run for run, _ in members if run.status == Status.RUNNING]
+        detail = groups(
+            batch,
+            members,
+            {number: model.slug for number, model in models.items()},
+            batch_queries.attempts_now(session, batch.id),
+            {run.id: _current(session, run) for run in live},
+            archive_queries.of_runs(session, [run.id for run, _ in members]),
+            {run.id: context.waiting_for(run.id) for run in live},
+        )
+        return BatchDetail(**BatchOut.of(batch, members, runs).model_dump(), instance_types=detail)
+
+    return await context.db.read(read)
+
+
+@router.get("/{batch_id}/matrix")
+async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
+    """Scores by instance type, and the problems whose verdict on the same answer is not the same on every machine."""
+    batch = await context.batches.find(batch_id)
+    runs = [run for run, _ in newest_by_slot(await context.db.read(lambda s: batch_queries.members(s, [batch.id])))]
+    models = await context.db.read(lambda s: model_queries.by_ids(s, {run.model_id for run in runs}))
+    judged: list[Judged] = []
+    cells: dict[tuple[str, str, str], list[list[JudgedAnswer]]] = {}
+    for run in runs:  # a run at a time: others may read in between
+        answers = await context.db.read(lambda s, run_id=run.id: judged_answers(s, run_id))  # type: ignore[misc]
+        slug = models[run.model_id].slug
+        cells.setdefault((slug, run.benchmarks[0], run.instance_type), []).append(answers)
+        judged += [Judged(slug, each.benchmark, each.problem_id, each.sample_index, run.instance_type, each.answer,
+                          each.outcome, each.parity_outcome) for each in answers]  # fmt: skip
+    out = [
+        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own))
+        for (model, benchmark, name), own in cells.items()
+    ]
+    types = list(dict.fromkeys(run.instance_type for run in runs))
+    return MatrixOut.of(batch.id, types, out, compare(judged))
+
+
+@router.post("/{batch_id}/end", status_code=202)
+async def end_batch(batch_id: BatchId, context: Context, body: BatchEnd | None = None) -> BatchDetail:
+    """End it early: what waits is dropped, what runs finishes or is stopped, what is there is kept. Again is harmless."""
+    batch = await context.batches.find(batch_id)
+    await context.batches.end(batch.id, EndMode((body or BatchEnd()).mode))
+    context.signals.look()
+    return await get_batch(batch.id, context)
+
+
+@router.post("/{batch_id}/retry", status_code=202)
+async def retry_batch(
+    batch_id: BatchId,
+    context: Context,
+    cancelled: Annotated[bool, Query(description="Also those that were cancelled, by ending early for example.")] = False,
+) -> Retried:
+    """New runs for the failed members; finished results and paid answers are kept."""
+    batch = await context.batches.find(batch_id)
+    return Retried(batch_id=batch.id, run_ids=await context.batches.retry(batch.id, cancelled=cancelled))
+
+
+def _current(session: Session, run: ContainerRun) -> Current | None:
+    """The item that has been worked on the longest."""
+    key = next(islice(Plan.of(run).keys(), batch_queries.first_open(session, run.id), None), None)
+    return None if key is None else Current(benchmark=key[0], problem_id=key[1], sample_index=key[2])
+
+
+def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
+    """The score over all repeats; a repeat counts as further samples of its problems."""
+    verdicts = [
+        (each.benchmark, each.problem_id, number * 1_000_000 + each.sample_index, each.outcome, each.parity_outcome)
+        for number, own in enumerate(repeats)
+        for each in own
+    ]
+    score = score_of(verdicts)
+    return Score(**score) if score else None

@@ -1,0 +1,196 @@
+"""Makes the archive of every ended run, carries it where it belongs, and removes what was kept long enough.
+
+The row is the queue: an archive that could not be made or stored is tried again, later each time, and never given up. The
+run itself is not touched, whatever happens here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.archives.contents import Contents, contents_of
+from orchestrator.archives.object_store import ObjectStore, StoreError
+from orchestrator.archives.retention import expired
+from orchestrator.clock import Clock
+from orchestrator.db import archive_queries as queries
+from orchestrator.db.batch_tables import ArchiveRow
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.runs.leadership import Leadership
+
+log = structlog.get_logger()
+
+ROUND_S = 1.0
+AT_ONCE = 4
+FIRST_WAIT_S = 2.0
+LONGEST_WAIT_S = 900.0
+SWEEP_S = 60.0
+DISK, S3 = "disk", "s3"
+
+
+@dataclass(frozen=True)
+class KeepPolicy:
+    max_bytes: int
+    days: int | None
+    max_total_bytes: int | None
+
+
+def wait_after(tries: int, rng: random.Random) -> timedelta:
+    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
+    return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
+
+
+class ArchiveKeeper:
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        policy: KeepPolicy,
+        *,
+        folder: Path,
+        artefacts: Path,
+        store: ObjectStore | None,
+        has_room: Callable[[], bool],
+        rng: random.Random,
+    ) -> None:
+        self._db, self._leadership, self._clock, self._policy = db, leadership, clock, policy
+        self._folder, self._artefacts, self._store = folder, artefacts, store
+        self._has_room, self._rng = has_room, rng
+        self._swept: float | None = None
+
+    async def run(self) -> None:
+        """Rounds for ever; no error ends them."""
+        while True:
+            busy = False
+            try:
+                busy = await self.round()
+            except (DatabaseUnavailable, LeadershipLost) as error:
+                log.warning("archives given up for now", action="archives_failed", error=str(error))
+            except Exception:
+                log.exception("archives failed", action="archives_crashed")
+            await asyncio.sleep(0 if busy else ROUND_S)
+
+    async def round(self) -> bool:
+        """Whether there may be more at once."""
+        if self._leadership.epoch is None:
+            return False
+        monotonic = self._clock.monotonic()
+        if self._swept is None or monotonic - self._swept > SWEEP_S:
+            self._swept = monotonic
+            await self._sweep()
+        if not self._has_room():
+            return False
+        now = self._clock.now()
+        rows = await self._db.read(lambda s: queries.due(s, now, AT_ONCE))
+        for row in rows:
+            await self._try(row)
+        return len(rows) == AT_ONCE
+
+    def path(self, row: ArchiveRow) -> Path:
+        return self._folder / row.run_id / f"{row.kind}.tar.gz"
+
+    def open(self, row: ArchiveRow) -> int | None:
+        """The file on this disk, opened: it can be read to its end even if it is removed meanwhile."""
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(self.path(row), os.O_RDONLY | os.O_CLOEXEC)
+        return None
+
+    def address(self, row: ArchiveRow) -> str | None:
+        """Where it can be fetched, if it is in the object store."""
+        if row.state != queries.STORED or row.place != S3 or self._store is None:
+            return None
+        return self._store.address(row.run_id, f"{row.kind}.tar.gz")
+
+    async def contents(self, run_id: str) -> Contents:
+        """What the archive holds, or would hold."""
+        return await contents_of(self._db, self._artefacts, run_id, max_bytes=self._policy.max_bytes)
+
+    async def _try(self, row: ArchiveRow) -> None:
+        try:
+            if row.state == queries.WAITING or not self.path(row).exists():
+                built = await self._build(row.run_id)
+                row = await self._note(row.run_id, state=queries.BUILT, place=DISK, **built)
+            if self._store is not None:
+                await self._store.put(row.run_id, self.path(row))
+            place = DISK if self._store is None else S3
+            fresh = {"error": None, "stored_at": self._clock.now()}
+            await self._note(row.run_id, state=queries.STORED, place=place, **fresh)
+            if self._store is not None:
+                await asyncio.to_thread(self._remove, row)
+        except (DatabaseUnavailable, LeadershipLost):
+            raise
+        except Exception as error:  # written down, and tried again
+            tries = row.tries + 1
+            again = self._clock.now() + wait_after(tries, self._rng)
+            said = f"{type(error).__name__}: {error}"[:500]
+            log.warning("archive not stored", action="archive_failed", run_id=row.run_id, tries=tries, error=said)
+            await self._note(row.run_id, tries=tries, not_before=again, error=said)
+
+    async def _build(self, run_id: str) -> dict[str, Any]:
+        """Written under another name, and renamed when it is whole and on the disk."""
+        contents = await self.contents(run_id)
+        target = self._folder / run_id / contents.filename
+        part = target.with_name(f".{target.name}.part")
+        await asyncio.to_thread(target.parent.mkdir, parents=True, exist_ok=True)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with part.open("wb") as file:
+                async for piece in contents.tar_gz():
+                    digest.update(piece)
+                    size += len(piece)
+                    await asyncio.to_thread(file.write, piece)
+                file.flush()
+                await asyncio.to_thread(os.fsync, file.fileno())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        facts = {"kind": contents.kind, "grading_digest": contents.grading_digest}
+        return {**facts, "size_bytes": size, "sha256": digest.hexdigest()}
+
+    async def _note(self, run_id: str, **values: Any) -> ArchiveRow:
+        def work(session: Session) -> ArchiveRow:
+            row = queries.lock(session, run_id)
+            assert row is not None
+            for name, value in values.items():
+                setattr(row, name, value)
+            session.add(row)
+            return row
+
+        return await self._leadership.write(work)
+
+    async def _sweep(self) -> None:
+        """Remove what was kept long enough: the file first, then the row says so."""
+        stored = await self._db.read(queries.stored)
+        gone = expired(stored, self._clock.now(), days=self._policy.days, max_total_bytes=self._policy.max_total_bytes)
+        for run_id in gone:
+            row = await self._db.read(lambda s, run_id=run_id: queries.get(s, run_id))  # type: ignore[misc]
+            if row is None or (row.place == S3 and self._store is None):
+                continue
+            try:
+                if row.place == S3 and self._store is not None:
+                    await self._store.delete(run_id, f"{row.kind}.tar.gz")
+                await asyncio.to_thread(self._remove, row)
+            except (StoreError, OSError) as error:
+                log.warning("archive not removed", action="archive_kept", run_id=run_id, error=str(error))
+                return  # with the next sweep
+            await self._note(run_id, state=queries.EXPIRED, place=None)
+            log.info("archive removed", action="archive_expired", run_id=run_id)
+
+    def _remove(self, row: ArchiveRow) -> None:
+        path = self.path(row)
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty, or gone
+            path.parent.rmdir()
