@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.archives.names import safe_names
-from orchestrator.archives.tar_stream import Member
+from orchestrator.archives.tar_stream import Member, measured
 from orchestrator.db.tables import Artefact
 
 PIECE = 256 * 1024
@@ -33,13 +33,15 @@ async def artefact_members(
         try:
             if number >= MAX_ARTEFACTS or row.size_bytes > max_bytes:
                 raise _Unreadable("left out: the archive would be too large")
-            await asyncio.to_thread(_check, folder, row)
+            file = f"artefacts/{names[row.name]}"
+            member = await measured(file, _Pieces(folder, row))
+            if (member.size_bytes, member.sha256) != (row.size_bytes, row.sha256):
+                raise _Unreadable("left out: it is not what was recorded")
         except _Unreadable as error:
             notes.append({**note, "file": None, "note": str(error)})
             continue
         max_bytes -= row.size_bytes
-        file = f"artefacts/{names[row.name]}"
-        members.append(Member(file, _Pieces(folder, row), row.size_bytes, row.sha256))
+        members.append(member)
         notes.append({**note, "file": file})
     return members, notes
 
@@ -55,15 +57,6 @@ class _Pieces:
                 yield piece
         finally:
             os.close(file)
-
-
-def _check(folder: Path, row: Artefact) -> None:
-    file = _open(folder, row.name)
-    try:
-        if os.fstat(file).st_size != row.size_bytes:
-            raise _Unreadable("left out: its size is not what was recorded")
-    finally:
-        os.close(file)
 
 
 def _open(folder: Path, name: str) -> int:

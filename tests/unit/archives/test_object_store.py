@@ -1,0 +1,149 @@
+"""Archives in S3, against a server that speaks it and against the vendor's own way of signing."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from unittest.mock import patch
+
+import botocore.session
+import httpx
+import pytest
+from botocore.config import Config
+
+from orchestrator.archives.object_store import ObjectStore
+from orchestrator.archives.presigned import Bucket, presigned, signed
+from tests.manual_clock import ManualClock
+from tests.unit.archives.conftest import Yard
+
+NOW = datetime(2013, 5, 24, tzinfo=UTC)
+
+
+def test_the_signature_is_that_of_amazons_own_example() -> None:
+    url = signed(
+        "GET",
+        "https",
+        "examplebucket.s3.amazonaws.com",
+        "/test.txt",
+        "us-east-1",
+        "AKIAIOSFODNN7EXAMPLE",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        now=NOW,
+        expires_s=86400,
+    )
+    assert url.endswith("X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+
+
+def test_addresses_are_those_that_the_vendors_library_makes() -> None:
+    bucket = Bucket("http://127.0.0.1:9000", "my-bucket", "eu-central-1", "AKIDEXAMPLE", "secret/+=", "")
+    session = botocore.session.Session()
+    session.set_credentials(bucket.key_id, bucket.secret)
+    addressing = Config(signature_version="s3v4", s3={"addressing_style": "path"})
+    client = session.create_client("s3", region_name=bucket.region, endpoint_url=bucket.endpoint, config=addressing)
+    for method, key in product(("PUT", "GET", "DELETE"), ("benchyard/r-1/result.tar.gz", "a b/ü+&=?#/%2F~*'().gz")):
+        with patch("botocore.auth.get_current_datetime", return_value=NOW.replace(tzinfo=None)):
+            theirs = client.generate_presigned_url(
+                f"{method.lower()}_object", {"Bucket": bucket.name, "Key": key}, ExpiresIn=600
+            )
+        ours = presigned(bucket, method, key, now=NOW, expires_s=600)
+        assert httpx.URL(ours).raw_path.partition(b"?")[0] == httpx.URL(theirs).raw_path.partition(b"?")[0]
+        assert dict(httpx.URL(ours).params) == dict(httpx.URL(theirs).params)
+
+
+class Server:
+    """An S3 server on a port of its own, which can be stopped and started again."""
+
+    def __init__(self) -> None:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port = int(one.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        if self._process is not None:
+            return
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                httpx.put(f"{self.url}/archives", timeout=5).raise_for_status()
+                return
+            except httpx.HTTPError:
+                assert time.monotonic() < deadline
+                assert self._process is not None
+                assert self._process.poll() is None
+                time.sleep(0.1)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    it = Server()
+    yield it
+    it.stop()
+
+
+@pytest.mark.anyio
+async def test_while_the_store_is_down_nothing_is_lost_and_later_it_is_there(
+    yard: Yard, server: Server, clock: ManualClock
+) -> None:
+    # Given an ended run, and a store that does not answer
+    server.stop()
+    run_id = await yard.ended_run()
+    store = ObjectStore(Bucket(server.url, "archives", "us-east-1", "id", "secret", "by/"), clock)
+    keeper = yard.keeper(store, days=1)
+    await keeper.round()
+    row = await yard.row(run_id)
+    assert (row.state, row.place, row.tries) == ("built", "disk", 1)
+    assert "does not answer" in (row.error or "")
+    assert keeper.address(row) is None
+    assert keeper.path(row).exists()
+    # When it is back, and the time for another try has come
+    server.start()
+    await keeper.round()
+    assert (await yard.row(run_id)).state == "built"
+    clock.advance(10)
+    await keeper.round()
+    # Then it is there, and only there
+    row = await yard.row(run_id)
+    assert (row.state, row.place, row.error) == ("stored", "s3", None)
+    assert not keeper.path(row).exists()
+    address = keeper.address(row)
+    assert address is not None
+    assert "/archives/by/" in address
+    async with httpx.AsyncClient() as client:
+        fetched = await client.get(address)
+        assert hashlib.sha256(fetched.content).hexdigest() == row.sha256
+        # And once it was kept long enough, it is removed there
+        clock.advance(2 * 24 * 3600)
+        await yard.leadership.hold()
+        await keeper.round()
+        assert (await yard.row(run_id)).state == "expired"
+        assert (await client.get(address)).status_code == 404
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_refusal_is_told_in_the_stores_own_words(server: Server, clock: ManualClock, tmp_path: Path) -> None:
+    server.start()
+    file = tmp_path / "result.tar.gz"
+    file.write_bytes(b"x")
+    store = ObjectStore(Bucket(server.url, "no-such-bucket", "us-east-1", "id", "secret"), clock)
+    with pytest.raises(Exception, match="404: The specified bucket does not exist"):
+        await store.put("r", file)
+    await store.delete("r", "result.tar.gz")
+    await store.close()
