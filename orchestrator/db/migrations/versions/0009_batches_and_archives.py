@@ -7,8 +7,8 @@ from alembic import op
 
 from orchestrator.db.columns import UtcDateTime
 
-revision = "0006"
-down_revision = "0005"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
