@@ -12,8 +12,8 @@ import structlog
 from fastapi import FastAPI
 
 from orchestrator.api import (
-    artefacts,
     archives,
+    artefacts,
     batches,
     benchmarks,
     calls,
