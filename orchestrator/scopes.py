@@ -10,7 +10,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class Scope(StrEnum):
     READ = "read"  #: may look at everything but tokens, webhooks and share links, which are secrets or hold some
-    RUN = "run"  #: may also start, cancel, retry and regrade runs, grade stored answers, and run a schedule now
+    RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now
     ADMIN = "admin"  #: may do everything
 
     def allows(self, needed: Scope) -> bool:
@@ -20,8 +20,9 @@ class Scope(StrEnum):
 _STEPS = (Scope.READ, Scope.RUN, Scope.ADMIN)
 _SECRETS = re.compile(r"(/api/tokens|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
 _WORK = re.compile(
-    r"/api/(container-runs|grades|quotes)"
+    r"/api/(container-runs|batches|grades|quotes)"
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
+    r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
     r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
     r"|/schedules/[^/]+/run"

@@ -235,5 +235,5 @@ def test_memory_does_not_grow_with_the_run() -> None:
     command = [sys.executable, "-m", "tests.bench.archives", "60", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, cwd=Path(__file__).parents[3])
     said = json.loads(done.stdout)
-    assert said["held_mb"] > 60
+    assert said["held_mb"] >= 60
     assert said["memory_mb"] < 30
