@@ -12,13 +12,13 @@ run.json          the run, its model and its plan
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlmodel import Session, SQLModel
+from sqlmodel import Session
 
 from orchestrator.archives.artefacts import artefact_members
 from orchestrator.archives.digest import Verdict, grading_digest, is_verdict
@@ -197,7 +197,7 @@ def _output(attempts: Sequence[Attempt]) -> bytes:
     return "".join(parts).encode("utf-8", "replace")
 
 
-def _facts(row: SQLModel, without: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
+def _facts(row: ContainerRun | Attempt | LlmModel, without: Collection[str] = ()) -> dict[str, Any]:
     return {name: getattr(row, name) for name in type(row).model_fields if name not in without}
 
 
