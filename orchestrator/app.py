@@ -245,7 +245,7 @@ async def open_services(
         batch_service = BatchService(db, settings, clock, runs, wake=signals.wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
-        uploads = Uploads(data_dir / "uploads")
+        uploads = Uploads(data_dir / "uploads", settings.room)
         await asyncio.to_thread(uploads.clear)
         loops = Loops(
             clock=clock,

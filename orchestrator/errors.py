@@ -13,6 +13,7 @@
     +-- ServerError            the request is fine, we are not
         +-- Unavailable        503 UNAVAILABLE, with Retry-After
         +-- TookTooLong        504 TIMEOUT
+        +-- NoSpace            507 NO_SPACE
 
 Each is rendered as RFC 9457 problem+json by `orchestrator.api.problems`; `detail` says what happened and what to do.
 """
@@ -34,6 +35,7 @@ class Code(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"
     UNAVAILABLE = "UNAVAILABLE"
     TIMEOUT = "TIMEOUT"
+    NO_SPACE = "NO_SPACE"
     INTERNAL_ERROR = "INTERNAL_ERROR"
     BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
     EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"
@@ -108,3 +110,7 @@ class Unavailable(ServerError):
 
 class TookTooLong(ServerError):
     status, code, title = 504, Code.TIMEOUT, "Took too long"
+
+
+class NoSpace(ServerError):
+    status, code, title = 507, Code.NO_SPACE, "Disk full"

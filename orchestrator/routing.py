@@ -45,7 +45,7 @@ def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
         if path.startswith("/gateway/"):
             return settings.max_event_body_bytes
         if path.startswith("/api/datasets/"):
-            return None
+            return settings.max_upload_bytes
         if path.startswith(UPLOADS):
             return settings.max_artefact_bytes
         return settings.max_body_bytes

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from orchestrator.disk import DiskRoom
 from orchestrator.engines.engine import InstanceType
 
 GIB = 1 << 30
@@ -92,6 +93,7 @@ class Settings(BaseSettings):
 
     max_body_bytes: int = Field(default=1 * MIB, gt=0)
     max_event_body_bytes: int = Field(default=32 * MIB, gt=0)
+    max_upload_bytes: int = Field(default=4 * GIB, gt=0)
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
     event_retention_days: int = Field(default=30, ge=1)
@@ -115,6 +117,11 @@ class Settings(BaseSettings):
     @property
     def effective_runner_port(self) -> int:
         return self.port + 1 if self.runner_port is None else self.runner_port
+
+    @property
+    def room(self) -> DiskRoom:
+        """What may still be written into the data directory."""
+        return DiskRoom(self.data.absolute(), self.min_free_disk_bytes, self.min_free_disk_share)
 
     @property
     def address(self) -> str:

@@ -16,7 +16,7 @@ from orchestrator.datasets.catalogue import SAMPLE
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.jobs import Job
 from orchestrator.errors import Conflict
-from orchestrator.grading.uploads import write
+from orchestrator.grading.uploads import announced_size
 
 router = APIRouter(prefix="/api/datasets", tags=["datasets"])
 
@@ -49,6 +49,7 @@ async def add_dataset(body: DatasetCreate, context: Context, response: Response)
         release=body.release,
         form=body.format,
         sha256=body.sha256,
+        room=context.settings.room,
     )
     await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
     job = context.dataset_jobs.start(body.name, lambda report: work(report=report))
@@ -66,14 +67,15 @@ async def upload_dataset(
     format: Annotated[str | None, Query(max_length=64)] = None,
     sha256: Annotated[str | None, Query(pattern=r"^[0-9a-fA-F]{64}$")] = None,
 ) -> DatasetJobOut:
-    """Build a dataset from the file in the body."""
+    """Build a dataset from the file in the body. 413 if it is larger than allowed, 507 if the disk has no room for it."""
     await asyncio.to_thread(library.check, name, source=filename, form=format)
+    context.dataset_jobs.refuse_second(name)
     path = await asyncio.to_thread(context.uploads.place, filename)
     remove = partial(shutil.rmtree, path.parent, ignore_errors=True)
     try:
-        await write(path, request.stream())
+        await context.uploads.write(path, request.stream(), announced_size(request.headers))
         data_dir = context.settings.data.absolute()
-        work = partial(library.add, data_dir, name, source=str(path), form=format, sha256=sha256)
+        work = partial(library.add, data_dir, name, source=str(path), form=format, sha256=sha256, room=context.settings.room)
         job = context.dataset_jobs.start(name, lambda report: work(report=report), remove)
     except BaseException:
         remove()

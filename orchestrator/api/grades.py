@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from orchestrator.api.container_runs import RunId
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import GradeCreated, MoveOut, Page, RegradeCreated
+from orchestrator.grading.uploads import announced_size
 
 router = APIRouter(tags=["grading"])
 
@@ -33,7 +34,7 @@ async def grade_answers(
     instance_type: InstanceName = None,
 ) -> GradeCreated:
     """Judge the answers of a file in a container, as a run would. The answer comes when they are stored."""
-    async with context.uploads.receive(filename, request.stream()) as path:
+    async with context.uploads.receive(filename, request.stream(), announced_size(request.headers)) as path:
         accepted = await context.grades.grade_file(benchmark, path, instance_type)
     response.headers["location"] = f"/api/container-runs/{accepted.run_id}"
     return GradeCreated(

@@ -19,6 +19,7 @@ from orchestrator.cli.output import JsonFlag, Output, table
 from orchestrator.cli.text import clean
 from orchestrator.cli.where import service_runs
 from orchestrator.errors import ServiceError
+from orchestrator.settings import Settings
 
 POLL_S = 0.3
 SHOWN = 10
@@ -72,10 +73,11 @@ class ServiceShelf:
 class LocalShelf:
     """Those of a data directory."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, settings: Settings) -> None:
         from orchestrator.datasets.catalogue import Catalogue
 
-        self._data_dir = data_dir
+        self._data_dir = data_dir = settings.data.absolute()
+        self._room = settings.room
         self._catalogue = Catalogue(data_dir)
         self._catalogue.prepare()
 
@@ -93,6 +95,7 @@ class LocalShelf:
             form=options["format"],
             sha256=options["sha256"],
             report=report,
+            room=self._room,
         )
         reasons = list(map(str, built.left_out))
         return {
@@ -135,7 +138,7 @@ def _described(info: Any) -> Json:
 def _shelf(as_json: bool) -> Iterator[tuple[Command, Shelf]]:
     with command(as_json) as cmd:
         try:
-            yield cmd, ServiceShelf(cmd.client) if service_runs(cmd) else LocalShelf(cmd.settings.data.absolute())
+            yield cmd, ServiceShelf(cmd.client) if service_runs(cmd) else LocalShelf(cmd.settings)
         except ServiceError as error:
             raise CliError(clean(error.detail)) from error
 

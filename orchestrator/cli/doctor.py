@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,11 +63,8 @@ def _engine(settings: Settings) -> Iterator[Check]:
 
 
 def _disk(settings: Settings) -> Check:
-    data_dir = settings.data.absolute()
-    place = next(each for each in (data_dir, *data_dir.parents) if each.exists())
-    usage = shutil.disk_usage(place)
-    enough = usage.free >= settings.min_free_disk_bytes and usage.free >= settings.min_free_disk_share * usage.total
-    sentence = f"{usage.free / GIB:.1f} of {usage.total / GIB:.0f} GiB are free at {_short(data_dir)}."
+    (free, total), enough = settings.room.usage(), settings.room.spare() >= 0
+    sentence = f"{free / GIB:.1f} of {total / GIB:.0f} GiB are free at {_short(settings.data.absolute())}."
     return Check("disk", OK if enough else BAD, sentence if enough else f"{sentence} No run starts until there is more.")
 
 

@@ -102,10 +102,6 @@ class Catalogue:
         """The problems in the order asked, in the format of the benchmark's adapter, one at a time in memory."""
         return self._pack(name).records(problem_ids)
 
-    def record_texts(self, name: str, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """The same as id and JSON text, for passing on without decoding."""
-        return self._pack(name).texts(problem_ids)
-
     def verify(self, name: str) -> None:
         """Read the whole pack and compare with its digest; `PackDamaged` if it is not what was written."""
         self._pack(name).verify()

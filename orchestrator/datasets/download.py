@@ -19,6 +19,7 @@ import httpx
 from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.formats.source import Progress
 from orchestrator.datasets.sources import RemoteFile, hub_endpoint
+from orchestrator.disk import DiskRoom
 
 TRIES = 5
 _TIMEOUT = httpx.Timeout(60, connect=20)
@@ -43,6 +44,7 @@ def fetch(
     target: Path,
     *,
     progress: Progress | None = None,
+    room: DiskRoom | None = None,
     client: httpx.Client | None = None,
     sleep: Callable[[float], Any] = time.sleep,
 ) -> Path:
@@ -56,7 +58,7 @@ def fetch(
             if turn:
                 sleep(min(2.0**turn, 30))
             try:
-                said = _transfer(own, file, part, progress)
+                said = _transfer(own, file, part, progress, room)
             except (_Stopped, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 continue
@@ -69,7 +71,9 @@ def fetch(
     raise DownloadFailed(f"{file.url} could not be fetched in {TRIES} tries ({why}). What has arrived is kept; try again.")
 
 
-def _transfer(client: httpx.Client, file: RemoteFile, part: Path, progress: Progress | None) -> RemoteFile:
+def _transfer(
+    client: httpx.Client, file: RemoteFile, part: Path, progress: Progress | None, room: DiskRoom | None
+) -> RemoteFile:
     """One try; what the server said of the file."""
     have = part.stat().st_size if part.exists() else 0
     headers = hub_headers(file.url) | ({"Range": f"bytes={have}-"} if have else {}) | {"Accept-Encoding": "identity"}
@@ -86,6 +90,8 @@ def _transfer(client: httpx.Client, file: RemoteFile, part: Path, progress: Prog
             raise DownloadFailed(_refusal(file.url, response.status_code))
         if have and response.status_code != httpx.codes.PARTIAL_CONTENT:
             have = 0
+        if room:
+            room.require(max((said.size or 0) - have, 0), file.url)
         with part.open("ab" if have else "wb") as out:
             for chunk in response.iter_raw():
                 out.write(chunk)

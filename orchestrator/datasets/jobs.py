@@ -58,14 +58,22 @@ class DatasetJobs:
     def start(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None] = lambda: None) -> Job:
         """Begin; `Conflict` while the same name is being added. `cleanup` is called at the end, whatever the end."""
         with self._lock:
-            known = self._jobs.get(name)
-            if known is not None and known.state == "running":
-                raise Conflict(f"the dataset {name!r} is being added already; GET /api/datasets/{name} says how far it is")
+            self._refuse_second(name)
             job = self._jobs[name] = Job(name, "running", self._clock.now())
             thread = threading.Thread(target=self._run, args=(name, work, cleanup), name=f"dataset-{name}", daemon=True)
             self._threads[name] = thread
         thread.start()
         return job
+
+    def refuse_second(self, name: str) -> None:
+        """`Conflict` while the same name is being added; for asking before a large body is taken."""
+        with self._lock:
+            self._refuse_second(name)
+
+    def _refuse_second(self, name: str) -> None:
+        known = self._jobs.get(name)
+        if known is not None and known.state == "running":
+            raise Conflict(f"the dataset {name!r} is being added already; GET /api/datasets/{name} says how far it is")
 
     def get(self, name: str) -> Job:
         with self._lock:

@@ -17,6 +17,7 @@ from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.problem import Format
 from orchestrator.datasets.formats.source import Progress
 from orchestrator.datasets.sources import FORMATS, RemoteFile, hub_endpoint, remote_files
+from orchestrator.disk import DiskRoom
 
 RESERVED = frozenset({"sample"})
 
@@ -33,13 +34,29 @@ def add(
     form: str | None = None,
     sha256: str | None = None,
     report: Report | None = None,
+    room: DiskRoom | None = None,
 ) -> Built:
     """Build the pack `name`.
 
     `source` is a local file or an http(s) address; without it the public files are fetched (LiveCodeBench: those of
     `release`). The format is that of the benchmark of this name, or `form`, or else LiveCodeBench's. `sha256` checks a
-    single given file.
+    single given file. `NoSpace` where the disk has too little room; nothing but a part of a download is left then.
     """
+    room = room or DiskRoom(data_dir)
+    with room.full_is_said(f"adding {name!r}"):
+        return _add(data_dir, name, source, release, form, sha256, report, room)
+
+
+def _add(
+    data_dir: Path,
+    name: str,
+    source: str | None,
+    release: str | None,
+    form: str | None,
+    sha256: str | None,
+    report: Report | None,
+    room: DiskRoom,
+) -> Built:
     packs = data_dir / "packs"
     pack_path(packs, name)
     if name in RESERVED:
@@ -50,6 +67,7 @@ def add(
             raise BadSource("A release can be chosen only without --from.")
         path = Path(source).expanduser()
         _check_local(path, sha256)
+        room.require(0, f"Adding {name!r}")
         own = chosen if name in FORMATS and form is None else _own(chosen)
         return build(packs, name, own, [path], origin=path.name, progress=_step(report, "build", path.name))
     files = [RemoteFile(source, sha256=sha256)] if source else remote_files(name, release, hub_endpoint())
@@ -58,7 +76,7 @@ def add(
     for file in files:
         step = _step(report, "download", file.name)
         path = folder / file.name
-        paths.append(path if path.exists() else fetch(file, path, progress=step))
+        paths.append(path if path.exists() else fetch(file, path, progress=step, room=room))
     origin = source or (f"{chosen.origin} {release or ''}".strip())
     shown = ", ".join(file.name for file in files)
     try:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from orchestrator.datasets.errors import PackDamaged, UnknownProblem
-from orchestrator.datasets.zstd import ZstdError, decompress
+from orchestrator.zstd import ZstdError, decompress
 
 MAGIC = b"BYPACK02"
 FOOTER = struct.Struct("<QQ32s8s")

@@ -19,11 +19,12 @@ from typing import Any, BinaryIO
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.pack import FOOTER, FORMAT, MAGIC, ContentDigest, Entry, Facts
-from orchestrator.datasets.zstd import compress, compress_pieces
+from orchestrator.zstd import compress, compress_pieces
 
 UNFINISHED = ".unfinished"
 MAX_LEFT_OUT = 1000
 _COMPACT = (",", ":")
+_SLICE = 1 << 20
 
 
 class PackWriter:
@@ -73,12 +74,24 @@ def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
         yield f"{before}{json.dumps(key)}:".encode()
         if isinstance(value, list) and value:
             for place, item in enumerate(value):
-                yield ("," if place else "[").encode() + json.dumps(item, separators=_COMPACT).encode()
+                yield b"," if place else b"["
+                yield from _json_pieces(item) if isinstance(item, dict) else _json_text(item)
             yield b"]"
         else:
-            yield json.dumps(value, separators=_COMPACT).encode()
+            yield from _json_text(value)
         before = ","
     yield b"}" if record else b"{}"
+
+
+def _json_text(value: Any) -> Iterator[bytes]:
+    """A value as JSON; a long text in slices, which come to the same."""
+    if not isinstance(value, str) or len(value) <= _SLICE:
+        yield json.dumps(value, separators=_COMPACT).encode()
+        return
+    yield b'"'
+    for start in range(0, len(value), _SLICE):
+        yield json.dumps(value[start : start + _SLICE])[1:-1].encode()
+    yield b'"'
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +10,7 @@ from sqlalchemy import DateTime, LargeBinary
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from orchestrator.zstd import compress_quickly, decompress
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -45,8 +41,7 @@ class CompressedJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
         if value is None:
             return None
-        data: bytes = zstd.compress(json.dumps(value, ensure_ascii=True).encode(), 3)
-        return data
+        return compress_quickly(json.dumps(value, ensure_ascii=True).encode())
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(zstd.decompress(value))
+        return None if value is None else json.loads(decompress(value))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, fields
 
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.zstd import compress_quickly, decompress
 from runner.contract import Protocol
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 FORMAT = 1
 
@@ -21,12 +16,11 @@ FORMAT = 1
 def pack(settlement: Settlement) -> bytes:
     facts = {field.name: getattr(settlement, field.name) for field in fields(settlement)}
     data = {"format": FORMAT, **facts, "usage": asdict(settlement.usage)}
-    packed: bytes = zstd.compress(json.dumps(data).encode(), 3)
-    return packed
+    return compress_quickly(json.dumps(data).encode())
 
 
 def unpack(packed: bytes) -> Settlement:
-    data = json.loads(zstd.decompress(packed))
+    data = json.loads(decompress(packed))
     if data.pop("format") != FORMAT:
         raise ValueError("the stored answer has a format that this version does not know")
     usage, finish, protocol = TokenUsage(**data.pop("usage")), Finish(data.pop("finish")), Protocol(data.pop("protocol"))

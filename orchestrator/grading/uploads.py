@@ -1,4 +1,4 @@
-"""Files that a client sends: streamed to disk under the data directory, there only while they are used."""
+"""Files that a client sends: streamed to disk under the data directory while it has room, there only while they are used."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+from orchestrator.disk import DiskRoom
 from orchestrator.errors import Invalid
 
+CHECK_BYTES = 64 << 20
 _NAME = re.compile(r"[\w][\w .()+-]{0,199}")
 
 
 class Uploads:
     """The directory for them; what a killed process left is cleared at the start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, room: DiskRoom) -> None:
         self._folder = folder
+        self._room = room
 
     def clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -32,18 +35,29 @@ class Uploads:
         return Path(tempfile.mkdtemp(dir=self._folder)) / name
 
     @contextlib.asynccontextmanager
-    async def receive(self, name: str, body: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+    async def receive(self, name: str, body: AsyncIterator[bytes], size: int | None = None) -> AsyncIterator[Path]:
         """The whole body as a file of this name, until the block ends."""
         path = await asyncio.to_thread(self.place, name)
         try:
-            await write(path, body)
+            await self.write(path, body, size)
             yield path
         finally:
             await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
 
-
-async def write(path: Path, body: AsyncIterator[bytes]) -> None:
-    with path.open("wb") as file:
-        async for piece in body:
-            if piece:
+    async def write(self, path: Path, body: AsyncIterator[bytes], size: int | None = None) -> None:
+        """`NoSpace` before the first byte where the size is known, else when the disk has become too full."""
+        await asyncio.to_thread(self._room.require, size or 0, "The file")
+        unchecked = 0
+        with self._room.full_is_said("the file"), path.open("wb") as file:
+            async for piece in body:
                 await asyncio.to_thread(file.write, piece)
+                unchecked += len(piece)
+                if unchecked >= CHECK_BYTES:
+                    unchecked = 0
+                    await asyncio.to_thread(self._room.require, 0, "The file")
+
+
+def announced_size(headers: Mapping[str, str]) -> int | None:
+    """How large a body will be, where its sender says so."""
+    said = headers.get("content-length", "")
+    return int(said) if said.isascii() and said.isdigit() else None

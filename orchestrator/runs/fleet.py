@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from orchestrator.clock import Clock
 from orchestrator.db import pool_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
+from orchestrator.disk import DiskRoom
 from orchestrator.engines.engine import (
     ContainerFacts,
     ContainerState,
@@ -162,10 +162,11 @@ class Fleet:
             return []
 
     def _disk_hold(self) -> Hold | None:
-        usage = shutil.disk_usage(self._data_dir)
-        if usage.free < self._settings.min_free_disk_bytes or usage.free < self._settings.min_free_disk_share * usage.total:
+        room = DiskRoom(self._data_dir, self._settings.min_free_disk_bytes, self._settings.min_free_disk_share)
+        if room.spare() < 0:
+            free, total = room.usage()
             return Hold(
-                f"Only {usage.free / GIB:.1f} of {usage.total / GIB:.0f} GiB are free on the disk of the data directory; "
+                f"Only {free / GIB:.1f} of {total / GIB:.0f} GiB are free on the disk of the data directory; "
                 "no new run starts until there is room. Runs that are under way go on."
             )
         return None

@@ -1,4 +1,7 @@
-"""MMLU-Pro: multiple choice with up to ten options. Asked without examples; the last stated answer counts.
+"""MMLU-Pro: multiple choice with up to ten options; the last stated answer counts.
+
+Where the dataset has the validation split, its worked answers of the same subject stand in front of the question, five as
+published; without it the question stands alone. The version of the prompt says which.
 
 The rules are those of the benchmark's authors, with two differences: thinking is removed, and where the answer is stated
 several times the last one counts instead of the first. All searches are linear in the text.
@@ -22,6 +25,20 @@ from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "mmlu_pro-1"
 LETTERS = "ABCDEFGHIJ"
+EXAMPLE = """\
+Question: {question}
+
+{options}
+
+Answer: {worked}
+"""
+HEAD = """\
+Here are {count} questions about {category} with worked answers. Answer the last question in the same way.
+
+{examples}
+---
+
+"""
 SYSTEM = "You answer multiple-choice questions. Exactly one option is right."
 TASK = """\
 Subject: {category}
@@ -50,11 +67,22 @@ class LetterRule(StrEnum):
 
 
 @dataclass(frozen=True)
+class Example:
+    question: str
+    options: list[str]
+    worked: str
+
+    def text(self) -> str:
+        return EXAMPLE.format(question=self.question.strip(), options=_listed(self.options), worked=self.worked.strip())
+
+
+@dataclass(frozen=True)
 class MmluProTask:
     question: str
     options: list[str]
     answer: str
     category: str
+    examples: tuple[Example, ...] = ()
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> MmluProTask:
@@ -65,12 +93,16 @@ class MmluProTask:
         if answer not in LETTERS[: len(options)]:
             raise ProblemError(f"the answer {answer!r:.20} is not among the options")
         category = str(record.get("category") or "general")
-        return cls(required(record, "question"), [str(option) for option in options], answer, category)
+        examples = tuple(map(_example, record.get("examples") or ()))
+        return cls(required(record, "question"), [str(option) for option in options], answer, category, examples)
 
     def prompt(self) -> Prompt:
-        options = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False))
-        user = TASK.format(category=self.category, question=self.question.strip(), options=options)
-        return Prompt(SYSTEM, user, PROMPT_VERSION)
+        user = TASK.format(category=self.category, question=self.question.strip(), options=_listed(self.options))
+        if not self.examples:
+            return Prompt(SYSTEM, user, PROMPT_VERSION)
+        shown = "\n".join(example.text() for example in self.examples)
+        head = HEAD.format(count=len(self.examples), category=self.category, examples=shown)
+        return Prompt(SYSTEM, head + user, f"{PROMPT_VERSION}-{len(self.examples)}shot")
 
     def extract(self, text: str) -> Extraction:
         return extract_letter(text)
@@ -79,6 +111,17 @@ class MmluProTask:
         if code == self.answer:
             return Verdict(Outcome.PASSED, f"{code} is right", 1, 1)
         return Verdict(Outcome.WRONG_ANSWER, f"{code} was chosen, {self.answer} is right", 1, 0)
+
+
+def _example(record: Any) -> Example:
+    if not isinstance(record, Mapping) or not isinstance(record.get("options"), list):
+        raise ProblemError("an example of the record has no options")
+    options = [str(option) for option in record["options"]]
+    return Example(required(record, "question"), options, required(record, "worked_answer"))
+
+
+def _listed(options: list[str]) -> str:
+    return "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
 
 
 def extract_letter(text: str) -> Extraction:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 from sqlalchemy import MetaData, create_engine, select
 
 from orchestrator.db.session import database_url as full_url
 from orchestrator.gateway.calls import request_hash
+from orchestrator.zstd import decompress
 from tests.faults.conftest import StartService
 from tests.faults.counting_provider import CountingProvider
 from tests.faults.invariants import all_hold
@@ -148,5 +148,5 @@ def readable(value: Any) -> str:
     """A column as text; compressed ones are opened."""
     if not isinstance(value, bytes):
         return str(value)
-    text: bytes = zstd.decompress(value) if value.startswith(ZSTD) else value
+    text: bytes = decompress(value) if value.startswith(ZSTD) else value
     return text.decode("latin-1")

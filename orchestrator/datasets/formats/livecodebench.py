@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.datasets.formats.pickled_text import ForeignPickle, read_pickled_text
+from orchestrator.datasets.formats.json_items import json_items
+from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.datasets.pack import Entry
@@ -35,6 +36,8 @@ FIELDS = (
 )
 _MAY_BE_ABSENT = {"contest_id": "", "contest_date": "", "starter_code": "", "private_test_cases": "[]", "metadata": "{}"}
 MAX_TESTS_BYTES = 1 << 30
+STEP = 1 << 20
+"""Characters of base64 at a time; four of them are three bytes."""
 TEST_TYPES = frozenset({"stdin", "functional"})
 
 
@@ -101,42 +104,56 @@ def _metadata(packed: Any) -> dict[str, Any]:
 
 def _tests(held: list[Any], field: str) -> list[dict[str, str]]:
     """Decode the one element of `held` and take it out: it may be large, and nothing else refers to it."""
-    tests = held[0]
-    if isinstance(tests, str):
-        try:
-            tests = json.loads(tests)
-        except (ValueError, RecursionError):
-            tests = None
-            tests = _encoded_tests(held, field)
+    tests = held[0] if not isinstance(held[0], str) else _plain_json(held[0])
+    if tests is None and isinstance(held[0], str):
+        tests = _encoded_tests(held, field)
     held.clear()
     if not isinstance(tests, list):
         raise Unusable(f"{field} is not a list of tests")
     return [_test(test, field, number) for number, test in enumerate(tests, start=1)]
 
 
-def _encoded_tests(held: list[str], field: str) -> Any:
-    try:
-        squeezed = base64.b64decode(held.pop(), validate=True)
-    except (binascii.Error, ValueError):
-        raise Unusable(f"{field} is neither JSON nor base64") from None
-    try:
-        inflater = zlib.decompressobj()
-        pickled = inflater.decompress(squeezed, MAX_TESTS_BYTES)
-    except zlib.error as error:
-        raise Unusable(f"{field} cannot be decompressed ({error})") from None
-    if not inflater.eof:
-        too_large = len(pickled) >= MAX_TESTS_BYTES
-        raise Unusable(f"{field} is larger than {MAX_TESTS_BYTES >> 20} MiB" if too_large else f"{field} is cut short")
-    del squeezed, inflater
-    try:
-        text = read_pickled_text(pickled)
-    except ForeignPickle as error:
-        raise Unusable(f"{field} is refused: {error}") from None
-    del pickled
+def _plain_json(text: str) -> Any:
+    """What the text says; None if it is no JSON. The error would hold on to the text, so it does not get out."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise Unusable(f"{field} holds a text that is not JSON") from None
+        return None
+
+
+def _encoded_tests(held: list[str], field: str) -> list[Any]:
+    try:
+        return list(json_items(pickled_text_pieces(_inflated(held, field))))
+    except ForeignPickle as error:
+        raise Unusable(f"{field} is refused: {error}") from None
+    except (ValueError, RecursionError):
+        raise Unusable(f"{field} holds a text that is not a JSON list") from None
+
+
+def _inflated(held: list[str], field: str) -> Iterator[bytes]:
+    """Decoded and decompressed in steps; the text is let go of before the last of them."""
+    inflater = zlib.decompressobj()
+    room = MAX_TESTS_BYTES
+    for start in range(0, len(held[0]), STEP):
+        piece = held[0][start : start + STEP]
+        if start + STEP >= len(held[0]):
+            held.clear()
+        try:
+            squeezed = base64.b64decode(piece, validate=True)
+        except (binascii.Error, ValueError):
+            raise Unusable(f"{field} is neither JSON nor base64") from None
+        try:
+            data = inflater.decompress(squeezed, room)
+        except zlib.error as error:
+            raise Unusable(f"{field} cannot be decompressed ({error})") from None
+        room -= len(data)
+        if room <= 0 or inflater.unconsumed_tail:
+            raise Unusable(f"{field} is larger than {MAX_TESTS_BYTES >> 20} MiB")
+        yield data
+        if not held:
+            break
+    if not inflater.eof:
+        raise Unusable(f"{field} is cut short")
 
 
 def _test(test: Any, field: str, number: int) -> dict[str, str]:

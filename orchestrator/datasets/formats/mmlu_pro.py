@@ -1,7 +1,8 @@
 """MMLU-Pro questions: JSON lines, a JSON array, or a zip that holds one (as its authors publish model outputs).
 
 Only the question's own fields are taken; what a model said is not. A question is unusable where its answer letter and
-index contradict each other.
+index contradict each other. Records with a worked answer (`cot_content`: the validation split) are no problems: the first
+five of a category go with each of its questions, as the examples of the published prompt.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource
@@ -21,6 +22,8 @@ from orchestrator.datasets.pack import Entry
 
 LETTERS = "ABCDEFGHIJ"
 PLACEHOLDER = "N/A"
+WORKED = "worked_answer"
+EXAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,9 @@ class MmluPro:
     origin: str = "TIGER-Lab/MMLU-Pro"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
+        yield from _with_examples(self._all(source))
+
+    def _all(self, source: Source) -> Iterator[Found | LeftOut]:
         if source.path.suffix not in (".json", ".zip"):
             yield from read_lines(source, question)
             return
@@ -45,6 +51,22 @@ class MmluPro:
         if not isinstance(rows, list):
             raise BadSource(f"{source.path.name} is not a list of questions; nothing was built.")
         yield from read_array(source.path.name, rows, question)
+
+
+def _with_examples(items: Iterator[Found | LeftOut]) -> Iterator[Found | LeftOut]:
+    """The problems, each with the examples of its category; all are held, since examples may come last."""
+    held = list(items)
+    examples: dict[str, list[dict[str, Any]]] = {}
+    for item in held:
+        if isinstance(item, Found) and WORKED in item.record:
+            shown = {field: item.record[field] for field in ("question", "options", "answer", WORKED)}
+            examples.setdefault(item.entry.category, []).append(shown)
+    for item in held:
+        if isinstance(item, LeftOut):
+            yield item
+        elif WORKED not in item.record:
+            few = examples.get(item.entry.category, [])[:EXAMPLES]
+            yield replace(item, record={**item.record, "examples": few}) if few else item
 
 
 def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
@@ -68,6 +90,9 @@ def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
         "answer": answer,
         "category": category,
     }
+    worked = raw.get("cot_content")
+    if isinstance(worked, str) and worked.strip():
+        record[WORKED] = worked.strip().removeprefix("A:").strip()
     return Entry(id=problem_id, category=category), record
 
 

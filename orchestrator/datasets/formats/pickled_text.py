@@ -2,13 +2,15 @@
 
 LiveCodeBench packs its private tests as pickles of a string. The pickle machine can call anything that is importable,
 so it is not used: this reads the few instructions that a pickled string consists of (all protocols) and refuses every
-other, among them all that name a global. It never allocates more than the payload holds.
+other, among them all that name a global. What it holds is a chunk at a time.
 """
 
 from __future__ import annotations
 
+import codecs
 import pickletools
 import struct
+from collections.abc import Iterable, Iterator
 
 _TEXT_BY_LENGTH = {0x8C: "<B", ord("X"): "<I", 0x8D: "<Q"}
 _SKIP = {0x80: 1, 0x95: 8, 0x94: 0, ord("q"): 1, ord("r"): 4}
@@ -19,53 +21,76 @@ class ForeignPickle(ValueError):
     """The pickle is more than a text."""
 
 
-def read_pickled_text(data: bytes) -> str:
-    """The text; `ForeignPickle` for everything else."""
-    text: str | None = None
-    at = 0
-    while at < len(data):
-        code = data[at]
-        at += 1
+def pickled_text_pieces(chunks: Iterable[bytes]) -> Iterator[str]:
+    """The text of a pickle that comes in chunks, in pieces as they come; `ForeignPickle` for everything else."""
+    feed = _Feed(iter(chunks))
+    found = False
+    while (code := feed.take(1)[0]) != _STOP:
         if code in _SKIP:
-            at += _SKIP[code]
+            feed.take(_SKIP[code])
         elif code == _PUT:
-            at = _end_of_line(data, at) + 1
-        elif code == _STOP:
-            if text is None:
-                raise ForeignPickle("the pickle holds no text")
-            return text
-        elif text is not None:
+            feed.line()
+        elif found:
             raise ForeignPickle(f"the pickle holds more than one text (instruction {_name(code)})")
         elif code in _TEXT_BY_LENGTH:
             head = struct.Struct(_TEXT_BY_LENGTH[code])
-            if at + head.size > len(data):
-                break
-            (length,) = head.unpack_from(data, at)
-            at += head.size + length
-            if at > len(data):
-                break
-            text = _decoded(memoryview(data)[at - length : at], "utf-8", "surrogatepass")
+            yield from _decoded(feed.some(head.unpack(feed.take(head.size))[0]), "utf-8", "surrogatepass")
+            found = True
         elif code == _UNICODE:
-            end = _end_of_line(data, at)
-            text = _decoded(memoryview(data)[at:end], "raw-unicode-escape", "strict")
-            at = end + 1
+            yield from _decoded(iter([feed.line()]), "raw-unicode-escape", "strict")
+            found = True
         else:
             raise ForeignPickle(f"the pickle is not a plain text (instruction {_name(code)}); it was not run")
-    raise ForeignPickle("the pickle is cut short")
+    if not found:
+        raise ForeignPickle("the pickle holds no text")
 
 
-def _decoded(data: memoryview, encoding: str, errors: str) -> str:
+class _Feed:
+    """Bytes as they are asked for, out of chunks of any size."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._held = b""
+
+    def take(self, size: int) -> bytes:
+        """Exactly so many; meant for few."""
+        return b"".join(self.some(size))
+
+    def some(self, size: int) -> Iterator[bytes]:
+        """So many in all, in pieces."""
+        while size:
+            if not self._held:
+                self._more()
+            piece, self._held = self._held[:size], self._held[size:]
+            size -= len(piece)
+            yield piece
+
+    def line(self) -> bytes:
+        """Up to the next line end, which is taken too."""
+        parts = []
+        while b"\n" not in self._held:
+            parts.append(self._held)
+            self._more()
+        last, _, self._held = self._held.partition(b"\n")
+        return b"".join([*parts, last])
+
+    def _more(self) -> None:
+        self._held = next(self._chunks, b"")
+        while not self._held:
+            try:
+                self._held = next(self._chunks)
+            except StopIteration:
+                raise ForeignPickle("the pickle is cut short") from None
+
+
+def _decoded(pieces: Iterator[bytes], encoding: str, errors: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     try:
-        return str(data, encoding, errors)
+        for piece in pieces:
+            yield decoder.decode(piece)
+        yield decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         raise ForeignPickle("the pickle's text is not in its encoding") from None
-
-
-def _end_of_line(data: bytes, start: int) -> int:
-    end = data.find(b"\n", start)
-    if end < 0:
-        raise ForeignPickle("the pickle is cut short")
-    return end
 
 
 def _name(code: int) -> str:

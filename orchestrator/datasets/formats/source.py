@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 512 << 20
 MAX_WHOLE_BYTES = 512 << 20
 _CHUNK = 1 << 20
+PARQUET = b"PAR1"
+CONVERT = (
+    "Make JSON lines of it first: duckdb -c \"COPY (FROM 'x.parquet') TO 'x.jsonl'\", or with pandas and pyarrow: "
+    "python -c \"import pandas; pandas.read_parquet('x.parquet').to_json('x.jsonl', orient='records', lines=True)\"."
+)
 
 Progress = Callable[[int, int], None]
 """Bytes of the file that are read, and its size."""
@@ -100,6 +105,8 @@ class Source:
         raw = _Hashed(self.path, self._progress)
         buffered = io.BufferedReader(raw, _CHUNK)
         with buffered:
+            if buffered.peek(4)[:4] == PARQUET:
+                raise BadSource(f"{self.path.name} is a Parquet file, which is not read here. {CONVERT}")
             stream = cast(
                 io.BufferedIOBase, gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == b"\x1f\x8b" else buffered
             )
@@ -128,7 +135,9 @@ class Source:
 def parse_object(line: bytes) -> dict[str, Any]:
     """One JSON object; `ValueError` with a short reason if it is not."""
     try:
-        value = json.loads(line)
+        text = line.decode(json.detect_encoding(line), "surrogatepass")
+        del line  # it may be large: two of the three forms at a time are enough
+        value = json.loads(text)
     except RecursionError:
         raise ValueError("not JSON that can be read: nested too deeply") from None
     except ValueError as error:

@@ -60,6 +60,16 @@ async def test_asking_and_judging() -> None:
     assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED, Outcome.WRONG_ANSWER]
 
 
+def test_examples_stand_in_front_and_the_version_says_so() -> None:
+    example = {"question": "1+1?", "options": ["2", "5"], "answer": "A", "worked_answer": "Let's count. The answer is (A)."}
+    prompt = MmluProTask.read({**RECORD, "examples": [example] * 5}).prompt()
+    assert prompt.version == "mmlu_pro-1-5shot"
+    assert prompt.user.count("(A) 2\n(B) 5\n\nAnswer: Let's count. The answer is (A).") == 5
+    assert prompt.user.endswith(MmluProTask.read(RECORD).prompt().user)
+    with pytest.raises(ProblemError, match="example"):
+        MmluProTask.read({**RECORD, "examples": [{}]})
+
+
 @pytest.mark.parametrize(
     "change", [{"options": []}, {"answer": "C"}, {"question": ""}, {"options": list("abcdefghijk")}], ids=str
 )

@@ -117,6 +117,7 @@ def zipped(path: Path, **members: str) -> Path:
         ("mmlu_pro", "zip", b"PK\x03\x04broken", "damaged"),
         ("gsm8k", "jsonl", b"", "empty"),
         ("humaneval", "jsonl", b"hello\n", "no usable problem"),
+        ("mmlu_pro", "parquet", b"PAR1 and so on", "Make JSON lines of it first"),
     ],
 )
 def test_broken_documents_are_errors_and_leave_nothing(
@@ -134,3 +135,18 @@ def test_a_zip_must_hold_one_document(tmp_path: Path) -> None:
     with pytest.raises(BadSource, match="exactly one"):
         build(tmp_path / "packs", "mmlu_pro", FORMATS["mmlu_pro"], [zipped(tmp_path / "two.zip", a=rows, b=rows)])
     assert build(tmp_path / "packs", "mmlu_pro", FORMATS["mmlu_pro"], [zipped(tmp_path / "one.zip", a=rows)]).problems == 1
+
+
+def test_worked_answers_become_the_examples_of_their_category(tmp_path: Path) -> None:
+    worked = [
+        {**QUESTION, "question_id": n, "question": f"example {n}", "cot_content": "A: Let's think. The answer is (A)."}
+        for n in range(10, 17)
+    ]
+    other = {**QUESTION, "question_id": 50, "category": "another"}
+    source = tmp_path / "both.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in [QUESTION, other, *worked]))
+    assert build(tmp_path, "mmlu_pro", FORMATS["mmlu_pro"], [source]).problems == 2
+    records = list(Pack.open(tmp_path / "mmlu_pro.pack").records([str(QUESTION["question_id"]), "50"]))
+    assert [each["question"] for each in records[0]["examples"]] == [f"example {n}" for n in range(10, 15)]
+    assert records[0]["examples"][0]["worked_answer"] == "Let's think. The answer is (A)."
+    assert "examples" not in records[1]

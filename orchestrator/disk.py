@@ -1,0 +1,58 @@
+"""Room on the disk: how much must stay free, and whether something still fits. A leaf."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import NoSpace
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class DiskRoom:
+    """The disk of a directory, of which so many bytes and such a share are to stay free."""
+
+    folder: Path
+    min_free_bytes: int = 2 * GIB
+    min_free_share: float = 0.05
+
+    def usage(self) -> tuple[int, int]:
+        """Free and all bytes; of the nearest directory that exists."""
+        folder = next(place for place in (self.folder, *self.folder.parents) if place.exists())
+        usage = shutil.disk_usage(folder)
+        return usage.free, usage.total
+
+    def spare(self) -> int:
+        """Bytes that may still be written; below 0 where too little is free already."""
+        free, total = self.usage()
+        return free - max(self.min_free_bytes, int(self.min_free_share * total))
+
+    def require(self, size: int, what: str) -> None:
+        """`NoSpace` unless `size` more bytes fit."""
+        if size > self.spare():
+            raise NoSpace(f"{what} needs {_shown(size)} at {self.folder}, {self._left()}. Make room and try again.")
+
+    @contextmanager
+    def full_is_said(self, what: str) -> Iterator[None]:
+        """A disk that is full all the same is `NoSpace`, too."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise NoSpace(f"The disk of {self.folder} is full; {what} was given up. Make room and try again.") from error
+
+    def _left(self) -> str:
+        free, total = self.usage()
+        kept = max(self.min_free_bytes, int(self.min_free_share * total))
+        return f"which has {_shown(free)} free, of which {_shown(kept)} are kept"
+
+
+def _shown(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB // 10 else f"{size / (1 << 20):.1f} MiB"

@@ -1,0 +1,104 @@
+"""Datasets over HTTP: sent as a file, looked at, checked, removed; and what is refused, with nothing left of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from orchestrator.settings import Settings
+from tests.served import Service, served
+
+from .conftest import lcb_record
+
+pytestmark = pytest.mark.anyio
+
+
+def body(*records: dict[str, Any] | str) -> bytes:
+    return "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in records).encode()
+
+
+async def added(service: Service, name: str) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        job: dict[str, Any] = (await service.client.get(f"/api/datasets/{name}")).json()
+        return job if job["state"] != "running" else None
+
+    while (job := await look()) is None:
+        await anyio.sleep(0.02)
+    return job
+
+
+def nothing_left(service: Service) -> bool:
+    data = service.settings.data
+    uploads = data / "uploads"
+    hidden = [path.name for path in (data / "packs").iterdir() if path.name.startswith(".")]
+    return not hidden and (not uploads.exists() or not list(uploads.iterdir()))
+
+
+async def test_a_sent_file_becomes_a_dataset_that_can_be_checked_and_removed(service: Service) -> None:
+    sent = await service.client.put("/api/datasets/mine", content=body(lcb_record("a"), "{", lcb_record("b")))
+    assert (sent.status_code, sent.headers["location"]) == (202, "/api/datasets/mine")
+    job = await added(service, "mine")
+    assert (job["state"], job["problems"], job["left_out"], job["dataset"]["problems"]) == ("done", 2, 1, 2)
+    assert "line 2" in job["left_out_lines"][0]
+    assert job["step"] == "build"
+    assert job["done_bytes"] == job["total_bytes"] > 0
+    listed = (await service.client.get("/api/datasets")).json()
+    assert [each["name"] for each in listed["items"]] == ["mine", "sample"]
+    assert (await service.client.post("/api/datasets/mine/verify")).json()["pack_digest"] == job["pack_digest"]
+    assert (await service.client.delete("/api/datasets/mine")).status_code == 204
+    assert (await service.client.post("/api/datasets/mine/verify")).status_code == 404
+    assert nothing_left(service)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"\x1f\x8b\x08\x00", "cut short"),
+        (body(lcb_record("a"), lcb_record("a")), "both have the id 'a'"),
+        (body("{", "[]"), "no usable problem"),
+        (b"PAR1 rows PAR1", "Parquet"),
+    ],
+    ids=["empty", "truncated gzip", "duplicate", "nothing usable", "parquet"],
+)
+async def test_a_file_that_cannot_be_used_fails_with_a_reason(content: bytes, why: str, service: Service) -> None:
+    await service.client.put("/api/datasets/mine", content=content)
+    job = await added(service, "mine")
+    assert (job["state"], job["dataset"]) == ("failed", None)
+    assert why in job["error"]
+    assert nothing_left(service)
+
+
+@pytest.fixture
+async def small(new_settings: Callable[..., Settings], anyio_backend: str) -> AsyncIterator[Service]:
+    async with served(new_settings(max_upload_bytes=10_000)) as it:
+        yield it
+
+
+async def pieces(size: int) -> AsyncIterator[bytes]:
+    for _ in range(size // 1000):
+        yield b" " * 1000
+
+
+async def test_a_file_that_is_too_large_is_refused(small: Service) -> None:
+    known = await small.client.put("/api/datasets/mine", content=b" " * 10_001)
+    told = await small.client.put("/api/datasets/mine", content=pieces(12_000))
+    assert [(each.status_code, each.json()["code"]) for each in (known, told)] == [(413, "TOO_LARGE")] * 2
+    assert (await small.client.get("/api/datasets/mine")).status_code == 404
+    assert nothing_left(small)
+
+
+async def test_without_room_on_the_disk_nothing_is_taken(new_settings: Callable[..., Settings]) -> None:
+    async with served(new_settings(min_free_disk_bytes=1 << 60)) as full:
+        answers: list[httpx.Response] = [
+            await full.client.put("/api/datasets/mine", content=body(lcb_record("a"))),
+            await full.client.post("/api/grades", params={"benchmark": "sample"}, content=b"{}"),
+        ]
+        assert [(each.status_code, each.json()["code"]) for each in answers] == [(507, "NO_SPACE")] * 2
+        assert "Make room" in answers[0].json()["detail"]
+        assert nothing_left(full)
