@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACE = " \t\n\r"
+_AFTER_NUMBER = f",]{_SPACE}"
 
 
 def json_items(pieces: Iterable[str]) -> Iterator[Any]:
@@ -50,12 +51,14 @@ class _Window:
         while True:
             try:
                 value, end = self._decode(self._text)
-                if end < len(self._text) or not self._grow(1):
-                    self._text = self._text[end:]
-                    return value
             except ValueError:
                 if not self._grow(len(self._text)):
                     raise
+                continue
+            whole = not isinstance(value, (int, float)) or self._text[end : end + 1] in (*_AFTER_NUMBER,)
+            if whole or not self._grow(1):  # 1.5 begins like 1
+                self._text = self._text[end:]
+                return value
 
     def _grow(self, size: int) -> bool:
         got = []

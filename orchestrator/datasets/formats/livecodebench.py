@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -122,12 +123,17 @@ def _plain_json(text: str) -> Any:
 
 
 def _encoded_tests(held: list[str], field: str) -> list[Any]:
+    pieces = pickled_text_pieces(_inflated(held, field))
     try:
-        return list(json_items(pickled_text_pieces(_inflated(held, field))))
+        try:
+            return list(json_items(pieces))
+        except ForeignPickle:
+            raise
+        except (ValueError, RecursionError):
+            deque(pieces, maxlen=0)  # is it a text at all?
     except ForeignPickle as error:
         raise Unusable(f"{field} is refused: {error}") from None
-    except (ValueError, RecursionError):
-        raise Unusable(f"{field} holds a text that is not a JSON list") from None
+    raise Unusable(f"{field} holds a text that is not JSON, or no list")
 
 
 def _inflated(held: list[str], field: str) -> Iterator[bytes]:
