@@ -22,6 +22,7 @@ from orchestrator.datasets.sources import RemoteFile, hub_endpoint
 from orchestrator.disk import DiskRoom
 
 TRIES = 5
+_CHECK_BYTES = 64 << 20
 _TIMEOUT = httpx.Timeout(60, connect=20)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -62,6 +63,9 @@ def fetch(
             except (_Stopped, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 continue
+            except (httpx.InvalidURL, httpx.RequestError) as error:
+                raise DownloadFailed(f"{file.url} could not be fetched ({error}). Check the address.") from None
+            _Mark(part).forget()
             _check(file, part, said)
             part.replace(target)
             return target
@@ -76,7 +80,8 @@ def _transfer(
 ) -> RemoteFile:
     """One try; what the server said of the file."""
     have = part.stat().st_size if part.exists() else 0
-    headers = hub_headers(file.url) | ({"Range": f"bytes={have}-"} if have else {}) | {"Accept-Encoding": "identity"}
+    mark = _Mark(part)
+    headers = hub_headers(file.url) | (mark.resuming(have) if have else {}) | {"Accept-Encoding": "identity"}
     with client.stream("GET", file.url, headers=headers) as response:
         said = _said(file, response)
         if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
@@ -88,19 +93,60 @@ def _transfer(
             raise _Stopped(f"the server answered {response.status_code}")
         if not response.is_success:
             raise DownloadFailed(_refusal(file.url, response.status_code))
-        if have and response.status_code != httpx.codes.PARTIAL_CONTENT:
+        if response.status_code != httpx.codes.PARTIAL_CONTENT:
             have = 0
+        elif not mark.continues(response, have):
+            part.unlink(missing_ok=True)
+            raise _Stopped("the server went on with something else; starting over")
+        if not have:
+            mark.keep(response)
         if room:
             room.require(max((said.size or 0) - have, 0), file.url)
+        unchecked = 0
         with part.open("ab" if have else "wb") as out:
             for chunk in response.iter_raw():
                 out.write(chunk)
                 have += len(chunk)
+                unchecked += len(chunk)
+                if said.size is not None and have > said.size:
+                    break
+                if room and unchecked >= _CHECK_BYTES:
+                    unchecked = 0
+                    room.require(0, file.url)
                 if progress:
                     progress(have, said.size or 0)
     if said.size is not None and have < said.size:
         raise _Stopped(f"{have} of {said.size} bytes arrived")
     return said
+
+
+class _Mark:
+    """What the server called the version of which a part has arrived, kept beside it: only that version is gone on with."""
+
+    def __init__(self, part: Path) -> None:
+        self._path = part.with_name(part.name + ".version")
+
+    def resuming(self, have: int) -> dict[str, str]:
+        known = self._path.read_text() if self._path.exists() else ""
+        return {"Range": f"bytes={have}-"} | ({"If-Range": known} if known else {})
+
+    def keep(self, response: httpx.Response) -> None:
+        self._path.write_text(_version(response))
+
+    def continues(self, response: httpx.Response, have: int) -> bool:
+        known = self._path.read_text() if self._path.exists() else ""
+        same = not known or _version(response) in ("", known)
+        return same and response.headers.get("content-range", "").startswith(f"bytes {have}-")
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def _version(response: httpx.Response) -> str:
+    """A strong ETag, or the time of the last change."""
+    tag: str = response.headers.get("etag", "")
+    found: str = tag if tag and not tag.startswith("W/") else response.headers.get("last-modified", "")
+    return found if found.isascii() and found.isprintable() else ""
 
 
 def _said(file: RemoteFile, response: httpx.Response) -> RemoteFile:

@@ -5,7 +5,9 @@ Blocking; one at a time per name is the caller's business (a later one replaces 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -74,17 +76,21 @@ def _add(
     folder = data_dir / "downloads" / name
     paths = []
     for file in files:
-        step = _step(report, "download", file.name)
-        path = folder / file.name
-        paths.append(path if path.exists() else fetch(file, path, progress=step, room=room))
+        path = folder / hashlib.sha256(file.url.encode()).hexdigest()[:16] / file.name
+        if not path.exists():
+            fetch(file, path, progress=_step(report, "download", file.name), room=room)
+        elif file.sha256:
+            _check_local(path, file.sha256)
+        paths.append(path)
     origin = source or (f"{chosen.origin} {release or ''}".strip())
     shown = ", ".join(file.name for file in files)
     try:
         return build(packs, name, chosen, paths, origin=origin, progress=_step(report, "build", shown))
     finally:
         for path in paths:
-            path.unlink(missing_ok=True)
-        folder.rmdir()
+            shutil.rmtree(path.parent, ignore_errors=True)
+        with contextlib.suppress(OSError):  # parts of another address wait there
+            folder.rmdir()
 
 
 def check(name: str, *, source: str | None = None, release: str | None = None, form: str | None = None) -> None:

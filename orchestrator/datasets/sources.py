@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.gsm8k import Gsm8k
@@ -34,7 +35,8 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        return self.url.split("?", 1)[0].rstrip("/").rpartition("/")[2]
+        last = unquote(urlsplit(self.url).path).rstrip("/").rpartition("/")[2]
+        return re.sub(r"[^\w.()+-]", "_", last)[-150:].lstrip(".") or "file"
 
 
 FORMATS: Mapping[str, Format] = {

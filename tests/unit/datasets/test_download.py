@@ -12,6 +12,8 @@ import pytest
 from orchestrator.datasets.download import fetch, hub_headers
 from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.sources import RemoteFile
+from orchestrator.disk import DiskRoom
+from orchestrator.errors import NoSpace
 
 DATA = bytes(range(256)) * 8000
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -25,7 +27,13 @@ class Server:
     cuts: list[int] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     ranges: bool = True
+    shifted: int = 0
+    """How far from the place asked for a resumed transfer begins."""
+    tags: list[str] = field(default_factory=list)
+    """ETags, one per answer."""
+    endless: bool = False
     linked: dict[str, str] = field(default_factory=dict)
+    leads_to: str = "/file"
     asked: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -42,7 +50,7 @@ def server() -> Iterator[Server]:
                 self.send_response(302)
                 for name, value in state.linked.items():
                     self.send_header(name, value)
-                self.send_header("Location", "/file")
+                self.send_header("Location", state.leads_to)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
@@ -60,11 +68,23 @@ def server() -> Iterator[Server]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
+            tag = state.tags.pop(0) if state.tags else ""
+            if tag and self.headers.get("If-Range", tag) != tag:
+                start = 0
             self.send_response(206 if start else 200)
             if start:
+                start -= state.shifted
                 self.send_header("Content-Range", f"bytes {start}-{len(DATA) - 1}/{len(DATA)}")
-            self.send_header("Content-Length", str(len(DATA) - start))
+            if tag:
+                self.send_header("ETag", tag)
+            if not state.endless:
+                self.send_header("Content-Length", str(len(DATA) - start))
             self.end_headers()
+            while state.endless:
+                try:
+                    self.wfile.write(DATA)
+                except OSError:
+                    return
             cut = state.cuts.pop(0) if state.cuts else len(DATA)
             self.wfile.write(DATA[start : start + cut])
             self.close_connection = True
@@ -113,6 +133,32 @@ def test_a_complete_part_needs_no_more_bytes(server: Server, tmp_path: Path) -> 
 def test_a_server_without_ranges_is_asked_from_the_start(server: Server, tmp_path: Path) -> None:
     server.ranges, server.cuts = False, [700_000]
     assert get(server, tmp_path / "f", sha256=SHA).read_bytes() == DATA
+
+
+def test_another_version_is_never_joined_to_a_part(server: Server, tmp_path: Path) -> None:
+    server.cuts, server.tags = [1000], ['"old"', '"new"']
+    (tmp_path / "f.part").write_bytes(b"z" * 500)
+    (tmp_path / "f.part.version").write_text('"older"')
+    fetch(RemoteFile(f"{server.url}/file"), tmp_path / "f", sleep=lambda _: None)
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert [each.get("if-range") for each in server.asked] == ['"older"', '"old"']
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f"]
+
+
+def test_a_server_that_goes_on_elsewhere_is_asked_from_the_start(server: Server, tmp_path: Path) -> None:
+    server.cuts, server.shifted = [1000], 300
+    fetch(RemoteFile(f"{server.url}/file"), tmp_path / "f", sleep=lambda _: None)
+    assert (tmp_path / "f").read_bytes() == DATA
+    assert [each.get("range") for each in server.asked] == [None, "bytes=1000-", None]
+
+
+def test_a_stream_that_does_not_end_is_cut_off(server: Server, tmp_path: Path) -> None:
+    server.endless = True
+    with pytest.raises(DownloadFailed, match="should have 1000000"):
+        fetch(RemoteFile(f"{server.url}/file", size=1_000_000), tmp_path / "f", sleep=lambda _: None)
+    room = DiskRoom(tmp_path, min_free_bytes=1 << 60)
+    with pytest.raises(NoSpace):
+        fetch(RemoteFile(f"{server.url}/file"), tmp_path / "f", room=room, sleep=lambda _: None)
 
 
 def test_passing_trouble_is_tried_again(server: Server, tmp_path: Path) -> None:
@@ -172,3 +218,14 @@ def test_nobody_there(tmp_path: Path) -> None:
 )
 def test_the_token_goes_to_the_hub_alone(url: str, environment: dict[str, str], sent: bool) -> None:
     assert bool(hub_headers(url, environment)) is sent
+
+
+def test_a_redirect_to_another_host_does_not_get_the_token(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    server.leads_to = f"{server.url.replace('127.0.0.1', 'localhost')}/file"
+    fetch(RemoteFile(f"{server.url}/linked"), tmp_path / "f")
+    assert [each.get("authorization") for each in server.asked] == ["Bearer secret", None]
+    assert (tmp_path / "f").read_bytes() == DATA
