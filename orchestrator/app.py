@@ -19,10 +19,13 @@ from orchestrator.api import (
     calls,
     container_runs,
     datasets,
+    eval_sets,
+    evals,
     exports,
     fleet,
     grades,
     health,
+    jobs,
     models,
     openapi,
     problems,
@@ -33,6 +36,7 @@ from orchestrator.api import (
     schedules,
     streams,
     tokens,
+    traces,
 )
 from orchestrator.api.auth import Gate, load_token
 from orchestrator.api.callers import Authority
@@ -52,6 +56,11 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
+from orchestrator.evals.importing import TraceImport
+from orchestrator.evals.jobs import EvalJobs
+from orchestrator.evals.lines import trace_lines
+from orchestrator.evals.service import EvalService
+from orchestrator.evals.taking import EvalTaking
 from orchestrator.gateway.router import Gateway
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
@@ -111,6 +120,10 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         calls,
         quotes,
         grades,
+        eval_sets,
+        traces,
+        evals,
+        jobs,
         exports,
         artefacts,
         batches,
@@ -222,6 +235,7 @@ async def open_services(
                 orchestrator_url=runner_url,
                 start_timeout_s=settings.start_timeout_s,
                 parallel_launches=2 * (os.cpu_count() or 1),
+                kind_limits=settings.kind_limits,
             ),
             pool,
             ring=bells.ring,
@@ -241,7 +255,7 @@ async def open_services(
             on_change=signals.wake,
         )
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
-        grade_service = GradeService(db, catalogue, settings, clock, runs, capacity=fleet_view.capacity, wake=signals.wake)
+        grade_service = GradeService(db, catalogue, settings, clock, runs, wake=signals.wake)
         batch_service = BatchService(db, settings, clock, runs, wake=signals.wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
@@ -260,7 +274,7 @@ async def open_services(
             interval_s=settings.reconcile_s,
             tidy=runs.tidy,
         )
-        intake = Intake(db, clock, lease_s=settings.lease_s)
+        intake = Intake(db, clock, lease_s=settings.lease_s, evals=EvalTaking())
         deps = RunnerDeps(
             settings=settings,
             clock=clock,
@@ -271,6 +285,7 @@ async def open_services(
             artefacts=ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes),
             gateway_url=lambda: f"{runner_url()}/gateway",
             wake=signals.look,
+            trace_lines=trace_lines,
         )
         runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
         problems.install(runner_app)
@@ -313,6 +328,9 @@ async def open_services(
             batches=batch_service,
             archives=keeper,
             uploads=uploads,
+            evals=EvalService(db, clock),
+            eval_jobs=EvalJobs(db, settings, clock, runs, wake=signals.wake),
+            trace_import=TraceImport(db, clock),
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,
             pool=pool,

@@ -4,6 +4,7 @@
     +-- ClientError            the request cannot be served as it is
     |   +-- NotFound           404 NOT_FOUND
     |   +-- Invalid            422 VALIDATION_ERROR
+    |   +-- TooFewExamples     422 INSUFFICIENT_EXAMPLES
     |   +-- Conflict           409 CONFLICT
     |   +-- Unauthorized       401 UNAUTHORIZED
     |   +-- Forbidden          403 FORBIDDEN
@@ -12,6 +13,7 @@
     |   +-- RateLimited        429 RATE_LIMITED
     +-- ServerError            the request is fine, we are not
         +-- Unavailable        503 UNAVAILABLE, with Retry-After
+        |   +-- NoDatabase     503 DATABASE_ERROR, the same for evals, traces and jobs
         +-- TookTooLong        504 TIMEOUT
         +-- NoSpace            507 NO_SPACE
 
@@ -39,6 +41,11 @@ class Code(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
     BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
     EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"
+    INSUFFICIENT_EXAMPLES = "INSUFFICIENT_EXAMPLES"
+    DATABASE_ERROR = "DATABASE_ERROR"
+    INVALID_CODE = "INVALID_CODE"
+    EXECUTION_TIMEOUT = "EXECUTION_TIMEOUT"
+    EXECUTION_ERROR = "EXECUTION_ERROR"
 
 
 class ServiceError(Exception):
@@ -65,6 +72,10 @@ class NotFound(ClientError):
 
 class Invalid(ClientError):
     status, code, title = 422, Code.VALIDATION_ERROR, "Request not valid"
+
+
+class TooFewExamples(ClientError):
+    status, code, title = 422, Code.INSUFFICIENT_EXAMPLES, "Too few labelled traces"
 
 
 class Conflict(ClientError):
@@ -106,6 +117,10 @@ class Unavailable(ServerError):
 
     def __init__(self, detail: str, retry_after_s: int = 5) -> None:
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
+
+
+class NoDatabase(Unavailable):
+    code, title = Code.DATABASE_ERROR, "The database cannot be used now"
 
 
 class TookTooLong(ServerError):

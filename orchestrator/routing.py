@@ -19,7 +19,9 @@ OPEN = (
     "/openapi.json",
     "/favicon.ico",
 )
-UPLOADS = ("/api/grades",)
+UPLOADS = ("/api/grades", "/api/traces")
+EVAL_PATHS = ("/api/eval-sets", "/api/evals", "/api/traces", "/api/jobs")
+"""Where a database that is away is a DATABASE_ERROR, as their callers expect."""
 ENDLESS = ("/api/events", "/gateway/", "/api/datasets/", *UPLOADS)
 
 
@@ -57,7 +59,7 @@ def deadline_of(settings: Settings) -> Callable[[str], float | None]:
     def deadline(path: str) -> float | None:
         endless = (
             path.startswith(ENDLESS)
-            or path.endswith(("/stream", "/problems", "/export", "/archive"))
+            or path.endswith(("/stream", "/problems", "/traces", "/export", "/archive"))
             or "/artefacts/" in path
         )
         return None if endless else settings.request_timeout_s

@@ -10,7 +10,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 class Scope(StrEnum):
     READ = "read"  #: may look at everything but tokens, webhooks and share links, which are secrets or hold some
-    RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now
+    RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now,
+    #: import and rate traces, and have evals written and executed
     ADMIN = "admin"  #: may do everything
 
     def allows(self, needed: Scope) -> bool:
@@ -24,6 +25,7 @@ _WORK = re.compile(
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
     r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
+    r"|/api/(traces|eval-sets)|/api/eval-sets/[^/]+/(feedback|generate)|/api/evals/[^/]+/execute|/api/jobs/[^/]+/(cancel|retry)"
     r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
     r"|/schedules/[^/]+/run"
 )

@@ -13,6 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from orchestrator.disk import DiskRoom
 from orchestrator.engines.engine import InstanceType
+from runner.contract import RunKind
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -78,6 +79,7 @@ class Settings(BaseSettings):
     default_instance_type: str = "standard-1"
     max_instances: int = Field(default=4, ge=1)
     warm: dict[str, Annotated[int, Field(ge=0)]] = {}
+    kind_limits: dict[RunKind, Annotated[int, Field(ge=0)]] = {RunKind.EVAL_GENERATE: 2, RunKind.EVAL_EXECUTE: 2}
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)
 

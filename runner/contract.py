@@ -1,7 +1,8 @@
 """The contract between runner and orchestrator: every body that crosses the wire between them, and nothing else.
 
-A leaf: pydantic and the standard library only, and the only module of `runner` that `orchestrator` imports. Both sides
-ignore fields they do not know, so that either can be upgraded first; a version that does not match is refused at claim.
+A leaf: pydantic and the standard library only. With its part about evals it is all of `runner` that `orchestrator`
+imports. Both sides ignore fields they do not know, so that either can be upgraded first; a version that does not match is
+refused at claim.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
+
+from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent, TraceLine
+from runner.message import Message
 
 CONTRACT_VERSION = 1
 
 CALL_KEY_HEADER = "x-benchyard-call"
 """Names a model call within its run; the gateway answers the same key and body with the stored answer."""
-
-
-class Message(BaseModel):
-    """Base of all bodies: unknown fields are ignored, instances are values."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
 
 
 class Outcome(StrEnum):
@@ -60,6 +58,8 @@ class FailureReason(StrEnum):
     DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or understood
     PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example for a wrong key
     BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget does not allow another call
+    EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is not fit to be used
+    EVAL_FAILING = "eval_failing"  #: an eval that is executed gives no verdict on too many traces
     RUNNER_ERROR = "runner_error"  #: an error of the runner itself
 
 
@@ -161,6 +161,11 @@ class RunKind(StrEnum):
 
     BENCHMARK = "benchmark"  #: a model is asked, its answers are judged
     GRADE = "grade"  #: answers that are there already are judged; no model is asked
+    EVAL_GENERATE = "eval_generate"  #: a model writes an eval from labelled traces
+    EVAL_EXECUTE = "eval_execute"  #: an eval judges traces; no model is asked
+
+
+EVAL_KINDS = frozenset({RunKind.EVAL_GENERATE, RunKind.EVAL_EXECUTE})
 
 
 class RunSpec(Message):
@@ -177,6 +182,7 @@ class RunSpec(Message):
     sandbox_uid_base: int
     limits: ExecutionLimits = ExecutionLimits()
     finished: list[ItemKey] = []
+    eval: EvalTask | None = None
     gateway_url: str
     heartbeat_s: float = 10.0
     batch_s: float = 0.25
@@ -320,10 +326,20 @@ class FailedEvent(Message):
     seq: int = Field(ge=1)
     reason: FailureReason
     message: str
+    code: str | None = None
+    """The error code that a job about evals ends with."""
 
 
 RunnerEvent = Annotated[
-    StageEvent | HeartbeatEvent | ProgressEvent | LogEvent | CompleteEvent | FailedEvent,
+    StageEvent
+    | HeartbeatEvent
+    | ProgressEvent
+    | LogEvent
+    | JobProgressEvent
+    | EvalWrittenEvent
+    | JudgementsEvent
+    | CompleteEvent
+    | FailedEvent,
     Field(discriminator="type"),
 ]
 
@@ -362,6 +378,7 @@ def schema() -> dict[str, Any]:
         ("ClaimRequest", ClaimRequest),
         ("ClaimAnswer", ClaimAnswer),
         ("Problem", Problem),
+        ("TraceLine", TraceLine),
         ("EventBatch", EventBatch),
         ("EventAck", EventAck),
     ]

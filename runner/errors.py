@@ -34,11 +34,12 @@ class ClaimRefused(RunnerError):
 
 
 class RunFailed(RunnerError):
-    """The whole run ends early; `reason` is a `contract.FailureReason`."""
+    """The whole run ends early; `reason` is a `contract.FailureReason`, `code` the error code of a job about evals."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.code = code
 
 
 class ProblemError(RunnerError):

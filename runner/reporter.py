@@ -30,9 +30,11 @@ from runner.contract import (
     ItemResult,
     LogEvent,
     ProgressEvent,
+    RunnerEvent,
     Stage,
     StageEvent,
 )
+from runner.contract_evals import EvalWrittenEvent, JobProgressEvent, JobStage, Judgement, JudgementsEvent, Round
 from runner.log import Log
 from runner.trimming import clean, trimmed
 from runner.usage import UsageLog
@@ -116,9 +118,24 @@ class Reporter:
 
     async def item(self, item: ItemResult) -> None:
         """Report an item; waits while the backlog is full, so that an outage pauses the work."""
+        await self._room()
+        self._add(ProgressEvent(seq=self._next(), item=item))
+
+    def job(self, stage: JobStage, percent: int, **facts: Any) -> None:
+        self._add(JobProgressEvent(seq=self._next(), stage=stage, percent=percent, **facts))
+
+    async def judgements(self, judgements: list[Judgement]) -> None:
+        """Report verdicts of an eval; waits as `item` does."""
+        await self._room()
+        self._add(JudgementsEvent(seq=self._next(), judgements=judgements))
+
+    async def eval_written(self, code: str, judgements: list[Judgement], rounds: list[Round]) -> None:
+        await self._room()
+        self._add(EvalWrittenEvent(seq=self._next(), code=code, judgements=judgements, rounds=rounds))
+
+    async def _room(self) -> None:
         while self._bytes > self._max_backlog_bytes:
             await self._moved.wait()
-        self._add(ProgressEvent(seq=self._next(), item=item))
 
     async def complete(self, items: int) -> None:
         """Report the end, and return when all is acknowledged."""
@@ -127,10 +144,10 @@ class Reporter:
         self._add(CompleteEvent(seq=self._next(), items=items))
         await self.flush()
 
-    async def failed(self, reason: FailureReason, message: str) -> None:
+    async def failed(self, reason: FailureReason, message: str, code: str | None = None) -> None:
         self._last = True
         self._take_usage()
-        self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000])))
+        self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000]), code=code))
         await self.flush()
 
     async def flush(self) -> None:
@@ -147,13 +164,13 @@ class Reporter:
     def _next(self) -> int:
         return self._seq + 1
 
-    def _put(self, event: StageEvent | HeartbeatEvent | ProgressEvent | LogEvent | CompleteEvent | FailedEvent) -> None:
+    def _put(self, event: RunnerEvent) -> None:
         body = event.model_dump_json(exclude_none=True).encode()
         self._backlog.append(_Pending(event.seq, event.type, body))
         self._bytes += len(body)
         self._seq = event.seq
 
-    def _add(self, event: StageEvent | HeartbeatEvent | ProgressEvent | LogEvent | CompleteEvent | FailedEvent) -> None:
+    def _add(self, event: RunnerEvent) -> None:
         self._put(event)
         self._news.set()
 

@@ -21,7 +21,9 @@ import httpx
 
 from runner.boot import hide_memory
 from runner.contract import FailureReason, RunKind, RunSpec, Stage
+from runner.contract_evals import EvalTask
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
+from runner.evals.work import execute, generate
 from runner.llm.calls import Calls
 from runner.llm.client import LlmClient, NoClient, open_client
 from runner.log import Log
@@ -33,6 +35,7 @@ from runner.usage import UsageLog, limits, reader
 from runner.work import Item, Work, items_of
 
 RUNNER_UID = 65532
+UNASKING = frozenset({RunKind.GRADE, RunKind.EVAL_EXECUTE})
 FLUSH_S = 3.0
 LOG_UPLOAD_S = 5.0
 EXITS = {Stop.SUPERSEDED: EXIT_SUPERSEDED, Stop.CANCELLED: EXIT_DONE, Stop.LOST: EXIT_CRASHED}
@@ -99,18 +102,20 @@ async def _attempt(
     opened: Executor | None,
 ) -> int:
     """The whole work, with its last event acknowledged at the end."""
-    failed: tuple[FailureReason, str] | None = None
+    failed: tuple[FailureReason, str, str | None] | None = None
     done = 0
     try:
-        items = items_of(spec)
-        log("run.begin", items=len(items), finished_before=len(spec.finished))
-        if items:
+        if spec.eval is not None:
+            reporter.stage(Stage.PROVISION, **allowed)
+            done = await _eval_work(spec, spec.eval, base, client, reporter, log, opened)
+        elif items := items_of(spec):
+            log("run.begin", items=len(items), finished_before=len(spec.finished))
             reporter.stage(Stage.PROVISION, **allowed)
             done = await _work(spec, base, client, reporter, items, log, opened)
     except RunFailed as failure:
-        failed = FailureReason(failure.reason), str(failure)
+        failed = FailureReason(failure.reason), str(failure), failure.code
     except Exception as error:
-        failed = FailureReason.RUNNER_ERROR, f"{type(error).__name__}: {error}"
+        failed = FailureReason.RUNNER_ERROR, f"{type(error).__name__}: {error}", None
     if failed is None:
         log("run.done", items=done)
         reporter.stage(Stage.UPLOADING)
@@ -168,6 +173,32 @@ def _sandbox(spec: RunSpec, opened: Executor | None) -> AbstractAsyncContextMana
     return Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base)
 
 
+async def _eval_work(
+    spec: RunSpec,
+    task: EvalTask,
+    base: str,
+    client: httpx.AsyncClient,
+    reporter: Reporter,
+    log: Log,
+    opened: Executor | None,
+) -> int:
+    log("eval.begin", kind=spec.kind, traces=task.traces)
+    if not task.traces and task.code is not None:
+        return 0
+    async with (
+        _model(spec) as loading,
+        _sandbox(spec, opened) as executor,
+    ):
+        if (why := become_ordinary(log)) is not None:
+            reporter.log("warning", why)
+        uid, level = os.geteuid(), executor.level
+        reporter.stage(Stage.RUNNING, items=task.traces, sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
+        if task.code is not None:
+            return await execute(spec, task, base, client, executor, reporter, log)
+        calls = Calls(await loading, 1, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
+        return await generate(spec, task, base, client, calls, executor, reporter, log)
+
+
 def become_ordinary(log: Log) -> str | None:
     """Give up root for good. An interpreter behind a closed folder (in root's home) could then import nothing more: where
     that is so, as on a developer's machine without containers, the runner stays what it is, and why is answered."""
@@ -190,7 +221,7 @@ def _open_to_all(file: str) -> bool:
 @contextlib.asynccontextmanager
 async def _model(spec: RunSpec) -> AsyncIterator[asyncio.Task[LlmClient]]:
     """The SDK's client, loading in a thread; closed at the end if it ever came up."""
-    how = NoClient if spec.kind == RunKind.GRADE else partial(open_client, spec.model, spec.gateway_url, spec.run_token)
+    how = NoClient if spec.kind in UNASKING else partial(open_client, spec.model, spec.gateway_url, spec.run_token)
     loading: asyncio.Task[LlmClient] = asyncio.create_task(asyncio.to_thread(how))
     try:
         yield loading

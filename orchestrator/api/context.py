@@ -15,6 +15,9 @@ from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
 from orchestrator.db.session import Database
+from orchestrator.evals.importing import TraceImport
+from orchestrator.evals.jobs import EvalJobs
+from orchestrator.evals.service import EvalService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
@@ -42,6 +45,9 @@ class Services:
     batches: BatchService
     archives: ArchiveKeeper
     uploads: Uploads
+    evals: EvalService
+    eval_jobs: EvalJobs
+    trace_import: TraceImport
     dataset_jobs: DatasetJobs
     fleet: Fleet
     pool: Pool

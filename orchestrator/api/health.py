@@ -7,8 +7,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from starlette.responses import JSONResponse
 
 from orchestrator.api.context import Context
-from orchestrator.db import run_queries
+from orchestrator.db import job_queries, run_queries
 from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.runs.lifecycle import MAX_FRUITLESS, Status
 
 router = APIRouter(tags=["health"])
 
@@ -48,6 +49,16 @@ async def metrics(context: Context) -> Response:
     runs = Gauge("benchyard_runs", "Runs by status", ["status"], registry=registry)
     for status, count in counts.items():
         runs.labels(status).set(count)
+    jobs = Gauge("benchyard_jobs", "Jobs by kind and status", ["kind", "status"], registry=registry)
+    dead = Gauge("benchyard_dead_letters", "Jobs given up after 3 attempts, by kind", ["kind"], registry=registry)
+    oldest = Gauge("benchyard_oldest_pending_seconds", "Age of the oldest pending job, by kind", ["kind"], registry=registry)
+    now = context.clock.now()
+    for kind, status, count, letters, since in await context.db.read(lambda s: job_queries.figures(s, MAX_FRUITLESS)):
+        jobs.labels(kind, status).set(count)
+        if status == Status.FAILED:
+            dead.labels(kind).set(letters)
+        if status == Status.PENDING and since is not None:
+            oldest.labels(kind).set((now - since).total_seconds())
     load = await context.fleet.load()
     Gauge("benchyard_instances_used", "Live containers", registry=registry).set(load.instances)
     Gauge("benchyard_instances_max", "Most containers at once", registry=registry).set(context.settings.max_instances)

@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable, NotStorable
-from orchestrator.errors import Code, Invalid, ServiceError, Unavailable
+from orchestrator.errors import Code, Invalid, NoDatabase, ServiceError, Unavailable
+from orchestrator.routing import EVAL_PATHS
 
 log = structlog.get_logger()
 
@@ -80,7 +81,8 @@ def install(app: FastAPI) -> None:
     async def _database(request: Request, error: DatabaseUnavailable) -> Response:
         log.warning("database unavailable", action="database_unavailable", error=str(error))
         sentence = f"The database cannot be used now ({error}). Nothing was stored; try again shortly."
-        return render(Unavailable(sentence), request_id_of(request))
+        kind = NoDatabase if request.url.path.startswith(EVAL_PATHS) else Unavailable
+        return render(kind(sentence), request_id_of(request))
 
     @app.exception_handler(NotStorable)
     async def _misfit(request: Request, error: NotStorable) -> Response:

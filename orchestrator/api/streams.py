@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
@@ -33,8 +33,8 @@ class EventStream(StreamingResponse):
 @router.get("/api/events", response_class=EventStream)
 async def all_events(context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
     """Everything that happens, as it happens."""
-    start = _start(last_event_id, after)
-    return _stream(_lines(context, start, None))
+    start = stream_start(last_event_id, after)
+    return stream_of(_written(_events(context, start, None)))
 
 
 @router.get("/api/container-runs/{run_id}/stream", response_class=EventStream)
@@ -46,38 +46,47 @@ async def run_events(
 ) -> EventStream:
     """One run from its beginning (or after the given number) to its end; the stream closes when the run is over."""
     run = await context.runs.get(run_id)
-    start = _start(last_event_id, after) or 0
-    if run.status in TERMINAL:
-        return _stream(_past(context, start, run_id))
-    return _stream(_lines(context, start, run_id))
+    start = stream_start(last_event_id, after) or 0
+    return stream_of(_written(run_lines(context, start, run_id, over=run.status in TERMINAL)))
 
 
-def _stream(lines: AsyncIterator[str]) -> EventStream:
+def stream_of(lines: AsyncIterator[str]) -> EventStream:
     return EventStream(lines, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
 
 
-def _start(last_event_id: str | None, after: int | None) -> int | None:
+def stream_start(last_event_id: str | None, after: int | None) -> int | None:
     if last_event_id and last_event_id.isdecimal():
         return min(int(last_event_id), 2**53)
     return after
 
 
-async def _past(context: Services, after: int, run_id: str) -> AsyncIterator[str]:
+def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[Told] | str, None]:
+    """The events of one run to its end, in batches, and between them the lines that every stream has."""
+    return _past(context, after, run_id) if over else _events(context, after, run_id)
+
+
+async def _written(events: AsyncGenerator[list[Told] | str, None]) -> AsyncIterator[str]:
+    async with aclosing(events):
+        async for batch in events:
+            yield batch if isinstance(batch, str) else "".join(told.text for told in batch)
+
+
+async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[list[Told] | str, None]:
     """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
     number: int | None = after
     while number is not None:
         start = number
         page = await context.db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id))  # type: ignore[misc]
-        yield "".join(Told.of(event).text for event in page)
+        yield [Told.of(event) for event in page]
         number = page[-1].id if page else None
     yield END
 
 
-async def _lines(context: Services, after: int | None, run_id: str | None) -> AsyncIterator[str]:
+async def _events(context: Services, after: int | None, run_id: str | None) -> AsyncGenerator[list[Told] | str, None]:
     yield "retry: 1000\n\n"
     async with aclosing(context.live.follow(after=after, run_id=run_id, quiet_s=PING_S)) as batches:
         async for batch in batches:
-            yield "".join(told.text for told in batch) or ": ping\n\n"
+            yield batch or ": ping\n\n"
             if run_id is not None and any(_ends(told.event) for told in batch):
                 yield END
                 return

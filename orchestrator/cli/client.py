@@ -137,14 +137,19 @@ class Client:
     def open_stream(self, run_id: str, last_event_id: str | None) -> Iterator[Iterator[str]]:
         """The lines of a run's event stream, from after the given event."""
         headers = {"last-event-id": last_event_id} if last_event_id else {}
+        path = f"{self._followed(run_id)}/stream"
         try:
-            with self._http.stream("GET", f"{_run(run_id)}/stream", headers=headers, timeout=STREAM_TIMEOUT) as response:
+            with self._http.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
                 if response.status_code != httpx.codes.OK:
                     response.read()
                     raise _refusal(response)
                 yield response.iter_lines()
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise NotReachable(self.connection.url, _why(error)) from error
+
+    def _followed(self, run_id: str) -> str:
+        """Where what is followed lives."""
+        return _run(run_id)
 
     # -- catalogue
 

@@ -12,6 +12,7 @@ from orchestrator.cli import (
     calls_commands,
     catalogue_commands,
     dataset_commands,
+    eval_commands,
     export_commands,
     grade_commands,
     model_commands,
@@ -19,6 +20,7 @@ from orchestrator.cli import (
     schedule_commands,
     service_commands,
     token_commands,
+    trace_commands,
 )
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
@@ -46,6 +48,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     calls_commands.calls,
     run_commands.cancel,
     run_commands.retry,
+    trace_commands.jobs,
     grade_commands.grade,
     grade_commands.regrade,
     export_commands.export,
@@ -59,6 +62,8 @@ for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(model_commands.models_app, name="models")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
+app.add_typer(trace_commands.traces_app, name="traces")
+app.add_typer(eval_commands.evals_app, name="evals")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
 

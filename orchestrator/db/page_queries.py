@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Text, cast, func
 from sqlmodel import Session, col, select
 
-from orchestrator.db.run_queries import WITHOUT_PLAN
+from orchestrator.db.run_queries import MEASURING, WITHOUT_PLAN
 from orchestrator.db.schedule_tables import Alert
 from orchestrator.db.tables import ContainerRun, Event, GatewayCall, ItemRow, LlmModel
 
@@ -74,7 +74,7 @@ class Verdict(NamedTuple):
 
 def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:
     """Newest first; `after` is the last id of the page before."""
-    query = select(ContainerRun).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
     if wanted.status is not None:
@@ -90,9 +90,8 @@ def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None =
 
 def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
     """Runs that have not ended: those with a container first, then the queue, oldest first."""
-    query = (
-        select(ContainerRun).where(col(ContainerRun.status).in_(("pending", "starting", "running"))).options(WITHOUT_PLAN)
-    )
+    waiting = col(ContainerRun.status).in_(("pending", "starting", "running"))
+    query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_PLAN)
     return session.exec(query.order_by(col(ContainerRun.status).desc(), col(ContainerRun.id)).limit(limit)).all()
 
 

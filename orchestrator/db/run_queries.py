@@ -12,6 +12,8 @@ from sqlmodel import Session, col, select
 from orchestrator.db.tables import Artefact, Attempt, AttemptUsage, ContainerRun
 
 LIVE = ("starting", "running")
+MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade"))
+"""Runs that say something about a model or its answers."""
 WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
 """A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
 
@@ -35,8 +37,8 @@ def page(
     model_id: int | None = None,
     batch_id: str | None = None,
 ) -> Sequence[ContainerRun]:
-    """Newest first; identifiers are ordered by time."""
-    query = select(ContainerRun).options(WITHOUT_PLAN)
+    """Newest first; identifiers are ordered by time. Jobs about evals have a list of their own."""
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
     if status is not None:
@@ -48,13 +50,14 @@ def page(
     return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 
-def due(session: Session, now: datetime, limit: int) -> Sequence[ContainerRun]:
-    """Pending runs whose time has come: highest priority first, then oldest."""
+def due(session: Session, now: datetime, limit: int, without: Sequence[str] = ()) -> Sequence[ContainerRun]:
+    """Pending runs whose time has come, except of some kinds: highest priority first, then oldest."""
     query = (
         select(ContainerRun)
         .where(
             ContainerRun.status == "pending",
             or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
+            col(ContainerRun.kind).not_in(without),
         )
         .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
         .limit(limit)

@@ -18,7 +18,15 @@ from orchestrator.gateway.usage import Finish, TokenUsage
 from orchestrator.gateway.wires.wire import PlainReply
 
 DEMO_PROVIDER = "demo"
-DEMO_MODELS = ("demo-strong", "demo-weak")
+DEMO_MODELS = (
+    "demo-strong",
+    "demo-weak",
+    "demo-eval-good",
+    "demo-eval-syntax",
+    "demo-eval-import",
+    "demo-eval-constant",
+    "demo-eval-hostile",
+)
 UNKNOWN_PROMPT = (
     "This is Benchyard's demo provider. It only knows recorded answers to the bundled sample problems, and none of them "
     "is in this prompt. Configure a real provider to have other questions answered."
@@ -76,7 +84,7 @@ class DemoUpstream:
     async def ask(self, call: Call) -> Reply:
         model = call.asked.model
         if model not in DEMO_MODELS:
-            raise GatewayError(404, Code.NOT_FOUND, f"the demo provider has only {' and '.join(DEMO_MODELS)}, not {model}")
+            raise GatewayError(404, Code.NOT_FOUND, f"the demo provider has only {', '.join(DEMO_MODELS)}, not {model}")
         if model not in self._loaded:
             self._loaded[model] = self._load(model)
         digest = hashlib.sha256(f"{self._seed} {model} {call.key}".encode()).hexdigest()

@@ -21,15 +21,12 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.grading.answers import Answers, answer_of_item, answers_of_file
-from orchestrator.runs.capacity import Capacity, never_fits
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan
 from orchestrator.runs.service import NewRun, RunService, add_run, check_size, pending_run
+from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
-from runner.contract import BenchmarkSpec, Protocol, RunKind
-
-STORED_MODEL = "stored-answers"
-STORED_PROVIDER = "stored"
+from runner.contract import BenchmarkSpec, RunKind
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,14 @@ class GradeService:
         clock: Clock,
         runs: RunService,
         *,
-        capacity: Callable[[], Capacity | None],
         wake: Callable[[], None],
     ) -> None:
         self._db, self._catalogue, self._settings, self._clock = db, catalogue, settings, clock
-        self._runs, self._capacity, self._wake = runs, capacity, wake
+        self._runs, self._wake = runs, wake
 
     async def grade_file(self, benchmark: str, path: Path, instance_type: str | None = None) -> Accepted:
         """Queue a run that judges all answers of a file. The file is not needed afterwards."""
-        type_name = self._type(instance_type)
+        type_name = self._runs.roomiest_type(instance_type)
         info, ids, answers = await asyncio.to_thread(self._read, benchmark, path)
         if not answers.count:
             first = f" The first trouble: {answers.left_out[0]}" if answers.left_out else ""
@@ -91,11 +87,11 @@ class GradeService:
         chosen, samples = answers.in_order(ids)
         spec = _spec(info, chosen, samples)
         most = max(map(len, samples))
-        request = NewRun(model=STORED_MODEL, samples_per_problem=most, trigger_type="grade")
+        request = NewRun(model=UNASKED_MODEL, samples_per_problem=most, trigger_type="grade")
         now = self._clock.now()
 
         def insert(session: Session) -> str:
-            model = _stored_model(session, now)
+            model = unasked_model(session, now)
             run = self._row(request, (spec,), model, type_name, now)
             add_run(session, run, model.slug)
             given_queries.add(session, run.id, info.name, answers.rows())
@@ -116,7 +112,7 @@ class GradeService:
 
     async def regrade(self, run_id: str, instance_type: str | None = None) -> Regraded:
         """Queue a run that judges the answers of an ended one again, with the judges of today. No model is asked."""
-        type_name = self._type(instance_type)
+        type_name = self._runs.roomiest_type(instance_type)
         old = await self._db.read(lambda s: run_queries.get(s, run_id))
         if old is None:
             raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
@@ -212,17 +208,6 @@ class GradeService:
         run.kind = RunKind.GRADE.value
         return run
 
-    def _type(self, given: str | None) -> str:
-        """The instance type asked for, or the one with the most cores that can ever run here."""
-        capacity = self._capacity()
-        if given is not None or capacity is None:
-            return self._runs.check_instance_type(given)
-        types = [self._settings.instance_type(name) for name in self._settings.instance_types]
-        fitting = [each for each in types if never_fits(capacity, each) is None]
-        if not fitting:
-            return self._runs.check_instance_type(None)
-        return max(fitting, key=lambda each: (each.vcpu, -each.memory_bytes)).name
-
 
 def _spec(info: BenchmarkInfo, chosen: list[str], samples: list[list[int]]) -> BenchmarkSpec:
     return BenchmarkSpec(
@@ -233,23 +218,3 @@ def _spec(info: BenchmarkInfo, chosen: list[str], samples: list[list[int]]) -> B
         cpu_s=CPU_LIMITS_S.get(info.name),
         samples=samples,
     )
-
-
-def _stored_model(session: Session, now: datetime) -> LlmModel:
-    model = model_queries.by_slug(session, STORED_MODEL)
-    if model is None:
-        model = LlmModel(
-            slug=STORED_MODEL,
-            provider=STORED_PROVIDER,
-            name=STORED_MODEL,
-            display_name="Stored answers: no model is asked",
-            protocol=Protocol.OPENAI_CHAT.value,
-            input_price=0.0,
-            output_price=0.0,
-            archived_at=now,
-            created_at=now,
-            updated_at=now,
-        )
-        session.add(model)
-        session.flush()
-    return model

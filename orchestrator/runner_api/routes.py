@@ -59,6 +59,8 @@ class RunnerDeps:
     artefacts: ArtefactStore
     gateway_url: Callable[[], str]
     wake: Callable[[], None]
+    trace_lines: Callable[[Database, ContainerRun], AsyncIterator[bytes]]
+    """The traces that a job about evals still has to do."""
 
 
 def runner_router(deps: RunnerDeps) -> APIRouter:
@@ -95,6 +97,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             gateway_url=deps.gateway_url(),
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,
+            task=claimed.task,
         )
         return ClaimedRun(spec=spec)
 
@@ -112,6 +115,13 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         run, finished = await deps.db.read(lambda s: _run_and_finished(s, attempt))
         lines = _lines(deps, run, finished)
         return StreamingResponse(_compressed(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
+
+    @router.get("/runs/{run_id}/traces")
+    async def traces(run_id: RunId, request: Request) -> StreamingResponse:
+        attempt = await callers.of(request, run_id)
+        run, _ = await deps.db.read(lambda s: _run_and_finished(s, attempt))
+        lines = _compressed(deps.trace_lines(deps.db, run))
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
 
     @router.put("/runs/{run_id}/artefacts/{name}", status_code=204)
     async def artefact(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.engines.engine import InstanceType
+from runner.contract import RunKind
 
 GIB = 1 << 30
 TOLERANCE = 1e-9
@@ -74,3 +75,11 @@ def why_not(capacity: Capacity, load: Load, wanted: InstanceType) -> str | None:
             f"{wanted.name} needs {wanted.memory_bytes / GIB:.3g}"
         )
     return None
+
+
+def kind_is_full(limits: Mapping[RunKind, int], running: Mapping[str, int], kind: str) -> str | None:
+    """Why a run of this kind must wait for others of its kind, or None."""
+    limit = limits.get(RunKind(kind))
+    if limit is None or running.get(kind, 0) < limit:
+        return None
+    return f"{running.get(kind, 0)} jobs of kind {kind} run, at most {limit} may (kind_limits)"

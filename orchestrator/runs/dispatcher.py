@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import pool_queries, run_queries
+from orchestrator.db import job_queries, pool_queries, run_queries
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.pool_tables import WarmRunner
 from orchestrator.db.session import Database, DatabaseUnavailable
@@ -32,14 +32,14 @@ from orchestrator.engines.engine import (
     NameTaken,
 )
 from orchestrator.identifiers import new_token, token_hash
-from orchestrator.runs.capacity import Capacity, Load, why_not
+from orchestrator.runs.capacity import Capacity, Load, kind_is_full, why_not
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.transitions import advance
-from runner.contract import BootConfig
+from runner.contract import BootConfig, RunKind
 
 log = structlog.get_logger()
 
@@ -56,6 +56,8 @@ class LaunchPolicy:
     orchestrator_url: Callable[[], str]
     start_timeout_s: float
     parallel_launches: int
+    kind_limits: Mapping[RunKind, int] = field(default_factory=dict)
+    """How many containers of a kind may run at once, where that is limited."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ class Dispatcher:
             held = [self._type(row.instance_type) for row in run_queries.holding_attempts(session)]
             load = Load.of(held + self._pool.held(session))
             leaving = False
-            for candidate in run_queries.due(session, now, limit=50):
+            running = job_queries.holding_by_kind(session)
+            full = [kind for kind in self._policy.kind_limits if kind_is_full(self._policy.kind_limits, running, kind)]
+            for candidate in run_queries.due(session, now, limit=50, without=full):
                 wanted = self._type(candidate.instance_type)
                 if (ready := self._pool.pick(session, candidate)) is not None:
                     return self._dispatch(session, candidate.id, token, ready)

@@ -9,7 +9,7 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import pool_queries, run_queries
+from orchestrator.db import job_queries, pool_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.disk import DiskRoom
@@ -21,7 +21,7 @@ from orchestrator.engines.engine import (
     EngineError,
     EngineInfo,
 )
-from orchestrator.runs.capacity import Capacity, Load, why_not
+from orchestrator.runs.capacity import Capacity, Load, kind_is_full, why_not
 from orchestrator.runs.dispatcher import Hold
 from orchestrator.settings import Settings
 
@@ -124,10 +124,10 @@ class Fleet:
         """Pending runs in the order they will start, each with the reason why it has not."""
         now, capacity, hold = self._clock.now(), self.capacity(), self.hold()
 
-        def read(session: Session) -> list[ContainerRun]:
-            return list(run_queries.pending(session))
+        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int]]:
+            return list(run_queries.pending(session)), job_queries.holding_by_kind(session)
 
-        runs, load = await self._db.read(read), await self.load()
+        (runs, running), load = await self._db.read(read), await self.load()
         result = []
         for place, run in enumerate(runs):
             if hold is not None:
@@ -139,6 +139,8 @@ class Fleet:
                 why = "the engine has not answered yet"
             elif run.instance_type not in self._settings.instance_types:
                 why = f"its instance type {run.instance_type} is no longer in the settings"
+            elif (full := kind_is_full(self._settings.kind_limits, running, run.kind)) is not None:
+                why = full
             else:
                 wanted = self._settings.instance_type(run.instance_type)
                 why = why_not(capacity, load, wanted) or "it is next and starts at once"

@@ -20,6 +20,7 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs.answers import answer_digest
+from orchestrator.runs.eval_hand import EvalEvent, EvalHand
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import FINAL, Reason
@@ -27,6 +28,7 @@ from orchestrator.runs.scores import score_of
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.usage import merged
 from runner.contract import (
+    EVAL_KINDS,
     CompleteEvent,
     Desired,
     EventAck,
@@ -40,6 +42,7 @@ from runner.contract import (
     RunnerEvent,
     StageEvent,
 )
+from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
 
 MAX_LOG_CHARS = 4000
 
@@ -51,6 +54,7 @@ class Claim:
     run: ContainerRun
     attempt: Attempt
     finished: list[tuple[str, str, int]]
+    task: EvalTask | None = None
 
 
 class Superseded(Conflict):
@@ -77,9 +81,10 @@ class PositionCache:
 
 
 class Intake:
-    def __init__(self, db: Database, clock: Clock, *, lease_s: float) -> None:
+    def __init__(self, db: Database, clock: Clock, *, lease_s: float, evals: EvalHand | None = None) -> None:
         self._db = db
         self._clock = clock
+        self._evals = evals
         self._lease = timedelta(seconds=lease_s)
         self._positions = PositionCache()
 
@@ -102,7 +107,8 @@ class Intake:
             raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
         session.flush()
         session.refresh(run, ["plan"])
-        return Claim(run, row, item_queries.keys(session, run.id))
+        task = self._evals.task(session, run) if self._evals and run.kind in EVAL_KINDS else None
+        return Claim(run, row, item_queries.keys(session, run.id), task)
 
     async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
         if batch.attempt != attempt.number:
@@ -119,7 +125,7 @@ class Intake:
         if batch.usage:
             usage = run_queries.usage_row(session, run.id, row.number)
             usage.samples = merged(usage.samples, batch.usage)
-        context = _Context(session, run, row, now, self._positions)
+        context = _Context(session, run, row, now, self._positions, self._evals)
         for event in sorted(batch.events, key=lambda e: e.seq):
             if event.seq <= row.last_seq:
                 continue
@@ -141,18 +147,28 @@ class _Context:
     """One batch being stored."""
 
     def __init__(
-        self, session: Session, run: ContainerRun, attempt: Attempt, now: datetime, positions: PositionCache
+        self,
+        session: Session,
+        run: ContainerRun,
+        attempt: Attempt,
+        now: datetime,
+        positions: PositionCache,
+        evals: EvalHand | None,
     ) -> None:
         self._session = session
         self._run = run
         self._attempt = attempt
         self._now = now
         self._positions = positions
+        self._evals = evals if run.kind in EVAL_KINDS else None
         self._takers: dict[type[Any], Callable[[Any], None]] = {
             StageEvent: self._stage,
             HeartbeatEvent: self._heartbeat,
             ProgressEvent: self._progress,
             LogEvent: self._log,
+            JobProgressEvent: self._eval,
+            EvalWrittenEvent: self._eval,
+            JudgementsEvent: self._eval,
             CompleteEvent: self._complete,
             FailedEvent: self._failed,
         }
@@ -211,6 +227,11 @@ class _Context:
         }
         self._append(event, data)
 
+    def _eval(self, event: EvalEvent) -> None:
+        if self._evals is None:
+            raise Invalid(f"run {self._run.id} of kind {self._run.kind} has nothing to do with evals")
+        self._append(event, self._evals.take(self._session, self._run, event, self._now))
+
     def _complete(self, event: CompleteEvent) -> None:
         if self._run.items_done != self._run.items_total:
             raise Conflict(
@@ -223,16 +244,20 @@ class _Context:
         self._append(event, {"reason": reason.value, "message": message})
         self._attempt.reason = reason.value
         self._attempt.detail = message
-        if reason is Reason.BUDGET_EXHAUSTED:
+        if self._evals is not None:
+            self._evals.gave_up(self._session, self._run, event.code)
+        final = reason in FINAL or (self._evals is not None and reason is Reason.BUDGET_EXHAUSTED)
+        if reason is Reason.BUDGET_EXHAUSTED and not final:
             self._finish(reason, None)
-        elif reason in FINAL and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
+        elif final and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
             self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id))
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
         self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id), cut_short=reason is not None)
         if event is not None:
-            self._append(event, {"score": self._run.score})
+            done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
+            self._append(event, done)
         # The last event of a run is the transition: streams end with it.
         advance(self._session, self._run, Completed(self._now, reason), self._now)
 

@@ -13,6 +13,7 @@ from orchestrator.datasets.selection import Selection
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
 from orchestrator.engines.engine import InstanceType
 from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunSpec
+from runner.contract_evals import EvalLimits, EvalTask
 
 MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB
@@ -122,7 +123,11 @@ def run_spec(
     gateway_url: str,
     finished: list[tuple[str, str, int]],
     heartbeat_s: float,
+    task: EvalTask | None = None,
 ) -> RunSpec:
+    limits = execution_limits(instance_type)
+    if task is not None:
+        task = task.model_copy(update={"limits": EvalLimits(slowdown=limits.slowdown)})
     return RunSpec(
         run_id=run.id,
         attempt=attempt.number,
@@ -135,7 +140,8 @@ def run_spec(
         concurrency=run.concurrency,
         sandbox_slots=sandbox_slots(instance_type),
         sandbox_uid_base=attempt.sandbox_uid_base,
-        limits=execution_limits(instance_type),
+        limits=limits,
+        eval=task,
         finished=[ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in finished],
         gateway_url=gateway_url,
         heartbeat_s=heartbeat_s,

@@ -19,6 +19,8 @@ class Reason(StrEnum):
     DATASET_ERROR = "dataset_error"
     PROVIDER_ERROR = "provider_error"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    EVAL_REFUSED = "eval_refused"
+    EVAL_FAILING = "eval_failing"
     CANCELLED_BY_USER = "cancelled_by_user"
 
 
@@ -36,10 +38,12 @@ SENTENCES: dict[Reason, str] = {
     Reason.DATASET_ERROR: "A problem of the benchmark could not be fetched or understood.",
     Reason.PROVIDER_ERROR: "The provider refused the model calls; check key, model name and the provider's status.",
     Reason.BUDGET_EXHAUSTED: "The run's budget does not allow another call; it ended early with what it had.",
+    Reason.EVAL_REFUSED: "The eval that the model wrote is not fit to be used; the message says why.",
+    Reason.EVAL_FAILING: "The eval gives no verdict on too many traces; what it said before that is kept.",
     Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
 }
 
-FINAL = frozenset({Reason.DATASET_ERROR, Reason.PROVIDER_ERROR, Reason.DEADLINE})
+FINAL = frozenset({Reason.DATASET_ERROR, Reason.PROVIDER_ERROR, Reason.DEADLINE, Reason.EVAL_REFUSED, Reason.EVAL_FAILING})
 """Another attempt would meet the same end: these fail the run at once."""
 
 

@@ -210,6 +210,17 @@ class RunService:
             raise Invalid(why)
         return name
 
+    def roomiest_type(self, name: str | None) -> str:
+        """The instance type asked for, or the one with the most cores that can ever run here."""
+        capacity = self._capacity()
+        if name is not None or capacity is None:
+            return self.check_instance_type(name)
+        types = [self._settings.instance_type(each) for each in self._settings.instance_types]
+        fitting = [each for each in types if never_fits(capacity, each) is None]
+        if not fitting:
+            return self.check_instance_type(None)
+        return max(fitting, key=lambda each: (each.vcpu, -each.memory_bytes)).name
+
     def default_benchmark(self) -> str:
         """That of a request which names none. Blocks."""
         return self._catalogue.default_benchmark()

@@ -12,8 +12,20 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-#: The models that have recorded answers.
+#: The models that have recorded answers to the sample problems.
 MODELS = ("demo-strong", "demo-weak")
+
+#: What each model answers when it is asked for an eval: the name of a recording in `evals.jsonl`.
+EVALS = {
+    "demo-strong": "good",
+    "demo-weak": "repaired",
+    "demo-eval-good": "good",
+    "demo-eval-syntax": "syntax",
+    "demo-eval-import": "import",
+    "demo-eval-constant": "constant",
+    "demo-eval-hostile": "hostile",
+}
+EVAL_MARK = "def evaluate(trace: dict) -> dict:"
 
 
 class StopReason(StrEnum):
@@ -40,8 +52,12 @@ class DemoAnswer:
 class DemoAnswers:
     """All recorded answers of one demo model."""
 
-    def __init__(self, statements: Mapping[str, str], answers: Sequence[DemoAnswer]) -> None:
-        """`statements` maps question ids to `question_content`; the answers of a question are in order of their sample."""
+    def __init__(
+        self, statements: Mapping[str, str], answers: Sequence[DemoAnswer], evals: Sequence[DemoAnswer] = ()
+    ) -> None:
+        """`statements` maps question ids to `question_content`; the answers of a question are in order of their sample.
+        `evals` are the answers to somebody who wants an eval written, turn by turn; the last one is repeated."""
+        self._evals = evals
         self._statements = {question_id: _squeeze(statement) for question_id, statement in statements.items()}
         self._answers: dict[str, list[DemoAnswer]] = {}
         for answer in answers:
@@ -53,6 +69,10 @@ class DemoAnswers:
         Whitespace and text around the statement do not matter. If a prompt holds several statements (examples first), the
         last one is the question. Samples beyond the recorded ones start again from the first.
         """
+        if EVAL_MARK in prompt_text and self._evals:
+            return self._evals[min(sample, len(self._evals) - 1)]
+        if not self._answers:
+            return None
         prompt = _squeeze(prompt_text)
         place, question_id = max((prompt.rfind(text), name) for name, text in self._statements.items())
         recorded = self._answers.get(question_id) if place >= 0 else None
@@ -60,14 +80,18 @@ class DemoAnswers:
 
 
 def load(model: str) -> DemoAnswers:
-    """Read the recorded answers of `model`, one of `MODELS`; any other name is a KeyError that says which there are."""
+    """Read the recorded answers of `model`; an unknown name is a KeyError that says which there are."""
+    if model not in EVALS:
+        raise KeyError(f"no recorded answers for {model!r}; there are some for {', '.join(EVALS)}")
+    evals = [_answer(line) for line in _read(files(__name__) / "evals.jsonl") if line["question_id"] == EVALS[model]]
     if model not in MODELS:
-        raise KeyError(f"no recorded answers for {model!r}; there are some for {', '.join(MODELS)}")
+        return DemoAnswers({}, [], evals)
     problems = files("orchestrator.datasets") / "sample" / "problems.jsonl"
     recorded = files(__name__) / f"{model}.jsonl"
     return DemoAnswers(
         {problem["question_id"]: problem["question_content"] for problem in _read(problems)},
         [_answer(line) for line in _read(recorded)],
+        evals,
     )
 
 

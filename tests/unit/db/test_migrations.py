@@ -12,10 +12,11 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
-from orchestrator.db import tables
+from orchestrator.db import eval_tables, tables
 from orchestrator.db.migrate import alembic_config, check, migrate
 
 assert tables.ContainerRun.__tablename__
+assert eval_tables.EvalSet.__tablename__
 
 
 def table_names(url: str) -> set[str]:

@@ -1,0 +1,103 @@
+"""A job as answers and streams show it: one shape for runs of every kind. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.api.eval_schemas import JobError, JobOut
+from orchestrator.api.schemas import Progress
+from orchestrator.db.eval_tables import EvalJob
+from orchestrator.db.tables import ContainerRun, Event
+from orchestrator.errors import Code
+from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
+from orchestrator.runs.reasons import Reason
+from runner.contract import EVAL_KINDS, RunKind
+from runner.contract_evals import JobStage
+
+CODES: dict[str, Code] = {
+    Reason.PROVIDER_ERROR: Code.EXTERNAL_API_ERROR,
+    Reason.BUDGET_EXHAUSTED: Code.BUDGET_EXHAUSTED,
+    Reason.EVAL_REFUSED: Code.INVALID_CODE,
+    Reason.EVAL_FAILING: Code.EXECUTION_ERROR,
+    Reason.DEADLINE: Code.EXECUTION_TIMEOUT,
+    Reason.START_TIMEOUT: Code.EXECUTION_TIMEOUT,
+}
+CANCELLED = "CANCELLED"
+TOLD = frozenset({"job_progress", "eval_written", "judgements", "complete", "stage", "progress"})
+
+
+def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut:
+    percent = 100 * run.items_done // run.items_total if run.items_total else 0
+    average = None
+    if job is not None and run.kind == RunKind.EVAL_EXECUTE and run.items_done:
+        average = round(job.spent_ms / run.items_done, 3)
+    done, total = run.items_done, run.items_total
+    if job is not None and run.kind == RunKind.EVAL_GENERATE:
+        done, total = job.stage_done or 0, job.stage_total or 0
+    return JobOut(
+        id=run.id,
+        type=run.kind,
+        status=run.status,
+        stage=(job.stage if job is not None else None) or run.stage,
+        percent=100 if run.status == Status.COMPLETED else job.percent if job is not None else percent,
+        progress=Progress(done=done, total=total),
+        detail=job.detail if job is not None else "",
+        average_ms=average,
+        priority=run.priority,
+        attempt=run.attempt,
+        dead_letter=is_dead_letter(run),
+        model=model,
+        eval_set_id=job.eval_set_id if job is not None else None,
+        eval_id=job.eval_id if job is not None else None,
+        error=_error(run, job),
+        retry_of=run.retry_of,
+        next_attempt_at=run.not_before,
+        cost_usd=run.cost_usd,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        completed_at=run.completed_at,
+    )
+
+
+def is_dead_letter(run: ContainerRun) -> bool:
+    return run.status == Status.FAILED and run.fruitless >= MAX_FRUITLESS
+
+
+def _error(run: ContainerRun, job: EvalJob | None) -> JobError | None:
+    if run.reason is None:
+        return None
+    return JobError(
+        code=error_code(run.status, run.reason, job.error_code if job is not None else None),
+        reason=run.reason,
+        message=run.error_message or "",
+    )
+
+
+def error_code(status: str, reason: str | None, told: str | None) -> str:
+    if status == Status.CANCELLED:
+        return CANCELLED
+    if told in {code.value for code in Code}:
+        return str(told)
+    return CODES.get(reason or "", Code.EXECUTION_ERROR).value
+
+
+def stream_event(event: Event, kind: str) -> tuple[str, dict[str, Any]] | None:
+    """How an event of the log is told in a job's stream: `progress`, `completed` or `failed`; None is not told."""
+    data = event.data
+    about = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}
+    if event.type == "transition":
+        status = data.get("status")
+        told = {"status": status, "reason": data.get("reason"), "message": data.get("message")}
+        if status not in TERMINAL:
+            return "progress", {**about, **told}
+        if status == Status.COMPLETED:
+            return "completed", {**about, **told, "percent": 100}
+        return "failed", {**about, **told}
+    if event.type in TOLD and not (event.type == "stage" and kind in EVAL_KINDS):  # those have stages of their own
+        known = {key: value for key, value in data.items() if key != "score"}
+        if data.get("stage") == JobStage.TESTING_ACCURACY:
+            known["tested"] = data.get("done")
+        if event.type == "progress" and data.get("total"):
+            known["percent"] = 100 * data.get("done", 0) // data["total"]
+        return "progress", {**about, "status": "running", **known}
+    return None

@@ -1,0 +1,105 @@
+"""REST for traces: import them, look at them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from sqlmodel import Session
+
+from orchestrator.api.container_runs import Limit
+from orchestrator.api.context import Context
+from orchestrator.api.eval_schemas import LabelFilter, LeftOutLine, TraceOut, TracesImported
+from orchestrator.api.schemas import Page
+from orchestrator.db import trace_queries
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.evals.reading import Format
+from orchestrator.evals.service import known_set
+
+router = APIRouter(prefix="/api/traces", tags=["evals"])
+
+_LINES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "JSON lines or an array of traces, OTLP JSON with gen_ai attributes, a Langfuse export; also gzip.",
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {}},
+        },
+    }
+}
+SetQuery = Annotated[str | None, Query(max_length=60)]
+Project = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
+
+
+@router.post("", status_code=201, openapi_extra=_LINES)
+async def import_traces(
+    request: Request,
+    context: Context,
+    format: Format = Format.AUTO,
+    project: Project = None,
+    eval_set_id: Annotated[str | None, Query(max_length=60, description="Labels become feedback in this set.")] = None,
+) -> TracesImported:
+    """Store traces. Lines that cannot be used are left out and reported; those that are there already stay as they are."""
+    async with context.uploads.receive("traces", request.stream()) as path:
+        done = await context.trace_import.import_file(path, wanted=format, project=project or "", eval_set_id=eval_set_id)
+    if not done.imported and not done.unchanged:
+        first = f": line {done.left_out_lines[0].line}: {done.left_out_lines[0].reason}" if done.left_out_lines else ""
+        lines = [{"line": each.line, "reason": each.reason} for each in done.left_out_lines]
+        raise Invalid(f"the body has no trace that could be used{first}", left_out=done.left_out, left_out_lines=lines)
+    return TracesImported(
+        imported=done.imported,
+        unchanged=done.unchanged,
+        labelled=done.labelled,
+        left_out=done.left_out,
+        left_out_lines=[LeftOutLine(line=each.line, reason=each.reason) for each in done.left_out_lines],
+        trace_ids=done.ids,
+    )
+
+
+@router.get("")
+async def list_traces(
+    context: Context,
+    limit: Limit = 50,
+    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    project: Project = None,
+    eval_set_id: SetQuery = None,
+    label: LabelFilter | None = None,
+) -> Page[TraceOut]:
+    """Traces in order of arrival; with an eval set, those of its project, each with what people said of it there."""
+    if label is not None and eval_set_id is None:
+        raise Invalid("label: labels belong to an eval set; name it with eval_set_id")
+
+    def read(session: Session) -> tuple[list[TraceOut], int | None]:
+        wanted = project
+        if eval_set_id is not None:
+            wanted = wanted if wanted is not None else known_set(session, eval_set_id).project
+        rows = trace_queries.page(
+            session,
+            limit=limit + 1,
+            after=after,
+            project=wanted,
+            eval_set_id=eval_set_id,
+            label=label and label.value,
+        )
+        more = rows[limit - 1][0].number if len(rows) > limit else None
+        return [TraceOut.of(trace, feedback) for trace, feedback in rows[:limit]], more
+
+    traces, more = await context.db.read(read)
+    return Page(items=traces, next=None if more is None else str(more))
+
+
+@router.get("/{trace_id:path}")
+async def get_trace(
+    trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context, eval_set_id: SetQuery = None
+) -> TraceOut:
+    def read(session: Session) -> TraceOut:
+        row = trace_queries.by_id(session, trace_id)
+        if row is None:
+            raise NotFound(f"there is no trace {trace_id!r}; GET /api/traces lists those there are")
+        found = {}
+        if eval_set_id is not None:
+            found = trace_queries.feedback_of(session, known_set(session, eval_set_id).id, [row.number or 0])
+        return TraceOut.of(row, found.get(row.number or 0))
+
+    return await context.db.read(read)

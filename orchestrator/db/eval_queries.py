@@ -1,0 +1,169 @@
+"""Statements on eval sets, evals and their verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import delete, func, insert, update
+from sqlalchemy import select as sa_select
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, select
+
+from orchestrator.db.eval_tables import VERDICTS, Eval, EvalExecution, EvalJob, EvalSet
+from orchestrator.db.tables import ContainerRun
+from orchestrator.db.trace_queries import parts
+
+WITHOUT_TESTS = (defer(Eval.tests), defer(Eval.rounds))  # type: ignore[arg-type]
+OPEN = ("pending", "starting", "running")
+
+
+def get_set(session: Session, set_id: str) -> EvalSet | None:
+    return session.get(EvalSet, set_id)
+
+
+def lock_set(session: Session, set_id: str) -> EvalSet | None:
+    return session.exec(select(EvalSet).where(EvalSet.id == set_id).with_for_update()).first()
+
+
+def set_named(session: Session, name: str) -> EvalSet | None:
+    return session.exec(select(EvalSet).where(EvalSet.name == name)).first()
+
+
+def sets(session: Session, *, limit: int, after: str | None = None) -> Sequence[EvalSet]:
+    """Newest first."""
+    query = select(EvalSet)
+    if after is not None:
+        query = query.where(col(EvalSet.id) < after)
+    return session.exec(query.order_by(col(EvalSet.id).desc()).limit(limit)).all()
+
+
+def eval_counts(session: Session, set_ids: Collection[str]) -> dict[str, int]:
+    query = select(Eval.eval_set_id, func.count()).where(col(Eval.eval_set_id).in_(set_ids)).group_by(col(Eval.eval_set_id))
+    return {set_id: int(number) for set_id, number in session.exec(query).all()}
+
+
+def get(session: Session, eval_id: str) -> Eval | None:
+    return session.exec(select(Eval).where(Eval.id == eval_id).options(*WITHOUT_TESTS)).first()
+
+
+def whole(session: Session, eval_id: str) -> Eval | None:
+    return session.get(Eval, eval_id)
+
+
+def lock(session: Session, eval_id: str) -> Eval | None:
+    query = select(Eval).where(Eval.id == eval_id).options(*WITHOUT_TESTS)
+    return session.exec(query.with_for_update()).first()
+
+
+def page(
+    session: Session,
+    *,
+    limit: int,
+    after: str | None = None,
+    eval_set_id: str | None = None,
+    name: str | None = None,
+    model_id: int | None = None,
+) -> Sequence[Eval]:
+    """Newest first."""
+    query = select(Eval).options(*WITHOUT_TESTS)
+    if after is not None:
+        query = query.where(col(Eval.id) < after)
+    if eval_set_id is not None:
+        query = query.where(Eval.eval_set_id == eval_set_id)
+    if name is not None:
+        query = query.where(Eval.name == name)
+    if model_id is not None:
+        query = query.where(Eval.model_id == model_id)
+    return session.exec(query.order_by(col(Eval.id).desc()).limit(limit)).all()
+
+
+def versions(session: Session, eval_set_id: str, name: str) -> Sequence[Eval]:
+    """All versions of an eval, oldest first."""
+    query = select(Eval).where(Eval.eval_set_id == eval_set_id, Eval.name == name).options(*WITHOUT_TESTS)
+    return session.exec(query.order_by(col(Eval.version))).all()
+
+
+def evals_of_set(session: Session, eval_set_id: str) -> Sequence[Eval]:
+    return session.exec(select(Eval).where(Eval.eval_set_id == eval_set_id).options(*WITHOUT_TESTS)).all()
+
+
+def rename(session: Session, eval_set_id: str, name: str, new: str) -> None:
+    statement = update(Eval).where(col(Eval.eval_set_id) == eval_set_id, col(Eval.name) == name).values(name=new)
+    session.connection().execute(statement)
+
+
+def delete_eval(session: Session, eval_id: str) -> None:
+    session.connection().execute(delete(EvalExecution).where(col(EvalExecution.eval_id) == eval_id))
+    session.connection().execute(delete(Eval).where(col(Eval.id) == eval_id))
+
+
+def delete_set(session: Session, set_id: str) -> None:
+    session.connection().execute(delete(EvalSet).where(col(EvalSet.id) == set_id))
+
+
+def open_jobs(session: Session, *, eval_id: str | None = None, eval_set_id: str | None = None) -> Sequence[str]:
+    """Jobs about an eval, or about a set and its evals, that are not over."""
+    query = select(EvalJob.run_id).join(ContainerRun, col(ContainerRun.id) == col(EvalJob.run_id))
+    query = query.where(col(ContainerRun.status).in_(OPEN))
+    if eval_id is not None:
+        query = query.where(EvalJob.eval_id == eval_id)
+    if eval_set_id is not None:
+        query = query.where(EvalJob.eval_set_id == eval_set_id)
+    return session.exec(query.order_by(col(EvalJob.run_id))).all()
+
+
+def executed(session: Session, eval_id: str) -> set[int]:
+    """The traces that have a verdict, or had a failure."""
+    return set(session.exec(select(EvalExecution.trace_number).where(EvalExecution.eval_id == eval_id)).all())
+
+
+def executed_by(session: Session, run_id: str) -> set[int]:
+    return set(session.exec(select(EvalExecution.trace_number).where(EvalExecution.run_id == run_id)).all())
+
+
+def executions_of(session: Session, eval_id: str, wanted: Sequence[int]) -> dict[int, EvalExecution]:
+    found: dict[int, EvalExecution] = {}
+    for part in parts(wanted):
+        query = select(EvalExecution).where(EvalExecution.eval_id == eval_id, col(EvalExecution.trace_number).in_(part))
+        found.update((row.trace_number, row) for row in session.exec(query).all())
+    return found
+
+
+def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """New verdicts; a trace that has one is replaced. The caller holds the lock on the eval."""
+    if not rows:
+        return
+    eval_id = rows[0]["eval_id"]
+    for part in parts([row["trace_number"] for row in rows]):
+        gone = delete(EvalExecution).where(col(EvalExecution.eval_id) == eval_id, col(EvalExecution.trace_number).in_(part))
+        session.connection().execute(gone)
+    session.connection().execute(insert(EvalExecution), list(rows))
+
+
+def count_contradictions(session: Session, eval_id: str) -> int:
+    view = VERDICTS.c
+    query = sa_select(func.count()).select_from(VERDICTS).where(view.eval_id == eval_id, view.contradiction)
+    return int(session.connection().execute(query).scalar_one())
+
+
+def verdicts(
+    session: Session,
+    eval_id: str,
+    *,
+    limit: int,
+    after: int = 0,
+    contradictions: bool = False,
+    passed: bool | None = None,
+    failed: bool | None = None,
+) -> Sequence[Any]:
+    """Rows of the view, in order of the traces."""
+    view = VERDICTS.c
+    query = sa_select(VERDICTS).where(view.eval_id == eval_id, view.trace_number > after)
+    if contradictions:
+        query = query.where(view.contradiction)
+    if passed is not None:
+        query = query.where(view.passed == passed)
+    if failed is not None:
+        query = query.where(view.failure.is_not(None) if failed else view.failure.is_(None))
+    return session.connection().execute(query.order_by(view.trace_number).limit(limit)).all()

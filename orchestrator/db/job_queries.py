@@ -1,0 +1,85 @@
+"""Statements on jobs: runs of every kind, with what those about evals have besides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import case, func
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, select
+
+from orchestrator.db.eval_tables import EvalJob
+from orchestrator.db.run_queries import WITHOUT_PLAN
+from orchestrator.db.tables import Attempt, ContainerRun
+
+WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result))  # type: ignore[arg-type]
+Row = tuple[ContainerRun, EvalJob | None]
+
+
+def page(
+    session: Session,
+    *,
+    limit: int,
+    after: str | None = None,
+    kind: str | None = None,
+    statuses: Collection[str] | None = None,
+    fruitless: int | None = None,
+    eval_set_id: str | None = None,
+    eval_id: str | None = None,
+) -> Sequence[Row]:
+    """Newest first."""
+    query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
+    if after is not None:
+        query = query.where(col(ContainerRun.id) < after)
+    if kind is not None:
+        query = query.where(ContainerRun.kind == kind)
+    if statuses is not None:
+        query = query.where(col(ContainerRun.status).in_(statuses))
+    if fruitless is not None:
+        query = query.where(col(ContainerRun.fruitless) >= fruitless)
+    if eval_set_id is not None:
+        query = query.where(EvalJob.eval_set_id == eval_set_id)
+    if eval_id is not None:
+        query = query.where(EvalJob.eval_id == eval_id)
+    query = query.options(WITHOUT_PLAN, *WITHOUT_LOAD).order_by(col(ContainerRun.id).desc()).limit(limit)
+    return [(run, job) for run, job in session.exec(query).all()]
+
+
+def get(session: Session, job_id: str) -> Row | None:
+    query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
+    found = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_PLAN, *WITHOUT_LOAD)).first()
+    return None if found is None else (found[0], found[1])
+
+
+def eval_job(session: Session, run_id: str) -> EvalJob | None:
+    """With all that it carries."""
+    return session.get(EvalJob, run_id)
+
+
+def light(session: Session, run_id: str) -> EvalJob | None:
+    """Without payload and result, which may be large."""
+    return session.exec(select(EvalJob).where(EvalJob.run_id == run_id).options(*WITHOUT_LOAD)).first()
+
+
+def holding_by_kind(session: Session) -> dict[str, int]:
+    """Containers that take up room, by the kind of their run."""
+    query = (
+        select(ContainerRun.kind, func.count())
+        .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
+        .where(col(Attempt.ended_at).is_(None))
+        .group_by(ContainerRun.kind)
+    )
+    return {kind: int(count) for kind, count in session.exec(query).all()}
+
+
+def figures(session: Session, dead_after: int) -> Sequence[tuple[str, str, int, int, datetime | None]]:
+    """(kind, status, runs, dead letters, created_at of the oldest)."""
+    dead = func.sum(case((col(ContainerRun.fruitless) >= dead_after, 1), else_=0))
+    columns: Any = (ContainerRun.kind, ContainerRun.status, func.count(), dead, func.min(ContainerRun.created_at))
+    query = select(*columns).group_by(ContainerRun.kind, ContainerRun.status)
+    return [
+        (kind, status, int(count), int(letters or 0) if status == "failed" else 0, oldest)
+        for kind, status, count, letters, oldest in session.exec(query).all()
+    ]

@@ -1,0 +1,72 @@
+"""What people think of traces, written in one transaction with the contradictions that it makes or settles.
+
+The evals of the set are locked first: verdicts that arrive at the same time wait, so no contradiction is missed or
+counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import Session
+
+from orchestrator.db import eval_queries, trace_queries
+from orchestrator.db.eval_tables import TraceFeedback
+from orchestrator.errors import NotFound
+from runner.contract_evals import Label
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """None takes an earlier one back."""
+
+    trace_id: str
+    rating: Label | None
+    note: str | None = None
+
+
+def contradicts(passed: bool | None, rating: str | None) -> bool:
+    """Whether a verdict says the opposite of what people think. No verdict and no opinion contradict nothing."""
+    return passed is not None and rating is not None and passed != (rating == Label.POSITIVE)
+
+
+def rate(session: Session, eval_set_id: str, opinions: Sequence[Opinion], now: datetime) -> None:
+    """Write opinions into a set; the last one about a trace counts. `NotFound` names traces that are not there."""
+    latest = {opinion.trace_id: opinion for opinion in opinions}
+    numbers = trace_queries.numbers(session, list(latest))
+    if unknown := [trace_id for trace_id in latest if trace_id not in numbers]:
+        some = ", ".join(repr(each[:80]) for each in unknown[:3])
+        raise NotFound(f"there is no trace {some}; GET /api/traces lists those there are, POST /api/traces adds some")
+    if eval_queries.lock_set(session, eval_set_id) is None:
+        raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists those there are")
+    ids = sorted(row.id for row in eval_queries.evals_of_set(session, eval_set_id))
+    evals = [row for row in (eval_queries.lock(session, each) for each in ids) if row is not None]
+    before = trace_queries.feedback_of(session, eval_set_id, numbers.values())
+    ratings = {number: row.rating for number, row in before.items()}
+    for row in evals:
+        executions = eval_queries.executions_of(session, row.id, list(numbers.values()))
+        for opinion in latest.values():
+            number = numbers[opinion.trace_id]
+            if (execution := executions.get(number)) is not None:
+                row.contradiction_count += contradicts(execution.passed, opinion.rating and opinion.rating.value)
+                row.contradiction_count -= contradicts(execution.passed, ratings.get(number))
+        session.add(row)
+    for opinion in latest.values():
+        _write(session, eval_set_id, numbers[opinion.trace_id], before.get(numbers[opinion.trace_id]), opinion, now)
+
+
+def _write(
+    session: Session, eval_set_id: str, number: int, known: TraceFeedback | None, opinion: Opinion, now: datetime
+) -> None:
+    if opinion.rating is None:
+        trace_queries.forget_feedback(session, eval_set_id, number)
+        return
+    row = known or TraceFeedback(
+        eval_set_id=eval_set_id, trace_number=number, rating=opinion.rating.value, created_at=now, updated_at=now
+    )
+    row.rating, row.updated_at = opinion.rating.value, now
+    if opinion.note is not None:
+        row.note = opinion.note
+    session.add(row)

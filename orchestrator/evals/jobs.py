@@ -1,0 +1,218 @@
+"""Jobs about evals: a run of kind `eval_generate` or `eval_execute` each, queued in one transaction with what it is about.
+
+What a job works on is fixed when it is accepted: later opinions and traces do not change it, so every attempt does the
+same. It launches nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import eval_queries, item_queries, job_queries, model_queries, run_queries, trace_queries
+from orchestrator.db.eval_tables import Eval, EvalJob
+from orchestrator.db.session import Database
+from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.demo_models import demo_eval_model
+from orchestrator.errors import Conflict, NotFound, TooFewExamples
+from orchestrator.evals.service import known_set, no_eval
+from orchestrator.evals.split import NEEDED_PER_LABEL, missing, split
+from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.reasons import Reason
+from orchestrator.runs.service import Idempotency, NewRun, RunService, add_run, pending_run
+from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
+from orchestrator.settings import Settings
+from runner.contract import EVAL_KINDS, RunKind
+from runner.contract_evals import Label
+
+PROBES = 100
+"""Traces without an opinion that an eval is also tried on: it must give verdicts on what comes, not only on examples."""
+MAX_TRACES = 100_000
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A request for an eval, already checked for form."""
+
+    model: int | str
+    name: str
+    description: str = ""
+    seed: int = 0
+    target_accuracy: float = 0.95
+    priority: int = 0
+    budget_usd: float | None = None
+    instance_type: str | None = None
+
+
+@dataclass(frozen=True)
+class Queued:
+    job_id: str
+    traces: int
+    remaining: int = 0
+    """Traces that did not fit into the job: execute again for them."""
+
+
+class EvalJobs:
+    def __init__(
+        self, db: Database, settings: Settings, clock: Clock, runs: RunService, *, wake: Callable[[], None]
+    ) -> None:
+        self._db, self._settings, self._clock, self._runs, self._wake = db, settings, clock, runs, wake
+
+    async def generate(self, set_id: str, request: Generation) -> Queued:
+        type_name = self._runs.check_instance_type(request.instance_type)
+        await self._db.read(lambda s: known_set(s, set_id))
+        now = self._clock.now()
+        model = await self._db.write(lambda s: demo_eval_model(s, request.model, now))
+        model = model or await self._runs.find_model(request.model)
+
+        def insert(session: Session) -> Queued:
+            group = known_set(session, set_id)
+            if model.archived_at is None and model_queries.lock(session, model.id or 0) is None:
+                raise NotFound(f"there is no model {request.model!r}; GET /api/models lists those there are")
+            labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, set_id)]
+            check_examples(labelled)
+            examples = split(labelled, request.seed)
+            payload = {
+                "name": request.name,
+                "description": request.description,
+                "criterion": group.description or group.name,
+                "seed": request.seed,
+                "target": request.target_accuracy,
+                "examples": [[each.number, each.label.value, each.held_out] for each in examples],
+                "probes": _probes(session, group.project, {number for number, _ in labelled}, request.seed),
+            }
+            run = self._row(RunKind.EVAL_GENERATE, model, type_name, now, priority=request.priority)
+            run.budget_usd, run.items_total, run.sample_size, run.seed = request.budget_usd, 1, len(examples), request.seed
+            _queue(session, run, model.slug, EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload))
+            return Queued(run.id, len(examples))
+
+        return await self._insert(insert)
+
+    async def execute(
+        self,
+        eval_id: str,
+        trace_ids: Sequence[str] | None,
+        *,
+        force: bool = False,
+        priority: int = 0,
+        instance_type: str | None = None,
+    ) -> Queued:
+        type_name = self._runs.roomiest_type(instance_type)
+        now = self._clock.now()
+
+        def insert(session: Session) -> Queued:
+            row = eval_queries.lock(session, eval_id)
+            if row is None:
+                raise no_eval(eval_id)
+            if others := eval_queries.open_jobs(session, eval_id=eval_id):
+                raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
+            wanted = _wanted(session, row, trace_ids)
+            if not force:
+                done = eval_queries.executed(session, eval_id)
+                wanted = [number for number in wanted if number not in done]
+            taken = wanted[:MAX_TRACES]
+            model = unasked_model(session, now)
+            run = self._row(RunKind.EVAL_EXECUTE, model, type_name, now, priority=priority)
+            run.items_total = run.sample_size = len(taken)
+            job = EvalJob(run_id=run.id, eval_set_id=row.eval_set_id, eval_id=eval_id, payload={"traces": taken})
+            _queue(session, run, UNASKED_MODEL, job)
+            return Queued(run.id, len(taken), len(wanted) - len(taken))
+
+        return await self._insert(insert)
+
+    async def retry(self, job_id: str, idempotency: Idempotency | None = None) -> str:
+        """A new job for what an ended one left undone. Paid answers are kept, unless it is they that were refused."""
+        found = await self._db.read(lambda s: run_queries.get(s, job_id))
+        if found is None:
+            raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
+        if found.kind not in EVAL_KINDS:
+            return await self._runs.retry(job_id, idempotency)
+        now = self._clock.now()
+
+        def insert(session: Session) -> Queued:
+            old, job = run_queries.lock(session, job_id), job_queries.eval_job(session, job_id)
+            assert old is not None
+            assert job is not None
+            if old.status not in TERMINAL:
+                raise Conflict(f"job {job_id} is {old.status}; cancel it first, or wait until it has ended")
+            if old.status == "completed":
+                raise Conflict(f"job {job_id} has completed; start a new one")
+            payload = dict(job.payload)
+            if old.kind == RunKind.EVAL_EXECUTE:
+                if eval_queries.lock(session, job.eval_id or "") is None:
+                    raise no_eval(job.eval_id or "")
+                if others := eval_queries.open_jobs(session, eval_id=job.eval_id):
+                    raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
+                done = eval_queries.executed_by(session, job_id)
+                payload["traces"] = [number for number in payload["traces"] if number not in done]
+            else:
+                known_set(session, job.eval_set_id)
+            model = model_queries.get(session, old.model_id)
+            assert model is not None
+            run = self._row(RunKind(old.kind), model, old.instance_type, now, priority=old.priority)
+            run.retry_of, run.trigger_type, run.budget_usd, run.seed = old.id, "retry", old.budget_usd, old.seed
+            run.items_total = 1 if old.kind == RunKind.EVAL_GENERATE else len(payload["traces"])
+            run.sample_size = old.sample_size
+            again = EvalJob(run_id=run.id, eval_set_id=job.eval_set_id, payload=payload)
+            again.eval_id = job.eval_id if old.kind == RunKind.EVAL_EXECUTE else None
+            _queue(session, run, model.slug, again)
+            if old.kind == RunKind.EVAL_GENERATE and old.reason != Reason.EVAL_REFUSED:
+                item_queries.copy_answers(session, old.id, run.id)
+            return Queued(run.id, run.items_total)
+
+        return (await self._insert(insert)).job_id
+
+    async def _insert(self, work: Callable[[Session], Queued]) -> Queued:
+        queued = await self._db.write(work)
+        self._wake()
+        return queued
+
+    def _row(self, kind: RunKind, model: LlmModel, type_name: str, now: datetime, *, priority: int) -> ContainerRun:
+        request = NewRun(model=model.slug, trigger_type="manual", priority=priority, concurrency=1)
+        deadline_s = self._settings.default_deadline_s
+        empty = Plan((), 1)
+        run = pending_run(request, empty, model_id=model.id or 0, instance_type=type_name, deadline_s=deadline_s, now=now)
+        run.kind = kind.value
+        return run
+
+
+def check_examples(labelled: Sequence[tuple[int, Label]]) -> None:
+    counts = {label: sum(rating is label for _, rating in labelled) for label in Label}
+    if needed := missing(counts):
+        have = " and ".join(f"{counts[label]} {label.value}" for label in Label)
+        more = " and ".join(f"{number} more {label.value}" for label, number in needed.items())
+        raise TooFewExamples(
+            f"an eval needs at least {NEEDED_PER_LABEL} positive and {NEEDED_PER_LABEL} negative examples, the set has "
+            f"{have}: label {more}",
+            needed={label.value: needed.get(label, 0) for label in Label},
+            have={label.value: counts[label] for label in Label},
+        )
+
+
+def _probes(session: Session, project: str | None, labelled: set[int], seed: int) -> list[int]:
+    others = [number for number in trace_queries.all_numbers(session, project) if number not in labelled]
+    return sorted(random.Random(seed).sample(others, min(PROBES, len(others))))
+
+
+def _wanted(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> list[int]:
+    if trace_ids is None:
+        return trace_queries.all_numbers(session, known_set(session, row.eval_set_id).project)
+    numbers = trace_queries.numbers(session, trace_ids)
+    if unknown := [each for each in trace_ids if each not in numbers]:
+        some = ", ".join(repr(each[:80]) for each in unknown[:3])
+        raise NotFound(
+            f"there is no trace {some} ({len(unknown)} of {len(trace_ids)} are unknown); GET /api/traces lists them"
+        )
+    return sorted(set(numbers.values()))
+
+
+def _queue(session: Session, run: ContainerRun, model_slug: str, job: EvalJob) -> None:
+    add_run(session, run, model_slug)
+    session.add(job)
+    session.flush()

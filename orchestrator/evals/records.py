@@ -1,0 +1,97 @@
+"""Traces in our own shape, whatever they came as: checked, cut to what is kept, with a digest of their content. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runner.contract_evals import Label
+
+MAX_TRACE_BYTES = 1 << 20
+MAX_ID_CHARS = 200
+MAX_NOTE_CHARS = 10_000
+FIELDS = frozenset({"id", "trace_id", "input", "output", "steps", "metadata", "label", "feedback", "rating", "note"})
+POSITIVE = frozenset({"positive", "good", "up", "thumbs_up", "pass", "passed", "true", "yes", "1"})
+NEGATIVE = frozenset({"negative", "bad", "down", "thumbs_down", "fail", "failed", "false", "no", "0", "-1"})
+
+
+class BadTrace(ValueError):
+    """A record that is no trace; the message says why."""
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    id: str
+    data: dict[str, Any]
+    digest: str
+    label: Label | None = None
+    note: str = ""
+    line: int = 0
+    """Where in its file it began."""
+
+
+def record_of(given: Any) -> TraceRecord:
+    """A trace in our own format: `id`, `input`, `output`, `steps`, `metadata`, and perhaps `label` and `note`."""
+    if not isinstance(given, Mapping):
+        raise BadTrace("a trace is a JSON object with id, input, output, steps and metadata")
+    if given.get("input") is None and given.get("output") is None:
+        raise BadTrace("a trace has an input or an output; this one has neither")
+    steps, metadata = given.get("steps"), given.get("metadata")
+    if steps is not None and not isinstance(steps, list):
+        raise BadTrace("steps: a list is expected")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise BadTrace("metadata: an object is expected")
+    more = {key: value for key, value in given.items() if key not in FIELDS}
+    if more:
+        metadata = {**more, **(metadata or {})}
+    label = next((given[name] for name in ("label", "feedback", "rating") if given.get(name) is not None), None)
+    note = given.get("note") or ""
+    if not isinstance(note, str):
+        raise BadTrace("note: a text is expected")
+    id_ = given.get("id", given.get("trace_id"))
+    return made(id_, given.get("input"), given.get("output"), steps or [], metadata or {}, label_of(label), note)
+
+
+def made(
+    id_: Any, input_: Any, output: Any, steps: Any, metadata: Any, label: Label | None = None, note: str = ""
+) -> TraceRecord:
+    """Checks sizes and ids. Without an id a trace is named by its content."""
+    data = {"input": input_, "output": output, "steps": steps, "metadata": metadata}
+    try:
+        content = json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    except (ValueError, RecursionError) as error:
+        raise BadTrace(f"the trace cannot be written as JSON: {error}") from None
+    if len(content) > MAX_TRACE_BYTES:
+        raise BadTrace(f"the trace has {len(content)} bytes, at most {MAX_TRACE_BYTES} are kept; shorten its steps")
+    digest = hashlib.sha256(content).hexdigest()
+    return TraceRecord(_id_of(id_, digest), json.loads(content), digest, label, note[:MAX_NOTE_CHARS])
+
+
+def _id_of(given: Any, digest: str) -> str:
+    if given is None or given == "":
+        return digest[:32]
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise BadTrace("id: a text is expected")
+    text = str(given)
+    if len(text) > MAX_ID_CHARS:
+        raise BadTrace(f"id: at most {MAX_ID_CHARS} characters are possible, this one has {len(text)}")
+    if not text.isprintable() or text != text.strip():
+        raise BadTrace("id: it has characters that cannot be printed, or blanks around it")
+    return text
+
+
+def label_of(given: Any) -> Label | None:
+    """What a file says of a trace, in the words that people use."""
+    if given is None or given == "":
+        return None
+    if isinstance(given, Mapping):
+        given = given.get("rating", given.get("label", given.get("value")))
+    word = str(given).strip().casefold()
+    if word in POSITIVE:
+        return Label.POSITIVE
+    if word in NEGATIVE:
+        return Label.NEGATIVE
+    raise BadTrace(f"label: {word[:40]!r} is neither positive nor negative")

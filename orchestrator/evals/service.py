@@ -1,0 +1,194 @@
+"""What people may do with eval sets, opinions and evals. It commits before it answers; jobs are in `evals.jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import eval_queries, trace_queries
+from orchestrator.db.eval_tables import Eval, EvalSet
+from orchestrator.db.session import Database
+from orchestrator.errors import Conflict, NotFound
+from orchestrator.evals.feedback import Opinion, rate
+from orchestrator.identifiers import uuid7
+
+
+@dataclass(frozen=True)
+class SetView:
+    """An eval set with its counts."""
+
+    row: EvalSet
+    positive: int
+    negative: int
+    evals: int
+
+
+@dataclass(frozen=True)
+class SetChange:
+    """What a PATCH names; None leaves a field as it is."""
+
+    name: str | None = None
+    description: str | None = None
+    project: str | None = None
+    forget_project: bool = False
+
+
+class EvalService:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db, self._clock = db, clock
+
+    async def create_set(self, name: str, description: str, project: str | None) -> SetView:
+        now = self._clock.now()
+
+        def work(session: Session) -> SetView:
+            _free_name(session, name)
+            row = EvalSet(id=uuid7(now), name=name, description=description, project=project, created_at=now, updated_at=now)
+            session.add(row)
+            session.flush()
+            return _view(session, row)
+
+        return await self._db.write(work)
+
+    async def get_set(self, set_id: str) -> SetView:
+        return await self._db.read(lambda session: _view(session, known_set(session, set_id)))
+
+    async def sets(self, *, limit: int, after: str | None) -> list[SetView]:
+        def read(session: Session) -> list[SetView]:
+            rows = eval_queries.sets(session, limit=limit, after=after)
+            ids = [row.id for row in rows]
+            labels, evals = trace_queries.label_counts(session, ids), eval_queries.eval_counts(session, ids)
+            return [
+                SetView(
+                    row,
+                    labels.get(row.id, {}).get("positive", 0),
+                    labels.get(row.id, {}).get("negative", 0),
+                    evals.get(row.id, 0),
+                )
+                for row in rows
+            ]
+
+        return await self._db.read(read)
+
+    async def change_set(self, set_id: str, change: SetChange) -> SetView:
+        now = self._clock.now()
+
+        def work(session: Session) -> SetView:
+            row = eval_queries.lock_set(session, set_id)
+            if row is None:
+                raise no_set(set_id)
+            if change.name is not None and change.name != row.name:
+                _free_name(session, change.name)
+                row.name = change.name
+            if change.description is not None:
+                row.description = change.description
+            if change.project is not None or change.forget_project:
+                row.project = change.project
+            row.updated_at = now
+            session.add(row)
+            session.flush()
+            return _view(session, row)
+
+        return await self._db.write(work)
+
+    async def delete_set(self, set_id: str) -> None:
+        """With its feedback, evals and verdicts; traces stay. Refused while a job works on it."""
+
+        def work(session: Session) -> None:
+            if eval_queries.lock_set(session, set_id) is None:
+                raise no_set(set_id)
+            _idle(eval_queries.open_jobs(session, eval_set_id=set_id), f"eval set {set_id}")
+            for row in eval_queries.evals_of_set(session, set_id):
+                eval_queries.delete_eval(session, row.id)
+            trace_queries.forget_set(session, set_id)
+            eval_queries.delete_set(session, set_id)
+
+        await self._db.write(work)
+
+    async def rate(self, set_id: str, opinions: Sequence[Opinion]) -> SetView:
+        now = self._clock.now()
+
+        def work(session: Session) -> SetView:
+            row = known_set(session, set_id)
+            rate(session, set_id, opinions, now)
+            session.flush()
+            return _view(session, row)
+
+        return await self._db.write(work)
+
+    async def forget(self, set_id: str, trace_id: str) -> None:
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            known_set(session, set_id)
+            rate(session, set_id, [Opinion(trace_id, None)], now)
+
+        await self._db.write(work)
+
+    async def change_eval(self, eval_id: str, name: str | None, description: str | None) -> Eval:
+        """A new name is that of all versions; a description is that of the one."""
+        now = self._clock.now()
+
+        def work(session: Session) -> Eval:
+            row = eval_queries.get(session, eval_id)
+            if row is None:
+                raise no_eval(eval_id)
+            eval_queries.lock_set(session, row.eval_set_id)
+            if name is not None and name != row.name:
+                if eval_queries.versions(session, row.eval_set_id, name):
+                    raise Conflict(f"the eval set has an eval named {name!r} already; choose another name")
+                eval_queries.rename(session, row.eval_set_id, row.name, name)
+                session.refresh(row)
+            if description is not None:
+                row.description = description
+            row.updated_at = now
+            session.add(row)
+            return row
+
+        return await self._db.write(work)
+
+    async def delete_eval(self, eval_id: str) -> None:
+        def work(session: Session) -> None:
+            row = eval_queries.lock(session, eval_id)
+            if row is None:
+                raise no_eval(eval_id)
+            _idle(eval_queries.open_jobs(session, eval_id=eval_id), f"eval {eval_id}")
+            session.expunge(row)
+            eval_queries.delete_eval(session, eval_id)
+
+        await self._db.write(work)
+
+
+def known_set(session: Session, set_id: str) -> EvalSet:
+    row = eval_queries.get_set(session, set_id)
+    if row is None:
+        raise no_set(set_id)
+    return row
+
+
+def no_set(set_id: str) -> NotFound:
+    return NotFound(f"there is no eval set {set_id!r}; GET /api/eval-sets lists those there are")
+
+
+def no_eval(eval_id: str) -> NotFound:
+    return NotFound(f"there is no eval {eval_id!r}; GET /api/evals lists those there are")
+
+
+def _free_name(session: Session, name: str) -> None:
+    if (other := eval_queries.set_named(session, name)) is not None:
+        raise Conflict(f"there is an eval set named {name!r} already ({other.id}); choose another name")
+
+
+def _idle(jobs: Sequence[str], what: str) -> None:
+    if jobs:
+        raise Conflict(
+            f"job {jobs[0]} works on {what}; wait until it is over, or cancel it: POST /api/jobs/{jobs[0]}/cancel"
+        )
+
+
+def _view(session: Session, row: EvalSet) -> SetView:
+    labels = trace_queries.label_counts(session, [row.id]).get(row.id, {})
+    evals = eval_queries.eval_counts(session, [row.id]).get(row.id, 0)
+    return SetView(row, labels.get("positive", 0), labels.get("negative", 0), evals)

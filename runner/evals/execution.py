@@ -1,0 +1,87 @@
+"""An eval over many traces: fetched as they are needed, judged in parts, reported part by part.
+
+An eval whose verdicts turn out to depend on what it judged before is from then on given a process for every trace. One
+that keeps running out of time is given up, with what it said before: every time-out costs many times an honest verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from runner.contract import FailureReason
+from runner.contract_evals import EvalFailure, EvalTask, Judgement, TraceLine
+from runner.errors import RunFailed
+from runner.evals.trial import CHUNK, Subject, Trial, Unsteady
+from runner.log import Log
+from runner.reporter import Reporter
+from runner.sandbox.executor import Executor
+
+SLOW_LEAST = 20
+SLOW_SHARE = 0.05
+INFRA_LEAST = 20
+TIMEOUT, ERROR = "EXECUTION_TIMEOUT", "EXECUTION_ERROR"
+
+
+def subject_of(line: TraceLine) -> Subject:
+    return Subject(line.key, json.dumps(line.trace))
+
+
+class Execution:
+    def __init__(self, task: EvalTask, *, executor: Executor, slots: int, reporter: Reporter, log: Log) -> None:
+        self._task, self._slots, self._reporter, self._log = task, slots, reporter, log
+        self._trial = Trial(executor, task.code or "", task.limits, slots, failed=self._failed)
+        self._steady = True
+        self._slow = self._broken = self.judged = 0
+
+    async def run(self, lines: AsyncIterator[TraceLine]) -> int:
+        """Judge every trace; answers how many. Raises `RunFailed`."""
+        parts: asyncio.Queue[list[Subject] | None] = asyncio.Queue(2 * self._slots)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._slots):
+                    group.create_task(self._worker(parts))
+                part: list[Subject] = []
+                async for line in lines:
+                    part.append(subject_of(line))
+                    if len(part) == CHUNK:
+                        await parts.put(part)
+                        part = []
+                if part:
+                    await parts.put(part)
+                for _ in range(self._slots):
+                    await parts.put(None)
+        except BaseExceptionGroup as trouble:
+            raise trouble.exceptions[0] from None
+        return self.judged
+
+    def describe(self) -> tuple[str | None, str | None]:
+        """For heartbeats."""
+        return None, f"{self.judged} of {self._task.traces} traces"
+
+    async def _worker(self, parts: asyncio.Queue[list[Subject] | None]) -> None:
+        while (part := await parts.get()) is not None:
+            judgements = await self._judged(part)
+            await self._reporter.judgements(judgements)
+            self.judged += len(judgements)
+
+    async def _judged(self, part: list[Subject]) -> list[Judgement]:
+        salt = f"{self._task.seed} {part[0].key}"
+        if self._steady:
+            try:
+                return await self._trial.judge(part, salt)
+            except Unsteady as unsteady:
+                self._steady = False
+                self._log("eval.unsteady", why=str(unsteady))
+                self._reporter.log("warning", f"every trace gets a process of its own from here on: {unsteady}")
+        return await self._trial.alone(part, salt)
+
+    def _failed(self, judgement: Judgement) -> None:
+        self._slow += judgement.failure is EvalFailure.TIMEOUT
+        self._broken += judgement.failure is EvalFailure.INFRA
+        if self._broken >= INFRA_LEAST:
+            raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox keeps failing: {judgement.reason}", ERROR)
+        if self._slow > max(SLOW_LEAST, SLOW_SHARE * self._task.traces):
+            message = f"the eval ran out of its {self._task.limits.seconds:g} s on {self._slow} traces and was given up"
+            raise RunFailed(FailureReason.EVAL_FAILING, message, TIMEOUT)

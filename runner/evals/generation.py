@@ -1,0 +1,207 @@
+"""A model writes an eval: asked, checked, tried on labelled traces, repaired; the best of what is fit is delivered.
+
+What is wrong with an answer goes back to the model, as far as it concerns training traces: of the others this runner
+knows no labels. What remains unfit after the last repair is refused with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runner.benchmarks.extraction import extract_code
+from runner.contract import FailureReason
+from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage, Judgement, Label, Round
+from runner.errors import BudgetExhausted, GatewayAway, ProviderFailed, RunFailed
+from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
+from runner.evals.trial import Subject, Trial, Unsteady, difference, differs
+from runner.evals.validation import ALLOWED, ENTRY, problem_of
+from runner.llm.calls import Calls
+from runner.llm.client import Completion, Finish, Prompt
+from runner.log import Log
+from runner.reporter import Reporter
+from runner.sandbox.executor import Executor
+from runner.trimming import clean
+
+INVALID, TIMEOUT, ERROR, EXTERNAL = "INVALID_CODE", "EXECUTION_TIMEOUT", "EXECUTION_ERROR", "EXTERNAL_API_ERROR"
+SHOWN_FAILURES = 3
+KEPT_PROBLEM_CHARS = 4000
+
+
+class Unfit(Exception):
+    """An answer that cannot be used; the message is for the model, `code` for whoever asked for the eval."""
+
+    def __init__(self, problem: str, code: str = INVALID) -> None:
+        super().__init__(problem)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Candidate:
+    code: str
+    judgements: list[Judgement]
+    right: int
+
+
+class Generation:
+    def __init__(
+        self,
+        task: EvalTask,
+        training: Sequence[Training],
+        others: Sequence[Subject],
+        *,
+        calls: Calls,
+        executor: Executor,
+        slots: int,
+        reporter: Reporter,
+        log: Log,
+    ) -> None:
+        self._task, self._training, self._others = task, training, others
+        self._calls, self._executor, self._slots = calls, executor, slots
+        self._reporter, self._log = reporter, log
+        self._subjects = sorted([*(each.subject for each in training), *others], key=lambda subject: subject.key)
+        self._rounds: list[Round] = []
+
+    async def run(self) -> None:
+        """Deliver an eval, or raise `RunFailed`."""
+        first = first_prompt(self._task.criterion, self._training, sorted(ALLOWED - {"__future__"}))
+        best: Candidate | None = None
+        fault: Fault | None = None
+        last = Unfit("the model gave no answer")
+        seen: set[str] = set()
+        for turn in range(self._task.repairs + 1):
+            prompt = first if fault is None else repair_prompt(first, fault)
+            code = ""
+            try:
+                code = await self._written(prompt, turn)
+                if code in seen:
+                    break  # it has nothing else to say
+                seen.add(code)
+                candidate = await self._tried(code)
+            except Unfit as unfit:
+                last = unfit
+                self._note(turn, code or None, str(unfit))
+                fault = Fault(code, str(unfit))
+                continue
+            if best is None or candidate.right > best.right:
+                best = candidate
+            problem = self._mistakes(candidate)
+            self._note(turn, code, problem or "", candidate.right)
+            if problem is None:
+                break
+            fault = Fault(code, problem)
+        if best is None:
+            message = (
+                f"no answer of the model could be used as an eval, {len(self._rounds)} were tried; the last one: {last}"
+            )
+            raise RunFailed(FailureReason.EVAL_REFUSED, message, last.code)
+        self._reporter.job(JobStage.SAVING_EVAL, STAGE_PERCENT[JobStage.SAVING_EVAL])
+        await self._reporter.eval_written(best.code, best.judgements, self._rounds)
+
+    def _note(self, turn: int, code: str | None, problem: str, right: int | None = None) -> None:
+        tested = len(self._training) if right is not None else None
+        kept = clean(problem[:KEPT_PROBLEM_CHARS])
+        self._rounds.append(Round(turn=turn, code=code and clean(code), problem=kept, right=right, tested=tested))
+        self._log("eval.round", turn=turn, right=right, problem=kept[:200])
+
+    async def _written(self, prompt: Prompt, turn: int) -> str:
+        detail = f"repair {turn} of {self._task.repairs}" if turn else ""
+        self._reporter.job(JobStage.CALLING_LLM, STAGE_PERCENT[JobStage.CALLING_LLM], detail=detail)
+        completion = await self._asked(prompt, turn)
+        self._reporter.job(JobStage.VALIDATING_CODE, STAGE_PERCENT[JobStage.VALIDATING_CODE], detail=detail)
+        found = extract_code(completion.text, ENTRY)
+        if completion.finish is Finish.REFUSAL:
+            raise Unfit("the model declined to answer")
+        if found.code is None or not found.complete:
+            raise Unfit("there is no whole Python code block in the answer")
+        return found.code
+
+    async def _asked(self, prompt: Prompt, turn: int) -> Completion:
+        try:
+            return await self._calls.ask(prompt, f"eval/generate/{turn}/0")
+        except BudgetExhausted as error:
+            raise RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error)) from None
+        except ProviderFailed as error:
+            # One that refuses this call will refuse the next; one that failed may be well in the next attempt.
+            reason = FailureReason.PROVIDER_ERROR if error.hopeless else FailureReason.RUNNER_ERROR
+            raise RunFailed(reason, f"the provider did not answer: {error}", EXTERNAL) from None
+        except GatewayAway as error:
+            raise RunFailed(FailureReason.RUNNER_ERROR, f"the gateway did not answer: {error}", EXTERNAL) from None
+
+    async def _tried(self, code: str) -> Candidate:
+        """Every check that an eval must pass."""
+        if (problem := problem_of(code)) is not None:
+            raise Unfit(problem)
+        failures: list[Judgement] = []
+        most = int(self._task.failing_share * len(self._subjects))
+
+        def failed(judgement: Judgement) -> None:
+            if judgement.failure is EvalFailure.INFRA:
+                raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox failed: {judgement.reason}")
+            failures.append(judgement)
+            if len(failures) >= max(most + 1, SHOWN_FAILURES):
+                raise self._failing(failures)
+
+        trial = Trial(self._executor, code, self._task.limits, self._slots, failed=failed)
+        judgements = await self._judged(trial, self._subjects, "first")
+        if sum(each.failure is not None for each in judgements) > most:
+            raise self._failing(failures)
+        if len({each.passed for each in judgements if each.failure is None}) < 2:
+            verdict = next((each.passed for each in judgements if each.failure is None), None)
+            raise Unfit(f"it is constant: it says passed={verdict} of every trace, good or bad")
+        failures.clear()
+        again = await self._judged(trial, self._subjects[::-1], "second")
+        for one, other in zip(judgements, reversed(again), strict=True):
+            if differs(one, other):
+                raise Unfit(difference(one, other))
+        said = {each.key: each.passed for each in judgements}
+        right = sum(said[each.subject.key] is (each.label is Label.POSITIVE) for each in self._training)
+        return Candidate(code, judgements, right)
+
+    async def _judged(self, trial: Trial, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
+        tested, again = 0, salt != "first"
+        percent, total = STAGE_PERCENT[JobStage.TESTING_ACCURACY], len(subjects)
+
+        def told(more: int) -> None:
+            nonlocal tested
+            tested += more
+            done, detail = (total, "once more in another order, under other ids") if again else (tested, "")
+            if more or not again:
+                self._reporter.job(JobStage.TESTING_ACCURACY, percent, done=done, total=total, detail=detail)
+
+        told(0)
+        try:
+            return await trial.judge_all(subjects, f"{self._task.seed} {salt}", told)
+        except Unsteady as unsteady:
+            raise Unfit(str(unsteady)) from None
+
+    def _failing(self, failures: Sequence[Judgement]) -> Unfit:
+        kinds = Counter(each.failure for each in failures)
+        code = TIMEOUT if kinds[EvalFailure.TIMEOUT] * 2 > len(failures) else ERROR
+        if kinds[EvalFailure.CONTRACT] * 2 > len(failures):
+            code = INVALID
+        some = "\n".join(
+            f"- {each.failure.value if each.failure else ''}: {each.reason}" for each in failures[:SHOWN_FAILURES]
+        )
+        share = f"{self._task.failing_share:.0%}"
+        return Unfit(f"it gives no verdict on more than {share} of the traces, for example:\n{some}", code)
+
+    def _mistakes(self, candidate: Candidate) -> str | None:
+        """What it gets wrong on training traces, if that is too much."""
+        tested = len(self._training)
+        if candidate.right >= self._task.target * tested:
+            return None
+        said = {each.key: each for each in candidate.judgements}
+        wrong = [
+            (each, _words(said[each.subject.key]))
+            for each in self._training
+            if said[each.subject.key].passed is not (each.label is Label.POSITIVE)
+        ]
+        return mistakes_text(wrong, candidate.right, tested)
+
+
+def _words(judgement: Judgement) -> str:
+    if judgement.failure is not None:
+        return f"nothing ({judgement.failure.value}: {judgement.reason[:200]})"
+    return f"{'good' if judgement.passed else 'bad'} ({judgement.reason[:200]})"

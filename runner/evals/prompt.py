@@ -1,0 +1,111 @@
+"""What the model is told: the contract, the criterion, examples; and what was wrong with its last answer. Pure.
+
+It sees training traces only, without ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runner.contract_evals import Label
+from runner.evals.trial import MARK_TEXT, Subject
+from runner.llm.client import Prompt
+
+VERSION = "eval-1"
+EXAMPLE_CHARS = 4000
+ALL_CHARS = 120_000
+SHOWN_MISTAKES = 8
+SYSTEM = (
+    "You write small, deterministic Python functions that judge the traces of an application. "
+    "You answer with one Python code block and nothing else."
+)
+TASK = """\
+Write a Python function that decides whether a trace meets this criterion:
+
+{criterion}
+
+The contract:
+
+    def evaluate(trace: dict) -> dict:
+        return {{"passed": bool, "score": float, "reason": str}}
+
+- `trace` has `input` and `output` (text or any JSON value), `steps` (a list of dicts, may be empty), `metadata` (a dict),
+  and `id` (random, means nothing). Any of them may be missing or None in a trace that you have not seen: never raise.
+- `passed` says whether the trace meets the criterion, `score` is from 0 (bad) to 1 (good), `reason` is one short sentence.
+- The same trace must always give the same result: no chance, no clock, nothing kept between calls.
+- One module, standard library only, and of it only: {allowed}.
+- No files, no network. Each call has 5 seconds and 50 MB.
+- Judge by what makes a trace good or bad. Do not list the examples: other traces, which you do not see, are what counts.
+
+Traces that people found good ({good_count}):
+{good}
+
+Traces that people found bad ({bad_count}):
+{bad}
+"""
+REPAIR = """\
+
+Your last answer:
+
+```python
+{code}
+```
+
+It cannot be used as it is: {problem}
+Write the whole function again, repaired.
+"""
+
+
+@dataclass(frozen=True)
+class Training:
+    subject: Subject
+    label: Label
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes back to the model."""
+
+    code: str
+    problem: str
+
+
+def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence[str]) -> Prompt:
+    room = min(EXAMPLE_CHARS, ALL_CHARS // max(len(training), 1))
+    shown = {label: [shown_text(each.subject, room) for each in training if each.label is label] for label in Label}
+    limit = ALL_CHARS // (2 * max(room, 1)) or 1
+    good, bad = shown[Label.POSITIVE], shown[Label.NEGATIVE]
+    text = TASK.format(
+        criterion=criterion.strip(),
+        allowed=", ".join(allowed),
+        good_count=len(good),
+        good="\n".join(good[:limit]),
+        bad_count=len(bad),
+        bad="\n".join(bad[:limit]),
+    )
+    return Prompt(SYSTEM, text, VERSION)
+
+
+def repair_prompt(first: Prompt, fault: Fault) -> Prompt:
+    return Prompt(SYSTEM, first.user + REPAIR.format(code=fault.code, problem=fault.problem), VERSION)
+
+
+def shown_text(subject: Subject, room: int) -> str:
+    """A trace as one line of JSON; a long one is cut, input and output last."""
+    trace = json.loads(subject.text.replace(MARK_TEXT, "..."))
+    text = json.dumps(trace, ensure_ascii=False)
+    if len(text) > room:
+        text = json.dumps({name: trace.get(name) for name in ("input", "output")}, ensure_ascii=False)
+    return text if len(text) <= room else text[:room] + " ... (cut)"
+
+
+def mistakes_text(wrong: Sequence[tuple[Training, str]], right: int, tested: int) -> str:
+    """Training traces on which it disagrees with people, for the model."""
+    lines = [
+        f"- people say {'good' if each.label is Label.POSITIVE else 'bad'}, it says {said}: {shown_text(each.subject, 1500)}"
+        for each, said in wrong[:SHOWN_MISTAKES]
+    ]
+    more = f"\n- and {len(wrong) - SHOWN_MISTAKES} more" if len(wrong) > SHOWN_MISTAKES else ""
+    return f"it agrees with people on {right} of {tested} traces only. Where it does not:\n" + "\n".join(lines) + more

@@ -1,0 +1,216 @@
+"""Running an eval over traces in the sandbox: traces in, judgements out. What the eval says is data and never believed.
+
+Many traces go through one child, for speed. What must not suffer from that does not: the module is executed anew for
+every trace, so that nothing it keeps in its own names reaches the next; a trace without a verdict is judged once more
+alone before that counts; and a sample of the others is judged again alone and must come out the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runner.contract_evals import MAX_REASON_CHARS, TRACE_ID_MARK, EvalFailure, EvalLimits, Judgement
+from runner.sandbox.executor import Executor
+from runner.sandbox.limits import Limits
+from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.values import DICT, TUPLE, Tree
+from runner.trimming import clean
+
+CHUNK = 100
+CHECKED_SHARE = 0.02
+CHECKED_LEAST = 1
+ANSWER_BYTES = 256 * 1024
+HARNESS = """\
+_CODE = compile({source!r}, "eval.py", "exec", dont_inherit=True)
+
+
+def _judge(nonce, trace):
+    names = {{"__name__": "eval", "__builtins__": __builtins__}}
+    exec(_CODE, names)
+    return nonce, names["evaluate"](trace)
+"""
+FAILURES = {
+    Ending.time_limit: EvalFailure.TIMEOUT,
+    Ending.memory_limit: EvalFailure.MEMORY,
+    Ending.output_limit: EvalFailure.CONTRACT,
+    Ending.crashed: EvalFailure.CRASH,
+    Ending.sandbox_failed: EvalFailure.INFRA,
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trace to judge; `text` is its JSON with a mark where its id stood."""
+
+    key: int
+    text: str
+
+    def given(self, salt: str) -> dict[str, Any]:
+        """As an eval gets it: with an id that means nothing and is another one each time."""
+        opaque = hashlib.sha256(f"{salt} {self.key}".encode()).hexdigest()[:16]
+        trace: dict[str, Any] = json.loads(self.text.replace(MARK_TEXT, opaque))
+        return {"id": opaque, **trace}
+
+
+MARK_TEXT = json.dumps(TRACE_ID_MARK)[1:-1]
+
+
+class Unsteady(Exception):
+    """The same trace gave another result alone: the eval keeps something between traces, or goes by chance, time or ids."""
+
+
+class Trial:
+    """One eval in the sandbox. `failed` hears of every trace without a verdict, and may end it all by raising."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        code: str,
+        limits: EvalLimits,
+        slots: int,
+        *,
+        failed: Callable[[Judgement], None] = lambda _: None,
+    ) -> None:
+        self._executor, self._slots, self._failed = executor, slots, failed
+        self._program = HARNESS.format(source=code)
+        self._limits = Limits(
+            cpu_s=limits.seconds,
+            wall_s=limits.seconds * limits.slowdown,
+            memory_bytes=limits.memory_bytes,
+            output_bytes=ANSWER_BYTES,
+        )
+
+    async def judge(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
+        """One part in one child, each in turn; a sample is judged again alone. Raises `Unsteady`."""
+        judgements = await self._run(subjects, salt)
+        judged = [place for place, each in enumerate(judgements) if each.failure is None]
+        count = min(len(judged), max(CHECKED_LEAST, round(len(judged) * CHECKED_SHARE)))
+        for place in random.Random(salt).sample(judged, count):
+            (again,) = await self._run([subjects[place]], f"{salt} again")
+            if differs(judgements[place], again):
+                raise Unsteady(difference(judgements[place], again))
+        return judgements
+
+    async def alone(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
+        """Each subject in a process of its own."""
+        return [(await self._run([subject], salt))[0] for subject in subjects]
+
+    async def judge_all(
+        self, subjects: Sequence[Subject], salt: str, told: Callable[[int], None] = lambda _: None
+    ) -> list[Judgement]:
+        """All subjects in their order, in parts; `told` hears how many more are done."""
+        parts = [subjects[start : start + CHUNK] for start in range(0, len(subjects), CHUNK)]
+        found: list[list[Judgement]] = [[] for _ in parts]
+        queue = iter(range(len(parts)))
+
+        async def worker() -> None:
+            for place in queue:
+                found[place] = await self.judge(parts[place], f"{salt} {place}")
+                told(len(found[place]))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self._slots, len(parts))):
+                    group.create_task(worker())
+        except BaseExceptionGroup as trouble:
+            raise trouble.exceptions[0] from None
+        return [judgement for part in found for judgement in part]
+
+    async def _run(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
+        """Up to the first trace without a verdict in one child, then on in another."""
+        done: list[Judgement] = []
+        while len(done) < len(subjects):
+            rest = subjects[len(done) :]
+            nonces = [secrets.token_hex(8) for _ in rest]
+            executions = await self._executor.run_calls(
+                self._program,
+                "_judge",
+                [[nonce, subject.given(salt)] for nonce, subject in zip(nonces, rest, strict=True)],
+                self._limits,
+                lambda place, execution, own=nonces: judgement_of(0, execution, own[place]).failure is None,  # type: ignore[misc]
+                prelude=False,
+            )
+            answered = zip(rest, executions, nonces, strict=False)
+            done += [judgement_of(subject.key, each, nonce) for subject, each, nonce in answered]
+            if done[-1].failure is not None:
+                self._failed(done[-1])
+        return done
+
+
+def differs(one: Judgement, other: Judgement) -> bool:
+    if other.failure is EvalFailure.INFRA or one.failure is EvalFailure.INFRA:
+        return False
+    return (one.passed, one.score, one.failure) != (other.passed, other.score, other.failure)
+
+
+def difference(one: Judgement, other: Judgement) -> str:
+    def said(each: Judgement) -> str:
+        return f"passed={each.passed}, score={each.score}" if each.failure is None else f"no verdict ({each.failure.value})"
+
+    return (
+        f"the same trace under another id and in another order gave {said(one)} and then {said(other)}: an eval must not "
+        "read ids, keep anything between traces, or go by chance or by the time"
+    )
+
+
+def judgement_of(key: int, execution: Execution, nonce: str) -> Judgement:
+    """What an execution says. An answer without the question's nonce was written before the question came."""
+    wall_ms = round(execution.usage.wall_s * 1000, 3)
+    if execution.ending is not Ending.finished:
+        why = _last_line(execution.stderr_tail) or execution.detail
+        failure = FAILURES[execution.ending]
+        return Judgement(key=key, failure=failure, reason=clean(why[:MAX_REASON_CHARS]), wall_ms=wall_ms)
+    tree = execution.value
+    if not (isinstance(tree, list) and len(tree) == 3 and tree[0] == TUPLE and tree[1] == nonce):
+        return Judgement(key=key, failure=EvalFailure.CRASH, reason="it forged an answer", wall_ms=wall_ms)
+    if (problem := contract_problem(tree[2])) is not None:
+        return Judgement(key=key, failure=EvalFailure.CONTRACT, reason=problem, wall_ms=wall_ms)
+    fields = _fields(tree[2])
+    return Judgement(
+        key=key,
+        passed=fields["passed"],
+        score=float(fields["score"]),
+        reason=clean(fields["reason"][:MAX_REASON_CHARS]),
+        wall_ms=wall_ms,
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+def _fields(tree: Tree) -> dict[str, Any]:
+    if not (isinstance(tree, list) and tree and tree[0] == DICT):
+        return {}
+    wanted = ("passed", "score", "reason")
+    return {
+        pair[0]: pair[1]
+        for pair in tree[1 : 1 + 100]
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and pair[0] in wanted
+    }
+
+
+def contract_problem(tree: Tree) -> str | None:
+    """Why what came back is not {"passed": bool, "score": 0..1, "reason": str}, or None."""
+    if not (isinstance(tree, list) and tree and tree[0] == DICT):
+        return 'evaluate must return a dict {"passed": bool, "score": number from 0 to 1, "reason": str}'
+    fields = _fields(tree)
+    if missing := [name for name in ("passed", "score", "reason") if name not in fields]:
+        return f"the returned dict has no {missing[0]!r}"
+    if not isinstance(fields["passed"], bool):
+        return "passed must be True or False"
+    score = fields["score"]
+    if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score) or not 0 <= score <= 1:
+        return "score must be a number from 0 to 1"
+    if not isinstance(fields["reason"], str):
+        return "reason must be a text"
+    return None

@@ -1,0 +1,61 @@
+"""A job about evals from its traces to its last event: puts together what `generation` and `execution` need."""
+
+from __future__ import annotations
+
+import httpx
+
+from runner.contract import RunSpec
+from runner.contract_evals import STAGE_PERCENT, EvalTask, JobStage
+from runner.evals.execution import Execution, subject_of
+from runner.evals.generation import Generation
+from runner.evals.prompt import Training
+from runner.evals.traces import fetch
+from runner.llm.calls import Calls
+from runner.log import Log
+from runner.reporter import Reporter
+from runner.sandbox.executor import Executor
+
+
+async def execute(
+    spec: RunSpec, task: EvalTask, base: str, client: httpx.AsyncClient, executor: Executor, reporter: Reporter, log: Log
+) -> int:
+    """Have an eval judge the traces; answers how many."""
+    execution = Execution(task, executor=executor, slots=spec.sandbox_slots, reporter=reporter, log=log)
+    reporter.describe = execution.describe
+    reporter.job(JobStage.EXECUTING, 0, done=0, total=task.traces)
+    return await execution.run(fetch(client, f"{base}/traces", task.traces, log))
+
+
+async def generate(
+    spec: RunSpec,
+    task: EvalTask,
+    base: str,
+    client: httpx.AsyncClient,
+    calls: Calls,
+    executor: Executor,
+    reporter: Reporter,
+    log: Log,
+) -> int:
+    """Have a model write an eval; answers 1, for the one item that such a job has."""
+    if task.written:
+        return 1
+    reporter.job(JobStage.FETCHING_TRACES, STAGE_PERCENT[JobStage.FETCHING_TRACES])
+    training, others = [], []
+    async for line in fetch(client, f"{base}/traces", task.traces, log):
+        if line.label is None:
+            others.append(subject_of(line))
+        else:
+            training.append(Training(subject_of(line), line.label))
+    reporter.describe = lambda: (calls.waiting_for, f"an eval from {len(training)} examples")
+    generation = Generation(
+        task,
+        training,
+        others,
+        calls=calls,
+        executor=executor,
+        slots=spec.sandbox_slots,
+        reporter=reporter,
+        log=log,
+    )
+    await generation.run()
+    return 1
