@@ -71,6 +71,7 @@ async def test_from_traces_to_contradictions(service: Service) -> None:
     failed = (await service.client.get(f"/api/evals/{row['id']}/results", params={"passed": "false"})).json()["items"]
     assert {each["passed"] for each in failed} == {False}
     # And the same name again is another version
+    service.clock.advance(1)
     second = await generated(service, set_id)
     assert (second["version"], [each["version"] for each in second["versions"]]) == (2, [1, 2])
     assert (await service.client.get("/api/evals", params={"eval_set_id": set_id, "limit": 1})).json()["next"]
@@ -248,8 +249,9 @@ async def test_jobs_of_all_kinds_are_in_one_list(service: Service) -> None:
     service.engine.behaviour = EvalRunner()
     set_id = await with_traces(service, "kinds")
     row = await generated(service, set_id)
+    service.clock.advance(1)
     await executed(service, row["id"])
-    service.engine.behaviour = None  # type: ignore[assignment]
+    service.clock.advance(1)
     run_id = await service.new_run()
     jobs = (await service.client.get("/api/jobs")).json()["items"]
     assert [job["type"] for job in jobs] == ["benchmark", "eval_execute", "eval_generate"]
