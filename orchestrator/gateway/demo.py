@@ -81,7 +81,8 @@ class DemoUpstream:
         self._latency_s = latency_s
         self._seed = seed
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
+        received()
         model = call.asked.model
         if model not in DEMO_MODELS:
             raise GatewayError(404, Code.NOT_FOUND, f"the demo provider has only {', '.join(DEMO_MODELS)}, not {model}")

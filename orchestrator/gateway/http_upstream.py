@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from orchestrator.clock import Clock
 from orchestrator.gateway.addresses import AddressRefused
@@ -67,7 +67,7 @@ class HttpUpstream:
         self._targets: dict[str, Target] = {}
         self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
         if call.wire.protocol not in self._provider.protocols:
             spoken = ", ".join(sorted(self._provider.protocols))
             raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} speaks {spoken} only")
@@ -76,6 +76,8 @@ class HttpUpstream:
         try:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
                 head = await connection.request(request)
+                if head.status == 200:
+                    received()
                 return await self._reply(call, head, connection, key)
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"

@@ -22,12 +22,14 @@ class RetryPolicy:
     total_s: float = 900.0
     base_s: float = 0.5
     longest_s: float = 60.0
+    longest_crowded_s: float = 5.0  #: the limiter holds calls back as it is
 
     def delay_s(self, error: UpstreamError, failures: int, spent_s: float, rng: random.Random) -> float | None:
         """Seconds until the next try after the given number of failures, or None to give up."""
         if not error.retry or (failures >= self.max_tries and not error.crowded):
             return None
-        backoff = min(self.base_s * 2.0 ** min(failures - 1, 30), self.longest_s)
+        longest_s = self.longest_crowded_s if error.crowded else self.longest_s
+        backoff = min(self.base_s * 2.0 ** min(failures - 1, 30), longest_s)
         delay = backoff * rng.uniform(0.5, 1.0)
         if error.retry_after_s is not None:
             # A little later than asked and not all at once.

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from orchestrator.clock import Clock
@@ -145,7 +146,7 @@ class Sender:
                 await self._ledger.sent(*call.flight)
             trip.tries += 1
             with trip.at_provider():
-                reply = await upstream.ask(call)
+                reply = await upstream.ask(call, partial(limiter.received, slot))
         except UpstreamError as error:
             trip.asking = False
             if error.crowded:
@@ -175,11 +176,14 @@ class Sender:
             left = limiter.pause_left_s()
             if left > 0:
                 return next_try(provider, limiter.pause_reason, left)
-            return f"waiting for {provider}: it takes {int(limiter.limit)} calls at once now, {limiter.queued} wait"
+            takes = f"{int(limiter.limit)} calls at once"
+            if limiter.pace is not None:
+                takes += f", {limiter.pace * 60:.0f} a minute"
+            return f"waiting for {provider}: it takes {takes} now, {limiter.queued} wait"
 
         with trip.queueing(), self._board.waiting(call.flight, sentence):
             try:
-                return await limiter.acquire(call.context.run_id)
+                return await limiter.acquire(call.context.run_id, again=trip.tries > 0)
             except PausedTooLong as error:
                 message = f"{provider} does not take calls for {error.left_s:.0f} s more: {error.reason}"
                 raise GatewayError(429, Code.RATE_LIMITED, message, retry_after_s=error.left_s) from error
@@ -199,20 +203,23 @@ class _Trip:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began = clock.monotonic()
+        self._began: float | None = None
         self.asking = False
         self.tries = 0
         self.queue_s = 0.0
         self.provider_s = 0.0
 
     def elapsed_s(self) -> float:
-        return self._clock.monotonic() - self._began
+        """Since the first try: waiting for one's turn before it is nobody's failure."""
+        return 0.0 if self._began is None else self._clock.monotonic() - self._began
 
     def queueing(self) -> _Stopwatch:
         return _Stopwatch(self._clock, self._queued)
 
     def at_provider(self) -> _Stopwatch:
         self.asking = True
+        if self._began is None:
+            self._began = self._clock.monotonic()
         return _Stopwatch(self._clock, self._asked)
 
     def _queued(self, seconds: float) -> None:

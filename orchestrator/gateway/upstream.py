@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,7 +23,10 @@ class Upstream(Protocol):
     def server(self) -> str:
         """What answers here, for telling it from another that has the same name: never the key."""
 
-    async def ask(self, call: Call) -> Reply:
-        """Ask once. Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there."""
+    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
+        """Ask once; `received` is called when the provider has taken the call and works on it.
+
+        Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there.
+        """
 
     async def close(self) -> None: ...

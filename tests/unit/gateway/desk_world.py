@@ -43,7 +43,7 @@ class ScriptedUpstream:
     at_once: int = 0
     server: str = "scripted"
 
-    async def ask(self, call: Call) -> Reply:
+    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
         self.calls[call.key] += 1
         self.at_once += 1
         try:
