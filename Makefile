@@ -58,7 +58,7 @@ browser:  ## Find or install a Chromium for the tests
 	@scripts/browser >/dev/null
 
 bench: setup images  ## Measure, with ratios for docs/performance.md (faults apart: python -m tests.bench.faults)
-	@for each in start events sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done
+	@for each in start events live pages sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done
 
 lock: setup  ## Write requirements/*.txt anew from pyproject.toml
 	@scripts/lock

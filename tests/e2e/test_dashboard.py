@@ -12,18 +12,16 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
+from tests.e2e.browsing import chromium, start_from_dialog
 from tests.served import TOKEN, served
 from tests.unit.dashboard.hostile import PAYLOADS
 from tests.unit.dashboard.story_runner import story_runner
 
 pytestmark = pytest.mark.browser
-
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-
 
 STRUCTURE = ["region", "heading-order", "link-name", "label", "duplicate-id-aria", "scrollable-region-focusable"]
 
@@ -78,12 +76,8 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    assert path, "no Chromium: run scripts/browser"
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=QUIET)
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +118,6 @@ def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
     for visitor in opened:
         visitor.check()
         visitor.context.close()
-
-
-def start_from_dialog(page: Page, size: int) -> str:
-    page.get_by_role("link", name="Run benchmark").click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Problems of each benchmark").fill(str(size))
-    expect(dialog.locator("#quote")).to_contain_text(f"{size} items")
-    dialog.get_by_role("button", name="Start the run").click()
-    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
-    return page.url.rpartition("/")[2]
 
 
 def assert_accessible(page: Page, *rules: str) -> None:
@@ -230,9 +214,11 @@ def test_every_page_is_accessible_and_fits_a_phone(visit: Callable[..., Visitor]
     run_id = start_from_dialog(page, 3)
     expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
     run = f"/runs/{run_id}"
+    other = start_from_dialog(page, 3)
+    expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
     paths = [run, f"{run}/items/2", "/", "/models"]
     if look == "light":
-        paths += [f"/compare?run={run_id}&run={run_id}", "/runs", "/leaderboard", "/datasets", "/fleet", "/schedules"]
+        paths += [f"/compare?run={run_id}&run={other}", "/runs", "/leaderboard", "/datasets", "/fleet", "/schedules"]
         paths += ["/docs", "/login", "/nothing"]
     for path in paths:
         answer = page.goto(site.url + path)
