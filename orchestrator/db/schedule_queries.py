@@ -161,17 +161,17 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
 def newest_comparable_runs(session: Session, benchmark: str, pack_digest: str, limit: int = 2000) -> dict[int, str]:
     """Of each model in use, its newest completed and comparable run on this pack; looks at the newest runs only."""
     query = (
-        select(ContainerRun)
+        select(ContainerRun.id, ContainerRun.model_id, ContainerRun.benchmarks, ContainerRun.score)
         .join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
         .where(_IN_USE, ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
         .order_by(col(ContainerRun.id).desc())
-        .options(WITHOUT_PLAN)
         .limit(limit)
     )
     found: dict[int, str] = {}
-    for run in session.exec(query):
-        if run.model_id in found or benchmark not in run.benchmarks or not (run.score or {}).get("comparable"):
+    for run_id, model_id, benchmarks, score in session.exec(query):
+        if model_id in found or benchmark not in benchmarks or not (score or {}).get("comparable"):
             continue
-        if any(part["name"] == benchmark and part["pack_digest"] == pack_digest for part in run.plan):
-            found[run.model_id] = run.id
+        plan = session.exec(select(ContainerRun.plan).where(ContainerRun.id == run_id)).one()
+        if any(part["name"] == benchmark and part["pack_digest"] == pack_digest for part in plan):
+            found[model_id] = run_id
     return found
