@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,8 @@ from orchestrator.db.schedule_tables import Schedule, ScheduleFire, SchedulePane
 from orchestrator.db.tables import ContainerRun, ItemRow, LlmModel
 
 ENDED = ("completed", "failed", "cancelled")
+LOOKED_AT = 20
+"""Runs of a model whose plans are read in search of one on the right pack."""
 _IN_USE = col(LlmModel.archived_at).is_(None)
 _OF_MODEL = col(LlmModel.id) == col(Schedule.model_id)
 _OF_FIRE = col(ContainerRun.id) == col(ScheduleFire.run_id)
@@ -168,8 +171,12 @@ def newest_comparable_runs(session: Session, benchmark: str, pack_digest: str, l
         .limit(limit)
     )
     found: dict[int, str] = {}
+    looked: Counter[int] = Counter()
     for run_id, model_id, benchmarks, score in session.exec(query):
         if model_id in found or benchmark not in benchmarks or not (score or {}).get("comparable"):
+            continue
+        looked[model_id] += 1
+        if looked[model_id] > LOOKED_AT:
             continue
         plan = session.exec(select(ContainerRun.plan).where(ContainerRun.id == run_id)).one()
         if any(part["name"] == benchmark and part["pack_digest"] == pack_digest for part in plan):

@@ -15,6 +15,7 @@ from orchestrator.schedules.drift import Results
 from orchestrator.schedules.evidence import Tally, exact_p_value
 from orchestrator.stats.clustered import clustered_interval
 from orchestrator.stats.intervals import Interval
+from orchestrator.stats.paired import exact_mcnemar
 
 LEVEL = 0.05
 MIN_SHARED = 10
@@ -87,8 +88,18 @@ def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], leve
         shared = one.results.keys() & other.results.keys()
         if len(shared) < MIN_SHARED:
             continue
-        tallies = [Tally(*one.results[key], *other.results[key]) for key in sorted(shared)]
-        gain = sum(tally.change for tally in tallies)
+        gain, p_value = _compared([one.results[key] for key in shared], [other.results[key] for key in shared])
         pair = (other.model, one.model) if gain > 0 else (one.model, other.model)
-        p_values[pair] = exact_p_value(tallies)
+        p_values[pair] = p_value
     return {pair for pair in holm(p_values, level) if scores[pair[0]].estimate > scores[pair[1]].estimate}
+
+
+def _compared(earlier: Sequence[tuple[int, int]], later: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """How much the second has more, and the exact p-value. With one result each the test is McNemar's, which is quick."""
+    both = list(zip(earlier, later, strict=True))
+    if all(one[0] == other[0] == 1 for one, other in both):
+        lost = sum(one[1] > other[1] for one, other in both)
+        won = sum(one[1] < other[1] for one, other in both)
+        return won - lost, exact_mcnemar(lost, won)
+    tallies = [Tally(*one, *other) for one, other in both]
+    return sum(tally.change for tally in tallies), exact_p_value(tallies)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.schedules.leaderboard import Entrant, holm, leaderboard
+from orchestrator.schedules.evidence import Tally, exact_p_value
+from orchestrator.schedules.leaderboard import Entrant, _compared, holm, leaderboard
 
 if TYPE_CHECKING:
     from tests.served import Service
@@ -62,3 +63,13 @@ async def test_over_http(service: Service) -> None:
     assert body["places"][0]["low"] < body["places"][0]["estimate"] < body["places"][0]["high"]
     assert (await service.client.get("/api/leaderboard?benchmark=nothing")).status_code == 404
     assert (await service.client.get("/api/leaderboard?after=2999-01-01")).json()["places"] == []
+
+
+def test_one_result_each_is_compared_as_by_the_general_test() -> None:
+    rng = random.Random(3)
+    one, other = ([(1, int(rng.random() < share)) for _ in range(60)] for share in (0.4, 0.7))
+    gain, p_value = _compared(one, other)
+    tallies = [Tally(*earlier, *later) for earlier, later in zip(one, other, strict=True)]
+    assert p_value == pytest.approx(exact_p_value(tallies))
+    assert gain == sum(tally.change for tally in tallies)
+    assert _compared([(2, 1)] * 20, [(2, 2)] * 20)[0] > 0
