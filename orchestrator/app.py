@@ -12,6 +12,7 @@ import structlog
 from fastapi import FastAPI
 
 from orchestrator.api import (
+    agents,
     archives,
     artefacts,
     batches,
@@ -46,6 +47,7 @@ from orchestrator.api.middleware import Guard
 from orchestrator.api.sub_path import SubPath
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
+from orchestrator.bells import Bells
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
@@ -72,9 +74,10 @@ from orchestrator.routing import body_cap_of, deadline_of, needs_of
 from orchestrator.runner_api.artefacts import ArtefactStore
 from orchestrator.runner_api.routes import RunnerDeps, runner_router
 from orchestrator.runner_door import RunnerDoor
+from orchestrator.runs.agents import Agents
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.fleet import Fleet
-from orchestrator.runs.hand_over import Bells, HandOver
+from orchestrator.runs.hand_over import HandOver
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
@@ -136,6 +139,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         benchmarks,
         datasets,
         fleet,
+        agents,
         tokens,
         streams,
         health,
@@ -334,6 +338,7 @@ async def open_services(
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,
             pool=pool,
+            agents=Agents(db, clock, instance_types, bells),
             live=live,
             waiting_for=gateway.desk.status,
             door=door,

@@ -1,4 +1,4 @@
-"""What a caller may do, as three steps: look, start and stop work, everything. Pure."""
+"""What a caller may do, as three steps: look, start and stop work, everything; and, apart from these, agents. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ class Scope(StrEnum):
     RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now,
     #: import and rate traces, and have evals written and executed
     ADMIN = "admin"  #: may do everything
+    AGENT = "agent"  #: may run containers for this installation on another machine, and nothing else
 
     def allows(self, needed: Scope) -> bool:
+        if Scope.AGENT in (self, needed):
+            return self in (needed, Scope.ADMIN)
         return _STEPS.index(self) >= _STEPS.index(needed)
 
 
@@ -33,6 +36,8 @@ _WORK = re.compile(
 
 def needed(method: str, path: str) -> Scope:
     """What a request asks of its caller. What is not known here needs the most."""
+    if method == "POST" and path in ("/api/agents/claim", "/api/agents/report"):
+        return Scope.AGENT
     if _SECRETS.fullmatch(path):
         return Scope.ADMIN
     if method in SAFE_METHODS or path == "/logout":

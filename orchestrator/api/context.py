@@ -23,6 +23,7 @@ from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
 from orchestrator.models_sync import SyncResult
 from orchestrator.runner_door import RunnerDoor
+from orchestrator.runs.agents import Agents
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.pool import Pool
@@ -51,6 +52,7 @@ class Services:
     dataset_jobs: DatasetJobs
     fleet: Fleet
     pool: Pool
+    agents: Agents
     live: Live
     waiting_for: Callable[[str], str | None]
     """What a run's model calls wait for, in one sentence, as the gateway knows it."""

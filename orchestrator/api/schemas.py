@@ -45,6 +45,9 @@ class RunShape(Body):
     benchmarks: Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)] | None = None
     samples_per_problem: Annotated[StrictInt, Field(ge=1, le=200)] = 1
     seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
+    provider: (
+        Annotated[Text, Field(max_length=60, description="`local`, or that of agents; anywhere if not given.")] | None
+    ) = None
     concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
     priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
@@ -200,6 +203,7 @@ class RunOut(Answer):
     samples_per_problem: int
     seed: int
     instance_type: str
+    provider: str | None
     concurrency: int
     priority: int
     budget_usd: float | None

@@ -234,6 +234,14 @@ class Client:
     def revoke_token(self, token_id: int) -> None:
         self._call("DELETE", f"/api/tokens/{token_id}")
 
+    # -- agents
+
+    def agents(self) -> list[Json]:
+        return list(self._call("GET", "/api/agents")["items"])
+
+    def dismiss_agent(self, agent_id: str) -> None:
+        self._call("DELETE", f"/api/agents/{agent_id}")
+
     # -- underneath
 
     def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None) -> list[Json]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import typer
 
 from orchestrator.cli import (
+    agent_commands,
     calls_commands,
     catalogue_commands,
     dataset_commands,
@@ -56,6 +57,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     catalogue_commands.fleet,
     service_commands.doctor,
     service_commands.serve,
+    agent_commands.agent,
     service_commands.nuke,
 )
 for _function in _COMMANDS:
@@ -66,6 +68,7 @@ app.add_typer(trace_commands.traces_app, name="traces")
 app.add_typer(eval_commands.evals_app, name="evals")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
+app.add_typer(agent_commands.agents_app, name="agents")
 
 
 def main() -> None:

@@ -71,6 +71,7 @@ class ContainerRun(SQLModel, table=True):
     samples_per_problem: int = 1
     seed: int = 0
     instance_type: str = Field(max_length=100)
+    provider: str | None = Field(default=None, max_length=60)
     concurrency: int = 4
     priority: int = 0
     budget_usd: float | None = None

@@ -88,13 +88,14 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         types = deps.settings.instance_types
         name = claimed.attempt.instance_type
         kind = deps.settings.instance_type(name if name in types else deps.settings.default_instance_type)
+        door = claimed.attempt.facts.get("door")  # of an agent, through which a runner elsewhere reaches us
         spec = run_spec(
             claimed.run,
             claimed.attempt,
             model,
             instance_type=kind,
             token=token,
-            gateway_url=deps.gateway_url(),
+            gateway_url=f"{door}/gateway" if door else deps.gateway_url(),
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,
             task=claimed.task,

@@ -32,9 +32,11 @@ from orchestrator.engines.engine import (
     NameTaken,
 )
 from orchestrator.identifiers import new_token, token_hash
-from orchestrator.runs.capacity import Capacity, Load, kind_is_full, why_not
+from orchestrator.runs import agents
+from orchestrator.runs.capacity import Capacity, Load, kind_is_full
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
+from orchestrator.runs.placement import LOCAL, Place, choose
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason
@@ -58,6 +60,15 @@ class LaunchPolicy:
     parallel_launches: int
     kind_limits: Mapping[RunKind, int] = field(default_factory=dict)
     """How many containers of a kind may run at once, where that is limited."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A run with its new attempt. `bell` wakes who is waiting for it; None: we launch it ourselves."""
+
+    run: ContainerRun
+    attempt: Attempt
+    bell: str | None
 
 
 @dataclass(frozen=True)
@@ -120,27 +131,28 @@ class Dispatcher:
         now = self._clock.now()
         token = new_token()
 
-        def take(session: Session) -> tuple[ContainerRun, Attempt, WarmRunner | None] | None:
-            held = [self._type(row.instance_type) for row in run_queries.holding_attempts(session)]
-            load = Load.of(held + self._pool.held(session))
+        def take(session: Session) -> Taken | None:
+            ours = self._here(session, capacity)
+            places = [ours, *agents.places(session, self._policy.instance_types, now)]
             leaving = False
             running = job_queries.holding_by_kind(session)
             full = [kind for kind in self._policy.kind_limits if kind_is_full(self._policy.kind_limits, running, kind)]
             for candidate in run_queries.due(session, now, limit=50, without=full):
                 wanted = self._type(candidate.instance_type)
-                if (ready := self._pool.pick(session, candidate)) is not None:
-                    return self._dispatch(session, candidate.id, token, ready)
-                if why_not(capacity, load, wanted) is None:
-                    return self._dispatch(session, candidate.id, token, None)
-                leaving = leaving or self._pool.make_room(session, capacity, load, wanted)
+                here = ours.offers(wanted, candidate.provider)
+                if here and (ready := self._pool.pick(session, candidate)) is not None:
+                    return self._dispatch(session, candidate.id, token, ready=ready)
+                if (place := choose(places, wanted, candidate.provider)) is not None:
+                    return self._dispatch(session, candidate.id, token, agent=place.agent)
+                leaving = leaving or (here and self._pool.make_room(session, capacity, ours.load, wanted))
             return None
 
         found = await self._leadership.write(take)
         if found is None:
             return None
-        run, attempt, ready = found
-        if ready is not None:
-            self._ring(ready.token_hash)
+        run, attempt, bell = found.run, found.attempt, found.bell
+        if bell is not None:
+            self._ring(bell)
             return attempt.container_name
         self.launching.add(attempt.container_name)
         task = asyncio.create_task(self._launch(run, attempt, token))
@@ -148,9 +160,14 @@ class Dispatcher:
         task.add_done_callback(self._launches.discard)
         return attempt.container_name
 
+    def _here(self, session: Session, capacity: Capacity) -> Place:
+        """Our own engine with what it holds."""
+        held = [self._type(row.instance_type) for row in run_queries.holding_attempts(session) if not agents.is_remote(row)]
+        return Place(LOCAL, capacity, Load.of(held + self._pool.held(session)))
+
     def _dispatch(
-        self, session: Session, run_id: str, token: str, ready: WarmRunner | None
-    ) -> tuple[ContainerRun, Attempt, WarmRunner | None] | None:
+        self, session: Session, run_id: str, token: str, *, ready: WarmRunner | None = None, agent: str | None = None
+    ) -> Taken | None:
         now = self._clock.now()
         run = run_queries.lock(session, run_id)
         if run is None or run.status != Status.PENDING:
@@ -162,7 +179,7 @@ class Dispatcher:
             run_id=run.id,
             number=run.attempt,
             token_hash=token_hash(token),
-            engine=self._engine.name,
+            engine=self._engine.name if agent is None else agents.engine_name(agent),
             instance_type=run.instance_type,
             container_name=f"benchyard-run-{run.id}-a{run.attempt}" if ready is None else ready.container_name,
             container_id=ready.container_id if ready else None,
@@ -175,7 +192,7 @@ class Dispatcher:
         if ready is not None:
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
-        return run, attempt, ready
+        return Taken(run, attempt, ready.token_hash if ready else agent and agents.engine_name(agent))
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}

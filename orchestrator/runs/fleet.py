@@ -21,8 +21,10 @@ from orchestrator.engines.engine import (
     EngineError,
     EngineInfo,
 )
-from orchestrator.runs.capacity import Capacity, Load, kind_is_full, why_not
+from orchestrator.runs.agents import is_remote, places
+from orchestrator.runs.capacity import Capacity, Load, kind_is_full
 from orchestrator.runs.dispatcher import Hold
+from orchestrator.runs.placement import LOCAL, Place, why_nowhere
 from orchestrator.settings import Settings
 
 log = structlog.get_logger()
@@ -114,7 +116,8 @@ class Fleet:
         """What containers hold that may still be alive, those of runs that have just ended included."""
 
         def read(session: Session) -> list[str]:
-            attempts, ready = run_queries.holding_attempts(session), pool_queries.waiting(session)
+            attempts = [row for row in run_queries.holding_attempts(session) if not is_remote(row)]
+            ready = pool_queries.waiting(session)
             return [*(row.instance_type for row in attempts), *(row.instance_type for row in ready)]
 
         held, types = await self._db.read(read), self._settings.instance_types
@@ -124,10 +127,13 @@ class Fleet:
         """Pending runs in the order they will start, each with the reason why it has not."""
         now, capacity, hold = self._clock.now(), self.capacity(), self.hold()
 
-        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int]]:
-            return list(run_queries.pending(session)), job_queries.holding_by_kind(session)
+        types = {name: self._settings.instance_type(name) for name in self._settings.instance_types}
 
-        (runs, running), load = await self._db.read(read), await self.load()
+        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int], list[Place]]:
+            running = job_queries.holding_by_kind(session)
+            return list(run_queries.pending(session)), running, places(session, types, now)
+
+        (runs, running, elsewhere), load = await self._db.read(read), await self.load()
         result = []
         for place, run in enumerate(runs):
             if hold is not None:
@@ -142,8 +148,8 @@ class Fleet:
             elif (full := kind_is_full(self._settings.kind_limits, running, run.kind)) is not None:
                 why = full
             else:
-                wanted = self._settings.instance_type(run.instance_type)
-                why = why_not(capacity, load, wanted) or "it is next and starts at once"
+                everywhere = [Place(LOCAL, capacity, load), *elsewhere]
+                why = why_nowhere(everywhere, types[run.instance_type], run.provider) or "it is next and starts at once"
             result.append(Waiting(run, why if place == 0 or hold else f"{why}; {place} before it"))
         return result
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlmodel import Session
 
+from orchestrator.bells import Bells
 from orchestrator.clock import Clock
 from orchestrator.db import pool_queries, run_queries
 from orchestrator.db.pool_tables import WarmRunner
@@ -20,26 +21,6 @@ from orchestrator.runs.intake import Claim, Intake, Superseded
 HOLD_S = 20.0
 LOOK_S = 1.0
 """A run may have been given by another orchestrator, which cannot ring here."""
-
-
-class Bells:
-    """Wakes the request of a runner, by the hash of its token."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Event] = {}
-
-    def ring(self, digest: str) -> None:
-        if (bell := self._waiting.get(digest)) is not None:
-            bell.set()
-
-    @contextlib.contextmanager
-    def hung(self, digest: str) -> Iterator[asyncio.Event]:
-        bell = self._waiting[digest] = asyncio.Event()
-        try:
-            yield bell
-        finally:
-            if self._waiting.get(digest) is bell:
-                del self._waiting[digest]
 
 
 @dataclass(frozen=True)

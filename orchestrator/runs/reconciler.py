@@ -23,6 +23,7 @@ from orchestrator.db import item_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import ENDED, ContainerFacts, ContainerState, Engine
+from orchestrator.runs.agents import REMOTE, is_remote, last_said
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
 from orchestrator.runs.pool import NAME as WARM
@@ -125,6 +126,9 @@ class Reconciler:
     async def _judge(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, now: datetime) -> None:
         """One live run against what the engine says of its container."""
         name = attempt.container_name
+        if is_remote(attempt):
+            await self._judge_remote(run, attempt, now)
+            return
         if name in self._launching:
             return
         if fact is None:
@@ -140,6 +144,22 @@ class Reconciler:
             after = await self._silence(name, graceful=graceful)
             if after is None or after.state in ENDED or after.state is ContainerState.CREATED:
                 await self._end(run, attempt, after, ending)
+
+    async def _judge_remote(self, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
+        """One live run on another machine, by what its agent and its runner have said. An end there cannot be waited for
+        for ever: after the usual silence the attempt is over, and its token with it."""
+        fact = last_said(attempt)
+        if fact is not None and fact.state in ENDED:
+            refused = attempt.facts[REMOTE].get("refused") and attempt.claimed_at is None
+            ending = _Ending(Reason.ENGINE_ERROR, attempt.detail) if refused else _exit_ending(attempt, fact)
+            await self._end(run, attempt, None, _Ending(Reason.CANCELLED_BY_USER) if run.desired == "cancel" else ending)
+            return
+        running = fact or ContainerFacts(attempt.container_name, "", ContainerState.RUNNING, None, None, None, now)
+        ending_now = self._verdict(run, running, now)
+        heard = max(attempt.last_event_at or attempt.dispatched_at, attempt.dispatched_at)
+        patient = now < heard + timedelta(seconds=self._policy.lease_s + self._policy.suspect_s)
+        if ending_now is not None and not (ending_now.reason is Reason.CANCELLED_BY_USER and patient):
+            await self._end(run, attempt, None, ending_now)
 
     def _verdict(self, run: ContainerRun, fact: ContainerFacts, now: datetime) -> _Ending | None:
         """Why this container must be stopped now, or None."""

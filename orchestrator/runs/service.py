@@ -22,6 +22,7 @@ from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.identifiers import uuid7
 from orchestrator.runs.capacity import Capacity, never_fits
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
+from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
@@ -41,6 +42,7 @@ class NewRun:
     samples_per_problem: int = 1
     seed: int = 0
     instance_type: str | None = None
+    provider: str | None = None
     concurrency: int = 8
     priority: int = 0
     budget_usd: float | None = None
@@ -100,7 +102,7 @@ class RunService:
         digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
         if idempotency is not None and (known := await self._replay(idempotency, digest)) is not None:
             return known
-        type_name = self.check_instance_type(request.instance_type)
+        type_name = self.check_instance_type(request.instance_type, request.provider)
         model = await self.find_model(request.model)
         plan = await asyncio.to_thread(self.plan, request)
         check_size(plan)
@@ -199,13 +201,13 @@ class RunService:
         known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
         return None if known is None else _same_request(known.request_hash, digest, known.answer)
 
-    def check_instance_type(self, name: str | None) -> str:
-        """The name, or the default one; `Invalid` if there is none such or it can never fit."""
+    def check_instance_type(self, name: str | None, provider: str | None = None) -> str:
+        """The name, or the default one; `Invalid` if there is none such, or it is to run here and can never fit."""
         name = name or self._settings.default_instance_type
         if name not in self._settings.instance_types:
             names = ", ".join(self._settings.instance_types)
             raise Invalid(f"there is no instance type {name!r}; choose one of {names}")
-        capacity = self._capacity()
+        capacity = self._capacity() if provider in (None, LOCAL) else None
         if capacity is not None and (why := never_fits(capacity, self._settings.instance_type(name))) is not None:
             raise Invalid(why)
         return name
@@ -258,6 +260,7 @@ _COPIED = (
     "samples_per_problem",
     "seed",
     "instance_type",
+    "provider",
     "concurrency",
     "priority",
     "budget_usd",
@@ -287,6 +290,7 @@ def pending_run(
         samples_per_problem=request.samples_per_problem,
         seed=request.seed,
         instance_type=instance_type,
+        provider=request.provider,
         concurrency=request.concurrency,
         priority=request.priority,
         budget_usd=request.budget_usd,

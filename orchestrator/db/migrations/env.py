@@ -9,7 +9,16 @@ from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
-from orchestrator.db import batch_tables, call_tables, eval_tables, pool_tables, schedule_tables, tables, token_tables
+from orchestrator.db import (
+    agent_tables,
+    batch_tables,
+    call_tables,
+    eval_tables,
+    pool_tables,
+    schedule_tables,
+    tables,
+    token_tables,
+)
 
 MIGRATION_LOCK = 7_346_019
 target = SQLModel.metadata
@@ -21,6 +30,7 @@ NEEDED = (
     pool_tables.WarmRunner,
     batch_tables.Batch,
     eval_tables.EvalSet,
+    agent_tables.Agent,
 )
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from orchestrator.bells import Bells
 from orchestrator.db import event_queries, item_queries, run_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.tables import Attempt, ContainerRun, Event
@@ -24,9 +25,10 @@ from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.runner_api.callers import Callers
 from orchestrator.runs import lifecycle
+from orchestrator.runs.agents import Agents
 from orchestrator.runs.capacity import Capacity
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
-from orchestrator.runs.hand_over import Bells, HandOver
+from orchestrator.runs.hand_over import HandOver
 from orchestrator.runs.intake import Claim, Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, RunState, Status
@@ -179,6 +181,7 @@ class RunWorld:
             on_change=lambda: None,
         )
         self.intake = Intake(db, self.clock, lease_s=30)
+        self.agents = Agents(db, self.clock, TYPES, self.bells)
         self.hand_over = HandOver(db, self.clock, self.intake, self.bells, came_up=self.pool.came_up)
 
     async def round(self, seconds: float = 0.0) -> None:

@@ -1,0 +1,203 @@
+"""The agent's work: claim, start, watch, report, clean up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from orchestrator.agent.link import Link, LinkLost, LinkRefused
+from orchestrator.engines.engine import (
+    ENDED,
+    ContainerFacts,
+    ContainerState,
+    Engine,
+    EngineError,
+    EngineInfo,
+    InstanceType,
+    LaunchRequest,
+)
+from runner.contract import CONTRACT_VERSION, BootConfig
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+HEARTBEAT_S = 10.0
+LOG_TAIL_BYTES = 64 * 1024
+STOP_GRACE_S = 4.0
+MEMORY_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    agent_id: str
+    name: str
+    provider: str
+    instance_types: tuple[str, ...]
+    image: str
+    max_at_once: int | None = None
+    debug: bool = False
+    heartbeat_s: float = HEARTBEAT_S
+
+
+class AgentLoop:
+    def __init__(self, engine: Engine, link: Link, options: AgentOptions, *, door_url: Callable[[], str]) -> None:
+        self._engine = engine
+        self._link = link
+        self._options = options
+        self._door_url = door_url
+        self._refused: dict[str, str] = {}
+        self._kept: set[str] = set()
+        self._changed = asyncio.Event()
+        self.leaving = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`."""
+        info = await self._engine.info()
+        await self._report()
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(self._watch())
+            reporting = tasks.create_task(self._reports())
+            await self._claims(info)
+            while await self._living():  # noqa: ASYNC110 -- the engine is asked
+                await asyncio.sleep(0.5)
+            await self._report()
+            watching.cancel()
+            reporting.cancel()
+
+    async def stop_all(self) -> None:
+        """Stop what runs here; what became of it is reported as far as there is time."""
+        with contextlib.suppress(EngineError):
+            for name in await self._living():
+                await self._engine.stop(name, grace_s=STOP_GRACE_S)
+        with contextlib.suppress(EngineError, LinkLost, LinkRefused, TimeoutError):
+            async with asyncio.timeout(10):
+                await self._report()
+
+    async def _claims(self, info: EngineInfo) -> None:
+        while not self.leaving.is_set():
+            names = await self._guarded(self._names())
+            if names is None:
+                await asyncio.sleep(1)
+                continue
+            asking = asyncio.create_task(self._link.post("/api/agents/claim", self._introduction(info, names)))
+            leaving = asyncio.create_task(self.leaving.wait())
+            try:
+                await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done():
+                    return
+                answer = asking.result()
+            finally:
+                asking.cancel()
+                leaving.cancel()
+            if answer["action"] == "done":
+                log.info("told to leave", action="agent_done", detail=answer.get("detail"))
+                return
+            if answer["action"] == "launch":
+                await self._launch(answer)
+
+    def _introduction(self, info: EngineInfo, known: list[str]) -> dict[str, Any]:
+        options = self._options
+        return {
+            "agent_id": options.agent_id,
+            "contract_version": CONTRACT_VERSION,
+            "name": options.name,
+            "provider": options.provider,
+            "engine": self._engine.name,
+            "instance_types": list(options.instance_types),
+            "max_at_once": options.max_at_once or max(1, math.floor(info.cpus)) * 4,
+            "vcpu": float(info.cpus),
+            "memory_bytes": int(info.memory_bytes * MEMORY_SHARE),
+            "door_url": self._door_url(),
+            "known": [*known, *self._refused],
+        }
+
+    async def _launch(self, order: dict[str, Any]) -> None:
+        kind = order["instance_type"]
+        line = BootConfig.model_validate(order["boot"]).model_dump_json().encode() + b"\n"
+        request = LaunchRequest(
+            name=order["name"],
+            run_id=order["run_id"],
+            attempt=order["attempt"],
+            instance_type=InstanceType(kind["name"], kind["vcpu"], kind["memory_bytes"], kind["disk_bytes"]),
+            image=self._options.image,
+            boot_line=line,
+            sandbox_slots=order["sandbox_slots"],
+        )
+        log.info("launch", action="agent_launch", container=request.name, run_id=request.run_id)
+        try:
+            await self._engine.launch(request)
+        except EngineError as error:
+            log.warning("launch refused", action="agent_launch_refused", container=request.name, error=str(error))
+            self._refused[request.name] = str(error)
+            self._changed.set()
+
+    async def _reports(self) -> None:
+        while True:
+            self._changed.clear()
+            await self._guarded(self._report())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._options.heartbeat_s):
+                    await self._changed.wait()
+
+    async def _report(self) -> None:
+        """Say what there is, stop what must be, remove what has been told."""
+        facts = [fact for fact in await self._engine.list() if fact.name not in self._kept]
+        said = [await self._said(fact) for fact in facts]
+        refused = dict(self._refused)
+        said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items()]
+        try:
+            answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": said})
+        except LinkRefused as error:
+            if "introduce itself" not in str(error):
+                raise
+            return
+        for name in refused:
+            self._refused.pop(name, None)
+        for name in answer["stop"]:
+            await self._engine.stop(name, grace_s=STOP_GRACE_S)
+        for fact in facts:
+            if fact.state in ENDED or fact.state is ContainerState.CREATED:
+                await self._clear_away(fact)
+
+    async def _clear_away(self, fact: ContainerFacts) -> None:
+        if self._options.debug and fact.exit_code != 0:
+            self._kept.add(fact.name)
+            log.warning("failed container kept", action="agent_kept", container=fact.name, exit_code=fact.exit_code)
+            return
+        await self._engine.remove(fact.name)
+
+    async def _said(self, fact: ContainerFacts) -> dict[str, Any]:
+        ended = fact.state in ENDED
+        said: dict[str, Any] = {"name": fact.name, "ended": ended, "container_id": fact.container_id}
+        if ended:
+            tail = await self._engine.logs(fact.name, tail_bytes=LOG_TAIL_BYTES)
+            said |= {"exit_code": fact.exit_code, "oom_killed": fact.oom_killed, "log_tail": tail.decode("utf-8", "replace")}
+        return said
+
+    async def _names(self) -> list[str]:
+        return [fact.name for fact in await self._engine.list()]
+
+    async def _living(self) -> list[str]:
+        return [fact.name for fact in await self._engine.list() if fact.state not in ENDED]
+
+    async def _watch(self) -> None:
+        while True:
+            with contextlib.suppress(EngineError):
+                async for _ in self._engine.watch():
+                    self._changed.set()
+            await asyncio.sleep(2)
+
+    async def _guarded(self, work: Awaitable[T]) -> T | None:
+        """An engine that does not answer proves nothing: asked again in the next round."""
+        try:
+            return await work
+        except EngineError as error:
+            log.warning("engine trouble", action="agent_engine", error=str(error))
+            return None

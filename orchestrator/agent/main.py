@@ -1,0 +1,87 @@
+"""Puts an agent together and runs it: engine, door for containers, link to the orchestrator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from contextlib import AsyncExitStack
+
+import httpx
+import structlog
+
+from orchestrator.agent.door import door_app
+from orchestrator.agent.link import Link, LinkLost, LinkRefused
+from orchestrator.agent.loop import AgentLoop, AgentOptions
+from orchestrator.engines.engine import EngineError
+from orchestrator.engines.factory import choose_engine
+from orchestrator.runner_door import RunnerDoor
+from orchestrator.settings import Settings
+
+log = structlog.get_logger()
+
+REQUEST_S = httpx.Timeout(40.0, connect=10.0)
+PASSED_ON_S = httpx.Timeout(None, connect=10.0)
+
+
+async def run_agent(settings: Settings, url: str, token: str, options: AgentOptions) -> str | None:
+    """Work until told to leave; why it ended, if that was not in good order."""
+    async with AsyncExitStack() as stack:
+        choice = choose_engine(settings, f"agent-{options.agent_id}", settings.data.absolute())
+        stack.push_async_callback(choice.engine.close)
+        door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
+        stack.push_async_callback(door.close)
+        passing = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=PASSED_ON_S, limits=_limits()))
+        door.app = door_app(passing)
+        headers = {"Authorization": f"Bearer {token}"}
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, headers=headers, timeout=REQUEST_S))
+        try:
+            await choice.engine.prepare()
+            await door.ensure()
+        except EngineError as error:
+            return f"the engine of this machine does not answer: {error}"
+        if door.error is not None:
+            return door.error
+        loop = AgentLoop(choice.engine, Link(client, rng=random.Random(os.urandom(8))), options, door_url=lambda: door.url)
+        work = asyncio.create_task(loop.run())
+        _obey_signals(loop, work)
+        return await _to_the_end(loop, work)
+
+
+async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
+    trouble = None
+    try:
+        await work
+        return None
+    except asyncio.CancelledError:
+        log.info("stopped", action="agent_stopped")
+    except (LinkLost, LinkRefused) as error:
+        trouble = str(error)
+    except ExceptionGroup as group:  # of the tasks that claim and report
+        known = [each for each in group.exceptions if isinstance(each, LinkLost | LinkRefused)]
+        if not known:
+            raise
+        trouble = str(known[0])
+    await loop.stop_all()
+    return trouble
+
+
+def _obey_signals(loop: AgentLoop, work: asyncio.Task[None]) -> None:
+    """SIGINT: nothing new, and what runs may end; again, or SIGTERM: stop what runs."""
+
+    def interrupted() -> None:
+        if loop.leaving.is_set():
+            work.cancel()
+        log.warning("leaving when what runs has ended; once more to stop it", action="agent_leaving")
+        loop.leaving.set()
+
+    running = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):
+        running.add_signal_handler(signal.SIGINT, interrupted)
+        running.add_signal_handler(signal.SIGTERM, work.cancel)
+
+
+def _limits() -> httpx.Limits:
+    return httpx.Limits(max_connections=None, max_keepalive_connections=50)

@@ -1,0 +1,234 @@
+"""Other machines: what they are given to start, and what they say of their containers.
+
+An agent asks and reports; nothing connects to it. The dispatcher decides what it is given, as for our own engine. What it
+says of a container's end is believed, as an engine is; that a result came from the right runner is held by its token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.bells import Bells
+from orchestrator.clock import Clock
+from orchestrator.db import agent_queries, run_queries
+from orchestrator.db.agent_queries import PREFIX
+from orchestrator.db.agent_tables import Agent
+from orchestrator.db.session import Database
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
+from orchestrator.errors import NotFound
+from orchestrator.identifiers import new_token, token_hash
+from orchestrator.runs.capacity import Capacity, Load
+from orchestrator.runs.placement import Place
+from orchestrator.runs.plan import sandbox_slots
+from runner.contract import BootConfig
+
+SILENT_S = 60.0
+"""An agent that has said nothing for so long has lost what it was given."""
+LOOK_S = 1.0
+REMOTE = "remote"
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What an agent says of itself with every request for work."""
+
+    id: str
+    name: str
+    provider: str
+    engine: str
+    instance_types: Sequence[str]
+    max_at_once: int
+    vcpu: float
+    memory_bytes: int
+    door_url: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """One container to start."""
+
+    name: str
+    run_id: str
+    attempt: int
+    instance_type: InstanceType
+    sandbox_slots: int
+    boot: BootConfig
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an agent reports of one container."""
+
+    name: str
+    ended: bool
+    exit_code: int | None = None
+    oom_killed: bool = False
+    container_id: str | None = None
+    detail: str | None = None
+    log_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Dismissed:
+    """The agent must leave; it has nothing left."""
+
+
+def engine_name(agent_id: str) -> str:
+    """What stands as the engine of an attempt that this agent was given; also the name of its bell."""
+    return PREFIX + agent_id
+
+
+def is_remote(attempt: Attempt) -> bool:
+    return attempt.engine.startswith(PREFIX)
+
+
+def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:
+    """The agents that are there, with what they hold."""
+    found = []
+    for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
+        if agent.leaving:
+            continue
+        held = [
+            types[a.instance_type] for _, a in agent_queries.living_attempts(session, agent.id) if a.instance_type in types
+        ]
+        capacity = Capacity(agent.max_at_once, agent.vcpu, agent.memory_bytes)
+        found.append(Place(agent.provider, capacity, Load.of(held), agent.id, frozenset(agent.instance_types)))
+    return found
+
+
+def last_said(attempt: Attempt) -> ContainerFacts | None:
+    """The container as its agent last described it; None before it was first described."""
+    said = attempt.facts.get(REMOTE)
+    if not isinstance(said, dict):
+        return None
+    return ContainerFacts(
+        name=attempt.container_name,
+        container_id=attempt.container_id or "",
+        state=ContainerState.EXITED if said.get("ended") else ContainerState.RUNNING,
+        run_id=attempt.run_id,
+        attempt=attempt.number,
+        instance_type=attempt.instance_type,
+        created_at=attempt.dispatched_at,
+        exit_code=attempt.exit_code,
+        oom_killed=attempt.oom_killed,
+    )
+
+
+class Agents:
+    def __init__(self, db: Database, clock: Clock, types: Mapping[str, InstanceType], bells: Bells) -> None:
+        self._db = db
+        self._clock = clock
+        self._types = types
+        self._bells = bells
+
+    async def claim(self, who: Introduction, known: set[str], hold_s: float) -> Order | Dismissed | None:
+        """The next container to start; None if it must ask again. `known` are the containers that it has already."""
+        until = self._clock.monotonic() + hold_s
+        with self._bells.hung(engine_name(who.id)) as bell:
+            while True:
+                found = await self._db.write(lambda session: self._next(session, who, known))
+                left = until - self._clock.monotonic()
+                if found is not None or left <= 0:
+                    return found
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, LOOK_S)):
+                        await bell.wait()
+                bell.clear()
+
+    async def report(self, agent_id: str, said: Sequence[Said]) -> list[str]:
+        """Store what was said; the names of containers that must be stopped."""
+        now = self._clock.now()
+
+        def work(session: Session) -> list[str]:
+            agent = agent_queries.lock(session, agent_id)
+            if agent is None:
+                raise NotFound(f"no agent {agent_id}: it must introduce itself first, by asking for work")
+            agent.seen_at = now
+            session.add(agent)
+            stop = []
+            for each in said:
+                row = agent_queries.attempt_by_name(session, agent_id, each.name)
+                if row is not None and each.ended:
+                    _note(row, each, now)
+                    session.add(row)
+                elif not each.ended and (row is None or _must_stop(session, row)):
+                    stop.append(each.name)
+            return stop
+
+        return await self._db.write(work)
+
+    async def dismiss(self, agent_id: str) -> None:
+        """Tell an agent to leave; it finishes what it has. One that is silent is forgotten at once."""
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            agent = agent_queries.lock(session, agent_id)
+            if agent is None:
+                raise NotFound(f"no agent {agent_id}; GET /api/agents lists them")
+            if agent.seen_at < now - timedelta(seconds=SILENT_S):
+                session.delete(agent)
+            else:
+                agent.leaving = True
+                session.add(agent)
+
+        await self._db.write(work)
+
+    def _next(self, session: Session, who: Introduction, known: set[str]) -> Order | Dismissed | None:
+        now = self._clock.now()
+        agent = agent_queries.lock(session, who.id)
+        fields: dict[str, Any] = {
+            "name": who.name,
+            "provider": who.provider,
+            "engine": who.engine,
+            "instance_types": list(who.instance_types),
+            "max_at_once": who.max_at_once,
+            "vcpu": who.vcpu,
+            "memory_bytes": who.memory_bytes,
+            "door_url": who.door_url,
+            "seen_at": now,
+        }
+        if agent is None:
+            agent = Agent(id=who.id, created_at=now, **fields)
+        for key, value in fields.items():
+            setattr(agent, key, value)
+        session.add(agent)
+        waiting = agent_queries.living_attempts(session, who.id)
+        for run, row in waiting:
+            if row.container_name not in known and run.attempt == row.number and run.status == "starting":
+                return self._order(session, agent, run, row, now)
+        if agent.leaving and not waiting:
+            session.delete(agent)
+            return Dismissed()
+        return None
+
+    def _order(self, session: Session, agent: Agent, run: ContainerRun, listed: Attempt, now: datetime) -> Order:
+        """With a new token each time: an order that was lost on its way is given again."""
+        row = run_queries.lock_attempt(session, listed.run_id, listed.number) or listed
+        token = new_token()
+        row.token_hash, row.launched_at = token_hash(token), now
+        row.facts = {**row.facts, "door": agent.door_url, "agent": agent.name}
+        session.add(row)
+        kind = self._types[row.instance_type]
+        boot = BootConfig(orchestrator_url=agent.door_url, token=token, instance_type=kind.name, engine=agent.engine)
+        return Order(row.container_name, run.id, row.number, kind, sandbox_slots(kind), boot)
+
+
+def _note(row: Attempt, said: Said, now: datetime) -> None:
+    row.exit_code, row.oom_killed = said.exit_code, said.oom_killed
+    row.container_id = said.container_id or row.container_id
+    row.log_tail = said.log_tail.replace("\x00", "") or row.log_tail
+    row.detail = row.detail or said.detail
+    row.facts = {**row.facts, REMOTE: {"ended": True, "at": now.isoformat(), "refused": said.detail is not None}}
+
+
+def _must_stop(session: Session, row: Attempt) -> bool:
+    run = run_queries.get(session, row.run_id)
+    return run is None or row.token_hash is None or run.attempt != row.number or run.desired == "cancel"

@@ -1,0 +1,86 @@
+"""A second machine, as far as one kernel can play it: a network namespace of its own with an engine of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+RUNNER = "benchyard-runner:latest"
+
+
+def _run(*command: str, check: bool = True) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+class SecondMachine:
+    """`home` is its only neighbour: this machine, as it is seen from there."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._name = "by" + uuid.uuid4().hex[:8]
+        third = int(self._name[2:4], 16)
+        self.home, self._address = f"10.203.{third}.1", f"10.203.{third}.2"
+        self.socket = f"unix://{directory}/docker.sock"
+        self._engine: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        ours, theirs = f"{self._name}a", f"{self._name}b"
+        _run("ip", "netns", "add", self._name)
+        _run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", self._name)
+        _run("ip", "addr", "add", f"{self.home}/30", "dev", ours)
+        _run("ip", "link", "set", ours, "up")
+        for command in (f"addr add {self._address}/30 dev {theirs}", f"link set {theirs} up", "link set lo up"):
+            _run("ip", "-n", self._name, *command.split())
+        self.start_engine()
+        archive = self._directory / "runner.tar"
+        _run("docker", "save", "--output", str(archive), RUNNER)
+        _run("docker", "--host", self.socket, "load", "--input", str(archive))
+        archive.unlink()
+
+    def start_engine(self) -> None:
+        log = (self._directory / "dockerd.log").open("ab")
+        self._engine = self.popen(
+            [
+                "dockerd",
+                *("--host", self.socket, "--data-root", f"{self._directory}/data", "--exec-root", f"{self._directory}/exec"),
+                *("--pidfile", f"{self._directory}/docker.pid"),
+            ],
+            stdout=log,
+        )
+        log.close()
+        until = time.monotonic() + 60
+        while subprocess.run(["docker", "--host", self.socket, "info"], capture_output=True, check=False).returncode:
+            tail = (self._directory / "dockerd.log").read_text()[-2000:]
+            assert self._engine.poll() is None, f"the second engine ended: {tail}"
+            assert time.monotonic() < until, f"the second engine does not answer: {tail}"
+            time.sleep(0.2)
+
+    def popen(self, command: Sequence[str], **options: object) -> subprocess.Popen[bytes]:
+        """A process on that machine."""
+        inside = ["nsenter", f"--net=/run/netns/{self._name}", *command]  # `ip netns exec` would hide the cgroups
+        return subprocess.Popen(inside, stderr=subprocess.STDOUT, start_new_session=True, **options)  # type: ignore[call-overload, no-any-return]
+
+    def docker(self, *arguments: str) -> str:
+        return _run("docker", "--host", self.socket, *arguments, check=False)
+
+    def stop(self) -> None:
+        for name in self.docker("ps", "--all", "--quiet").split():
+            self.docker("rm", "--force", name)
+        if self._engine is not None and self._engine.poll() is None:
+            os.killpg(self._engine.pid, signal.SIGTERM)
+            self._engine.wait(30)
+        _run("ip", "netns", "del", self._name, check=False)
+        _run("ip", "link", "del", f"{self._name}a", check=False)
+        for mount in reversed([line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]):
+            if mount.startswith(str(self._directory)):
+                _run("umount", "--lazy", mount, check=False)
+        shutil.rmtree(self._directory, ignore_errors=True)
