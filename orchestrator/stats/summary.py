@@ -17,6 +17,8 @@ from orchestrator.stats.pass_at_k import mean_pass_at_k, possible_k
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
 COMPARABLE_UP_TO = 0.02
+NOTHING_TO_JUDGE = frozenset({Outcome.NO_ANSWER, Outcome.TRUNCATED, Outcome.REFUSED})
+"""The official checkers have no word for these: there they are failures like any other."""
 
 
 class ItemScore(NamedTuple):
@@ -81,7 +83,8 @@ def summarise(items: Sequence[ItemScore], level: float = LEVEL) -> Summary:
     counted = [item for item in items if item.outcome not in NOT_THE_MODELS_FAULT]
     total = _score(counted, _passed, level)
     left_out = len(items) - len(counted)
-    twice = [item for item in counted if item.parity_outcome is not None]
+    both = any(item.parity_outcome for item in counted)
+    twice = [item for item in counted if both and (item.parity_outcome or item.outcome in NOTHING_TO_JUDGE)]
     tallies = list(_tallies(counted).values())
     return Summary(
         **vars(total),

@@ -79,6 +79,15 @@ def test_both_ways_of_judging_and_their_flips() -> None:
     assert summarise([ItemScore("c", 0, W)]).parity is None
 
 
+def test_an_answer_with_nothing_to_judge_fails_in_both_ways() -> None:
+    """Otherwise the official score would be taken of fewer answers, and be better than the published one can be."""
+    unjudged = [ItemScore(str(place), 0, each) for place, each in enumerate((Outcome.TRUNCATED, Outcome.NO_ANSWER))]
+    summary = summarise([ItemScore("a", 0, P, parity_outcome=P), *unjudged, ItemScore("d", 0, Outcome.PROVIDER_ERROR)])
+    assert summary.parity is not None
+    assert (summary.parity.passed, summary.parity.n, summary.n, summary.flips) == (1, 3, 3, 0)
+    assert summarise(unjudged).parity is None
+
+
 def test_around_the_training_cut_off() -> None:
     old = [ItemScore(f"o{i}", 0, P, date="2023-06-01") for i in range(30)]
     new = [ItemScore(f"n{i}", 0, P if i < 10 else W, date="2024-06-01") for i in range(30)]
