@@ -6,11 +6,13 @@ nothing of tests, grading or whether an answer is right.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
+
+from orchestrator.gateway.demo_answers.word_counts import word_count_eval
 
 #: The models that have recorded answers to the sample problems.
 MODELS = ("demo-strong", "demo-weak")
@@ -26,6 +28,8 @@ EVALS = {
     "demo-eval-hostile": "hostile",
 }
 EVAL_MARK = "def evaluate(trace: dict) -> dict:"
+SAMPLE_MARK = "look_up_order"
+"""A step of every sample trace."""
 
 
 class StopReason(StrEnum):
@@ -70,7 +74,7 @@ class DemoAnswers:
         last one is the question. Samples beyond the recorded ones start again from the first.
         """
         if EVAL_MARK in prompt_text and self._evals:
-            return self._evals[min(sample, len(self._evals) - 1)]
+            return _eval_answer(self._evals[min(sample, len(self._evals) - 1)], prompt_text)
         if not self._answers:
             return None
         prompt = _squeeze(prompt_text)
@@ -93,6 +97,14 @@ def load(model: str) -> DemoAnswers:
         [_answer(line) for line in _read(recorded)],
         evals,
     )
+
+
+def _eval_answer(recorded: DemoAnswer, prompt_text: str) -> DemoAnswer:
+    """The recording; where it is the good one, and the traces are not those that it was made for, an honest try."""
+    if recorded.question_id != "good" or SAMPLE_MARK in prompt_text:
+        return recorded
+    text = word_count_eval(prompt_text)
+    return recorded if text is None else replace(recorded, text=text, output_tokens=len(text) // 4)
 
 
 def _answer(line: dict[str, Any]) -> DemoAnswer:
