@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from orchestrator.api.container_runs import Cursor, Limit
+from orchestrator.api.container_runs import Cursor, IdempotencyKey, Limit
 from orchestrator.api.context import Context
 from orchestrator.api.eval_schemas import (
     EvalSetChange,
@@ -20,6 +20,7 @@ from orchestrator.api.eval_schemas import (
 from orchestrator.api.schemas import Page
 from orchestrator.evals.jobs import Generation
 from orchestrator.evals.service import SetChange
+from orchestrator.runs.service import Idempotency
 
 router = APIRouter(prefix="/api/eval-sets", tags=["evals"])
 
@@ -76,7 +77,9 @@ async def take_feedback_back(set_id: SetId, trace_id: TraceId, context: Context)
 
 
 @router.post("/{set_id}/generate", status_code=202)
-async def generate_eval(set_id: SetId, body: GenerateCreate, context: Context, response: Response) -> JobCreated:
+async def generate_eval(
+    set_id: SetId, body: GenerateCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> JobCreated:
     """Have a model write an eval. It sees a part of the labelled traces; the rest measures what it wrote."""
     name = body.name or (await context.evals.get_set(set_id)).row.name
     request = Generation(
@@ -89,6 +92,7 @@ async def generate_eval(set_id: SetId, body: GenerateCreate, context: Context, r
         budget_usd=body.budget_usd,
         instance_type=body.instance_type,
     )
-    queued = await context.eval_jobs.generate(set_id, request)
+    key = None if idempotency_key is None else Idempotency("POST generate", idempotency_key)
+    queued = await context.eval_jobs.generate(set_id, request, key)
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
     return JobCreated(job_id=queued.job_id)

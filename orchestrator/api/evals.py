@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from sqlmodel import Session
 
-from orchestrator.api.container_runs import Cursor, Limit
+from orchestrator.api.container_runs import Cursor, IdempotencyKey, Limit
 from orchestrator.api.context import Context
 from orchestrator.api.eval_schemas import (
     ContradictionOut,
@@ -21,6 +21,7 @@ from orchestrator.api.eval_schemas import (
 from orchestrator.api.schemas import Page
 from orchestrator.db import eval_queries, model_queries, trace_queries
 from orchestrator.evals.service import no_eval
+from orchestrator.runs.service import Idempotency
 
 router = APIRouter(prefix="/api/evals", tags=["evals"])
 
@@ -82,12 +83,21 @@ async def delete_eval(eval_id: EvalId, context: Context) -> None:
 
 @router.post("/{eval_id}/execute", status_code=202)
 async def execute_eval(
-    eval_id: EvalId, context: Context, response: Response, body: ExecuteCreate | None = None
+    eval_id: EvalId,
+    context: Context,
+    response: Response,
+    body: ExecuteCreate | None = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> ExecuteCreated:
     """Have the eval judge all traces of its set, or those named; only those without a verdict, unless forced."""
     body = body or ExecuteCreate()
     queued = await context.eval_jobs.execute(
-        eval_id, body.trace_ids, force=body.force, priority=body.priority, instance_type=body.instance_type
+        eval_id,
+        body.trace_ids,
+        force=body.force,
+        priority=body.priority,
+        instance_type=body.instance_type,
+        idempotency=None if idempotency_key is None else Idempotency("POST execute", idempotency_key),
     )
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
     return ExecuteCreated(job_id=queued.job_id, estimated_count=queued.traces, remaining=queued.remaining)

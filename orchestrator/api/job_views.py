@@ -32,8 +32,8 @@ def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut
     if job is not None and run.kind == RunKind.EVAL_EXECUTE and run.items_done:
         average = round(job.spent_ms / run.items_done, 3)
     done, total = run.items_done, run.items_total
-    if job is not None and run.kind == RunKind.EVAL_GENERATE:
-        done, total = job.stage_done or 0, job.stage_total or 0
+    if job is not None and run.kind == RunKind.EVAL_GENERATE and job.stage_total is not None:
+        done, total = job.stage_done or 0, job.stage_total
     return JobOut(
         id=run.id,
         type=run.kind,

@@ -58,6 +58,12 @@ class EvalClient(Client):
     def job(self, job_id: str) -> Json:
         return self._call("GET", self._followed(job_id))
 
+    def cancel_job(self, job_id: str) -> Json:
+        return self._call("POST", f"{self._followed(job_id)}/cancel")
+
+    def retry_job(self, job_id: str) -> Json:
+        return self._call("POST", f"{self._followed(job_id)}/retry")
+
     def jobs(self, *, limit: int, query: Json) -> list[Json]:
         return self._pages("/api/jobs", limit=limit, query=query)
 

@@ -209,7 +209,9 @@ def wait_for_job(cmd: Command, client: EvalClient, job_id: str) -> Json:
                 share = f" {data['percent']} %" if data.get("percent") is not None else ""
                 cmd.out.note(f"{stage}{share}{detail}")
     except KeyboardInterrupt:
-        cmd.out.warn(f"Job {job_id} goes on: `benchyard jobs` shows it, `benchyard cancel {job_id}` stops it.")
+        cmd.out.warn(
+            f"Job {job_id} goes on: `benchyard jobs show {job_id}` looks at it, `benchyard jobs cancel {job_id}` stops it."
+        )
         raise typer.Exit(INTERRUPTED) from None
     return client.job(job_id)
 

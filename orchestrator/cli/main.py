@@ -16,6 +16,7 @@ from orchestrator.cli import (
     eval_commands,
     export_commands,
     grade_commands,
+    job_commands,
     model_commands,
     run_commands,
     schedule_commands,
@@ -49,7 +50,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     calls_commands.calls,
     run_commands.cancel,
     run_commands.retry,
-    trace_commands.jobs,
     grade_commands.grade,
     grade_commands.regrade,
     export_commands.export,
@@ -66,6 +66,7 @@ app.add_typer(model_commands.models_app, name="models")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
 app.add_typer(trace_commands.traces_app, name="traces")
 app.add_typer(eval_commands.evals_app, name="evals")
+app.add_typer(job_commands.jobs_app, name="jobs")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
 app.add_typer(agent_commands.agents_app, name="agents")

@@ -1,4 +1,4 @@
-"""Commands about traces and jobs."""
+"""Commands about traces: list, import, sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.eval_commands import eval_command
-from orchestrator.cli.output import JsonFlag, facts, status_text, table
+from orchestrator.cli.output import JsonFlag, facts, table
 from orchestrator.cli.text import clean
 
 traces_app = typer.Typer(help="Traces of your own application.", no_args_is_help=False)
@@ -98,30 +98,3 @@ def sample(
         return
     for row in rows:
         sys.stdout.write(json.dumps(row) + "\n")
-
-
-def jobs(
-    kind: Annotated[str | None, typer.Option("--type", help="benchmark, grade, eval_generate or eval_execute.")] = None,
-    status: Annotated[str | None, typer.Option(help="pending, starting, running, completed, failed, cancelled.")] = None,
-    dead_letter: Annotated[bool, typer.Option("--dead-letter", help="Only those given up after 3 attempts.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
-    as_json: JsonFlag = False,
-) -> None:
-    """Jobs of all kinds, newest first. `benchyard cancel` and `benchyard retry` take their ids."""
-    with eval_command(as_json) as (cmd, client):
-        query = {key: value for key, value in (("type", kind), ("status", status)) if value}
-        found = client.jobs(limit=limit, query=query | ({"dead_letter": "true"} if dead_letter else {}))
-        rows = [
-            (
-                each["id"],
-                each["type"],
-                status_text(each["status"]),
-                each["stage"] or "",
-                f"{each['percent']} %",
-                each["attempt"],
-                (each["error"] or {}).get("code", ""),
-            )
-            for each in found
-        ]
-        columns = ("Job", "Type", "Status", "Stage", "Done", "Attempt", "Error")
-        cmd.out.result(found, lambda: table(columns, rows, right=("Done", "Attempt")) if rows else Text("No jobs."))

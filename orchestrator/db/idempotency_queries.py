@@ -24,5 +24,13 @@ def remember(
     return None if insert_once(session, row) else find(session, scope, key)
 
 
+def settle(session: Session, scope: str, key: str, answer: dict[str, Any]) -> None:
+    """Put the answer to a key that was remembered in the same transaction, before the answer was known."""
+    row = find(session, scope, key)
+    assert row is not None
+    row.answer = answer
+    session.add(row)
+
+
 def forget_before(session: Session, before: datetime) -> int:
     return int(session.connection().execute(delete(IdempotencyKey).where(col(IdempotencyKey.created_at) < before)).rowcount)

@@ -6,15 +6,26 @@ same. It launches nothing.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import eval_queries, item_queries, job_queries, model_queries, run_queries, trace_queries
+from orchestrator.db import (
+    eval_queries,
+    idempotency_queries,
+    item_queries,
+    job_queries,
+    model_queries,
+    run_queries,
+    trace_queries,
+)
 from orchestrator.db.eval_tables import Eval, EvalJob
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
@@ -64,7 +75,7 @@ class EvalJobs:
     ) -> None:
         self._db, self._settings, self._clock, self._runs, self._wake = db, settings, clock, runs, wake
 
-    async def generate(self, set_id: str, request: Generation) -> Queued:
+    async def generate(self, set_id: str, request: Generation, idempotency: Idempotency | None = None) -> Queued:
         type_name = self._runs.check_instance_type(request.instance_type)
         await self._db.read(lambda s: known_set(s, set_id))
         now = self._clock.now()
@@ -92,7 +103,7 @@ class EvalJobs:
             _queue(session, run, model.slug, EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload))
             return Queued(run.id, len(examples))
 
-        return await self._insert(insert)
+        return await self._insert(insert, idempotency, [set_id, asdict(request)], now)
 
     async def execute(
         self,
@@ -102,6 +113,7 @@ class EvalJobs:
         force: bool = False,
         priority: int = 0,
         instance_type: str | None = None,
+        idempotency: Idempotency | None = None,
     ) -> Queued:
         type_name = self._runs.roomiest_type(instance_type)
         now = self._clock.now()
@@ -124,7 +136,8 @@ class EvalJobs:
             _queue(session, run, UNASKED_MODEL, job)
             return Queued(run.id, len(taken), len(wanted) - len(taken))
 
-        return await self._insert(insert)
+        asked = [eval_id, trace_ids, force, priority, instance_type]
+        return await self._insert(insert, idempotency, asked, now)
 
     async def retry(self, job_id: str, idempotency: Idempotency | None = None) -> str:
         """A new job for what an ended one left undone. Paid answers are kept, unless it is they that were refused."""
@@ -166,9 +179,26 @@ class EvalJobs:
                 item_queries.copy_answers(session, old.id, run.id)
             return Queued(run.id, run.items_total)
 
-        return (await self._insert(insert)).job_id
+        return (await self._insert(insert, idempotency, [job_id], now)).job_id
 
-    async def _insert(self, work: Callable[[Session], Queued]) -> Queued:
+    async def _insert(
+        self, make: Callable[[Session], Queued], idempotency: Idempotency | None, asked: list[Any], now: datetime
+    ) -> Queued:
+        """Queue a job, or answer with the one that the same request was given before."""
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+        def work(session: Session) -> Queued:
+            if idempotency is None:
+                return make(session)
+            known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, {}, now)
+            if known is None:
+                queued = make(session)
+                idempotency_queries.settle(session, idempotency.scope, idempotency.key, asdict(queued))
+                return queued
+            if known.request_hash != digest:
+                raise Conflict("this Idempotency-Key was used for another request; use a new key for a new job")
+            return Queued(**known.answer)
+
         queued = await self._db.write(work)
         self._wake()
         return queued

@@ -41,8 +41,10 @@ class EvalTaking:
         self._plans: dict[str, frozenset[int]] = {}
 
     def task(self, session: Session, run: ContainerRun) -> EvalTask:
-        """What the runner of a job is told."""
+        """What the runner of a job is told. What an earlier attempt failed with is forgotten."""
         job = _job(session, run)
+        job.error_code = None
+        session.add(job)
         if run.kind == RunKind.EVAL_EXECUTE:
             row = eval_queries.get(session, job.eval_id or "")
             if row is None:

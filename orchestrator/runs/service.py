@@ -26,7 +26,7 @@ from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
-from runner.contract import NOT_THE_MODELS_FAULT, BenchmarkSpec
+from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, BenchmarkSpec
 
 MAX_ITEMS = 100_000
 
@@ -159,6 +159,8 @@ class RunService:
                 known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, run_id, answer, now)
                 if known is not None:
                     return _same_request(known.request_hash, run_id, known.answer)
+            if old.kind in EVAL_KINDS:
+                raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
             if old.status not in TERMINAL:
                 raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
             if add_retry(session, old, new_id, now) is None:

@@ -14,7 +14,7 @@ from runner.evals.trial import MARK_TEXT, Subject
 from runner.llm.client import Prompt
 
 VERSION = "eval-1"
-EXAMPLE_CHARS = 4000
+EXAMPLE_CHARS, LEAST_CHARS = 4000, 800
 ALL_CHARS = 120_000
 SHOWN_MISTAKES = 8
 SYSTEM = (
@@ -73,19 +73,29 @@ class Fault:
 
 
 def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence[str]) -> Prompt:
-    room = min(EXAMPLE_CHARS, ALL_CHARS // max(len(training), 1))
-    shown = {label: [shown_text(each.subject, room) for each in training if each.label is label] for label in Label}
-    limit = ALL_CHARS // (2 * max(room, 1)) or 1
-    good, bad = shown[Label.POSITIVE], shown[Label.NEGATIVE]
+    """All training traces if there is room for them, else some of each label, from the whole range of them."""
+    room = min(EXAMPLE_CHARS, max(LEAST_CHARS, ALL_CHARS // max(len(training), 1)))
+    own = {label: [each.subject for each in training if each.label is label] for label in Label}
+    most = ALL_CHARS // (2 * room)
+    good, bad = (
+        "\n".join(shown_text(subject, room) for subject in _spread(own[label], most))
+        for label in (Label.POSITIVE, Label.NEGATIVE)
+    )
     text = TASK.format(
         criterion=criterion.strip(),
         allowed=", ".join(allowed),
-        good_count=len(good),
-        good="\n".join(good[:limit]),
-        bad_count=len(bad),
-        bad="\n".join(bad[:limit]),
+        good_count=len(own[Label.POSITIVE]),
+        good=good,
+        bad_count=len(own[Label.NEGATIVE]),
+        bad=bad,
     )
     return Prompt(SYSTEM, text, VERSION)
+
+
+def _spread(subjects: Sequence[Subject], most: int) -> list[Subject]:
+    if len(subjects) <= most:
+        return list(subjects)
+    return [subjects[place * len(subjects) // most] for place in range(most)]
 
 
 def repair_prompt(first: Prompt, fault: Fault) -> Prompt:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.engines.fake_container import FakeContainer
 from tests.served import RunnerClient, Service
 from tests.unit.evals.eval_runner import (
@@ -398,3 +399,31 @@ async def test_a_runner_cannot_judge_what_is_not_its_own(service: Service) -> No
     assert said == [422, 200, 422]
     assert (await service.client.get(f"/api/evals/{row['id']}")).json()["execution_count"] == 1
     await service.client.post(f"/api/jobs/{answer.json()['job_id']}/cancel")
+
+
+async def test_the_same_key_is_the_same_job(service: Service) -> None:
+    service.engine.behaviour = EvalRunner()
+    set_id = await with_traces(service, "keyed")
+    path, key = f"/api/eval-sets/{set_id}/generate", {"idempotency-key": "k1"}
+    first, again = [await service.client.post(path, json={"model_id": "demo-strong"}, headers=key) for _ in range(2)]
+    assert first.json() == again.json()
+    other = await service.client.post(path, json={"model_id": "demo-weak"}, headers=key)
+    assert (other.status_code, other.json()["code"]) == (409, "CONFLICT")
+    job = await job_done(service, first.json()["job_id"], "completed")
+    path = f"/api/evals/{job['eval_id']}/execute"
+    first, again = [await service.client.post(path, headers=key) for _ in range(2)]
+    assert (first.json(), first.json()["estimated_count"]) == (again.json(), 20)
+    await job_done(service, first.json()["job_id"], "completed")
+    refused = await service.client.post(f"/api/container-runs/{job['id']}/retry")
+    assert (refused.status_code, "/api/jobs/" in refused.json()["detail"]) == (409, True)
+
+
+async def test_a_database_that_is_away_is_an_error_of_its_own(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object) -> None:
+        raise DatabaseUnavailable("disk I/O error")
+
+    monkeypatch.setattr(service.services.db, "read", away)
+    for path in ("/api/eval-sets", "/api/traces", "/api/evals", "/api/jobs"):
+        answer = await service.client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (503, "DATABASE_ERROR")
+        assert answer.headers["retry-after"]
