@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +20,9 @@ from orchestrator.engines.engine import EngineError
 from orchestrator.settings import Settings
 
 OK, WARN, BAD = "ok", "warn", "bad"
+SANDBOX = ("-m", "runner.sandbox")
+"""Says which layers the sandbox has where it is started; a process of its own, as in a run."""
+SANDBOX_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,7 @@ class Check:
 
 
 def examine(settings: Settings, connection: Connection, client: Client) -> list[Check]:
-    checks = [*_engine(settings), _disk(settings), *_service(connection, client)]
-    return checks
+    return [*_engine(settings), _sandbox_here(settings), _disk(settings), *_service(connection, client)]
 
 
 def _engine(settings: Settings) -> Iterator[Check]:
@@ -54,6 +59,8 @@ def _engine(settings: Settings) -> Iterator[Check]:
             yield Check("mode", WARN, "The engine runs in a machine of its own: use docker compose up, not benchyard up.")
         if api.has_image(settings.runner_image):
             yield Check("images", OK, f"The runner image {settings.runner_image} is there.")
+            told = api.try_out(settings.runner_image, ("python", *SANDBOX), "doctor", SANDBOX_S)
+            yield _level_check("sandbox in a runner container", told, needed=True)
         else:
             yield Check("images", BAD, f"The runner image {settings.runner_image} is missing: run scripts/build-images.")
     except EngineError as error:
@@ -88,16 +95,40 @@ def _service(connection: Connection, client: Client) -> Iterator[Check]:
     yield _sandbox(client.run)(client.runs(limit=20))
 
 
+def _sandbox_here(settings: Settings) -> Check:
+    """The level of a plain process on this machine: what a run gets with the process engine."""
+    try:
+        done = subprocess.run([sys.executable, *SANDBOX], capture_output=True, text=True, timeout=SANDBOX_S, check=False)
+        told = done.stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        told = str(error)
+    return _level_check("sandbox as a process", told, needed=not uses_docker(settings))
+
+
+def _level_check(name: str, told: str, *, needed: bool) -> Check:
+    """From the line that `python -m runner.sandbox` prints."""
+    line = next((line for line in told.splitlines() if line.startswith("{")), "")
+    if not line:
+        why = clean(told.strip().splitlines()[-1]) if told.strip() else "the runner's code is not installed here"
+        return Check(name, BAD if needed else WARN, f"Not known: {why}.")
+    level = json.loads(line)
+    if level["name"] == "none":
+        return Check(name, BAD if needed else WARN, clean(level["sentence"]))
+    return Check(name, OK if level["name"] == "full" else WARN, clean(level["sentence"]))
+
+
 def _sandbox(detail: Callable[[str], dict[str, Any]]) -> Callable[[list[dict[str, Any]]], Check]:
-    """The sandbox's level is known where it works: in a runner. The newest run that tells it counts."""
+    """The level that the newest run reached which tells it; also where the engine is out of this command's reach."""
 
     def check(runs: list[dict[str, Any]]) -> Check:
         for run in runs:
             for attempt in reversed(detail(str(run["id"]))["attempts"]):
                 if told := attempt["facts"].get("sandbox"):
                     level, sentence = _level(told)
-                    return Check("sandbox", OK if level in ("full", "") else WARN, f"{sentence} (run {run['id']})")
-        return Check("sandbox", WARN, "Not known before a run has told: benchyard demo.")
+                    return Check(
+                        "sandbox of the last run", OK if level in ("full", "") else WARN, f"{sentence} (run {run['id']})"
+                    )
+        return Check("sandbox of the last run", WARN, "Not known before a run has told: benchyard demo.")
 
     return check
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import platform
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
 from orchestrator.engines.docker_network import read_network
+from orchestrator.engines.docker_options import trial_options
 from orchestrator.engines.engine import LABEL_INSTANCE, ImageMissing
 from orchestrator.engines.host_guard import HostGuard
 
@@ -64,6 +67,22 @@ class DockerCleanup(DockerApi):
         except (ImageMissing, NotThere):
             return False
         return True
+
+    def try_out(self, image: str, command: tuple[str, ...], instance: str, seconds: float) -> str:
+        """What a command says in a container that is hardened as a runner's is, and removed afterwards."""
+        container = self.create(trial_options(f"benchyard-trial-{uuid4().hex[:12]}", image, command, instance))
+        try:
+            with self._door() as client:
+                client.start(container)
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                seen = self.inspect(container)
+                if seen is None or not seen["State"]["Running"]:
+                    break
+                time.sleep(0.1)
+            return self.logs(container).decode(errors="replace")
+        finally:
+            self.remove(container)
 
     def find(self, instance: str | None = None) -> Belongings:
         """Everything of ours, or of one instance, in every state."""

@@ -76,14 +76,27 @@ def create_options(request: LaunchRequest, config: DockerEngineConfig, gateway: 
 
 def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:
     """The HostConfig of the engine's API: limits and hardening."""
-    kind = request.instance_type
     options: dict[str, Any] = {
         "NetworkMode": config.network,
         "Dns": [NO_RESOLVER],
+        **hardening(request.instance_type, request.sandbox_slots),
+        # Two halves: with a single file the whole log vanishes each time it is full.
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": f"{LOG_BYTES // 2048}k", "max-file": "2"}},
+    }
+    if config.host_mode:
+        if gateway is None:
+            raise EngineError(f"Network {config.network} has no address of this machine that runners could reach.")
+        options["ExtraHosts"] = [f"{config.orchestrator_alias}:{gateway}"]
+    return options
+
+
+def hardening(kind: InstanceType, sandbox_slots: int) -> dict[str, Any]:
+    """Limits and walls of every container that executes generated code."""
+    return {
         "Memory": kind.memory_bytes,
         "MemorySwap": kind.memory_bytes,  # memory + swap: no swap
         "NanoCpus": nano_cpus(kind.vcpu),
-        "PidsLimit": PIDS_BASE + PIDS_PER_SLOT * request.sandbox_slots,
+        "PidsLimit": PIDS_BASE + PIDS_PER_SLOT * sandbox_slots,
         "ReadonlyRootfs": True,
         "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,size={tmp_bytes(kind)},mode=1777"},  # noqa: S108
         "CapDrop": ["ALL"],
@@ -95,14 +108,21 @@ def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str
         "AutoRemove": False,
         "RestartPolicy": {"Name": "no"},
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
-        # Two halves: with a single file the whole log vanishes each time it is full.
-        "LogConfig": {"Type": "json-file", "Config": {"max-size": f"{LOG_BYTES // 2048}k", "max-file": "2"}},
     }
-    if config.host_mode:
-        if gateway is None:
-            raise EngineError(f"Network {config.network} has no address of this machine that runners could reach.")
-        options["ExtraHosts"] = [f"{config.orchestrator_alias}:{gateway}"]
-    return options
+
+
+def trial_options(name: str, image: str, command: tuple[str, ...], instance: str) -> dict[str, Any]:
+    """Keyword arguments of `APIClient.create_container` for a look at what a runner container offers; no network."""
+    kind = InstanceType(name="trial", vcpu=1, memory_bytes=512 * MIB, disk_bytes=0)
+    return {
+        "name": name,
+        "image": image,
+        "entrypoint": list(command),
+        "labels": {LABEL_INSTANCE: instance},
+        "environment": dict(ENVIRONMENT),
+        "use_config_proxy": False,
+        "host_config": {"NetworkMode": "none", **hardening(kind, sandbox_slots=1)},
+    }
 
 
 def nano_cpus(vcpu: float) -> int:

@@ -80,13 +80,13 @@ class Child:
             job = Job(
                 pid=child._pid,
                 mode=mode,
-                uid=lane.uid,
                 wall_s=limits.wall_s * LONGEST_STRETCH * tests + 5,
                 cpu_s=limits.cpu_s * tests,
                 memory_bytes=limits.memory_bytes,
                 file_bytes=max(limits.output_bytes, limits.file_bytes) + 1,
                 processes=limits.processes,
                 open_files=limits.open_files,
+                disk_bytes=limits.disk_bytes,
                 code_bytes=len(payload),
             )
             lane.start(job, fds)
@@ -186,7 +186,7 @@ class Child:
                 async with asyncio.timeout(patience_s):
                     await self._ended()
         wall, cpu = watch.stop()
-        if self._report is None and cpu is not None and not watch.cut:
+        if self._report is None and cpu is not None and not watch.cut and not self.limits.allow:
             return self._conclude(Reply(b"f"), None, cpu, wall, None)
         report = await self.end()
         return self._conclude(Reply(), watch.cut, report.cpu_s, wall, None)
@@ -207,9 +207,10 @@ class Child:
             broken = f"It sent back what is no value ({error})."
         finally:
             wall, cpu = watch.stop()
-        if reply.last or broken or reply.too_large or watch.cut:
+        whole = bool(self.limits.allow)  # more than one process, or files: only the end of all tells
+        if reply.last or broken or reply.too_large or watch.cut or whole:
             await self.end()
-        if self._report is not None and (cpu is None or reply.said is None):
+        if self._report is not None and (cpu is None or reply.said is None or whole):
             cpu = self._report.cpu_s - watch.cpu_before
         return self._conclude(reply, watch.cut, max(cpu or 0.0, 0.0), wall, broken)
 

@@ -10,6 +10,8 @@ from runner.sandbox import kernel, landlock
 from runner.sandbox.child import Child
 from runner.sandbox.lane import Forker, GoneError, Keeper, Lane
 from runner.sandbox.level import Level
+from runner.sandbox.limits import Allow
+from runner.sandbox.wire import Post
 
 DEFAULT_UID_BASE = 58_000
 CANDIDATE, JUDGE = "candidate", "judge"
@@ -17,6 +19,10 @@ CANDIDATE, JUDGE = "candidate", "judge"
 
 class SandboxUnavailableError(Exception):
     """No set of layers that is safe enough works on this machine; the message says what was tried."""
+
+
+class ProfileError(Exception):
+    """A program was to be allowed what can't be allowed safely on this machine."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,13 @@ class Slot:
     """One place where a program can run; its lanes are opened when first needed."""
 
     index: int
-    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    lanes: dict[tuple[str, str, Allow], Lane] = field(default_factory=dict)
     judges: dict[str, Child] = field(default_factory=dict)
     """Processes that run test code, by flavour; they never run a line of a program and so serve more than once."""
 
     async def settle(self, besides: Lane | None) -> None:
         """Wait until no program of before is left; the given lane will see to that itself."""
-        for (_, role), lane in self.lanes.items():
+        for (_, role, _), lane in self.lanes.items():
             if role == CANDIDATE and lane is not besides and not lane.closed:
                 await lane.ready()
 
@@ -83,30 +89,36 @@ class Crew:
         self._turn = asyncio.Lock()
         self.level: Level | None = None
 
-    async def lane(self, slot: Slot, flavour: str, role: str) -> Lane:
-        """The lane of a slot for programs of that flavour; `role` keeps candidates and judges apart."""
+    async def lane(self, slot: Slot, flavour: str, role: str, allow: Allow = Allow.NOTHING) -> Lane:
+        """The lane of a slot for programs of that flavour and profile; `role` keeps candidates and judges apart."""
         if flavour in self._missing:
             flavour = "plain"
-        lane = slot.lanes.get((flavour, role))
+        lane = slot.lanes.get((flavour, role, allow))
         if role == CANDIDATE:
             await slot.settle(besides=lane)
         if lane is not None and not lane.closed:
             return lane
+        self._check_profile(allow)
+        post = Post(self._uid(slot, role), allow.value)
         try:
-            lane = await self._open_lane(flavour, self._uid(slot, role))
+            lane = await self._open_lane(flavour, post)
         except GoneError:  # the zygote had died, maybe with its keeper: a new one
-            lane = await self._open_lane(flavour, self._uid(slot, role))
+            lane = await self._open_lane(flavour, post)
         if lane is None:
-            return await self.lane(slot, "plain", role)
-        slot.lanes[flavour, role] = lane
+            return await self.lane(slot, "plain", role, allow)
+        slot.lanes[flavour, role, allow] = lane
         return lane
 
-    async def _open_lane(self, flavour: str, uid: int) -> Lane | None:
+    def _check_profile(self, allow: Allow) -> None:
+        if Allow.FILES in allow and self.level is not None and self.level.landlock < landlock.FOR_WRITING:
+            raise ProfileError("programs can't be let write files here: Landlock is missing or too old to say which")
+
+    async def _open_lane(self, flavour: str, post: Post) -> Lane | None:
         zygote = await self._zygote(flavour)
         if zygote is None:
             return None
         try:
-            return await Lane.open(zygote, uid)
+            return await Lane.open(zygote, post)
         except GoneError:
             await self._forget(flavour, zygote)
             raise
@@ -126,7 +138,12 @@ class Crew:
                     return None
                 self._zygotes[flavour] = zygote
                 self.level = Level(
-                    uid=hello["uid"], landlock=hello["landlock"], seccomp=hello["open_mode"], rlimits=True, cgroup=False
+                    uid=hello["uid"],
+                    landlock=hello["landlock"],
+                    seccomp=hello["open_mode"],
+                    rlimits=True,
+                    cgroup=hello["cgroup"],
+                    no_cgroup=hello["no_cgroup"],
                 )
             return self._zygotes.get(flavour)
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +16,7 @@ from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.lane import GoneError
 from runner.sandbox.level import Level
 from runner.sandbox.libraries import flavour_for
-from runner.sandbox.limits import MIB, Limits
+from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.values import Json
 from runner.sandbox.wire import Mode
@@ -42,6 +42,7 @@ class Executor:
         self._choices = choices(uid_base, use_uids=use_uids, use_landlock=use_landlock)
         self._idle = [Slot(index) for index in reversed(range(slots))]
         self._turn = asyncio.Semaphore(slots)
+        self._writing = asyncio.Lock()
         self._slots = slots
         self._crew: Crew | None = None
 
@@ -118,7 +119,7 @@ class Executor:
         Ends as `finished` with value True (passed) or False (an assertion failed), `crashed` if something was raised.
         """
         task = json.dumps({"test": test_code, "context": context, "entry": entry}).encode()
-        async with self._slot() as slot:
+        async with self._slot(limits) as slot:
             trouble = 0
             while True:
                 try:
@@ -131,7 +132,7 @@ class Executor:
                 trouble += 1
 
     async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
-        lane = await self._open_crew().lane(slot, flavour_for(program), CANDIDATE)
+        lane = await self._open_crew().lane(slot, flavour_for(program), CANDIDATE, limits.allow)
         judge = await self._judge(slot, judge_flavour, limits)
         fresh = judge.tests == 0
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -181,10 +182,10 @@ class Executor:
         done: list[Execution] = []
         trouble, most = 0, _TOGETHER if mode is Mode.CALLS else 1
         flavour = flavour_for(program)
-        async with self._slot() as slot:
+        async with self._slot(limits) as slot:
             while len(done) < count:
                 try:
-                    lane = await self._open_crew().lane(slot, flavour, CANDIDATE)
+                    lane = await self._open_crew().lane(slot, flavour, CANDIDATE, limits.allow)
                     async with await Child.start(lane, mode, payload, limits, tests=count - len(done)) as child:
                         together = 1
                         while len(done) < count and child.alive:
@@ -215,9 +216,10 @@ class Executor:
         return done
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[Slot]:
+    async def _slot(self, limits: Limits) -> AsyncIterator[Slot]:
         self._open_crew()
-        async with self._turn:
+        # Files share a disk: a program that fills it must not make another one fail.
+        async with self._writing if Allow.FILES in limits.allow else nullcontext(), self._turn:
             slot = self._idle.pop()
             try:
                 yield slot

@@ -10,13 +10,16 @@ import signal
 import sys
 from dataclasses import dataclass
 
-from runner.sandbox import kernel, landlock
-from runner.sandbox.seccomp import Filter
-from runner.sandbox.wire import CODE_FD, CONTROL_FD, PEER_FD, Job, Mode, pack_begun
+from runner.sandbox import kernel, landlock, libraries
+from runner.sandbox.cgroup import Pen
+from runner.sandbox.landlock import Grant, writable
+from runner.sandbox.limits import Allow
+from runner.sandbox.seccomp import FOR_JUDGES, Filter, OpenMode, Rules
+from runner.sandbox.wire import CODE_FD, CONTROL_FD, FIRST_LIBRARY_FD, PEER_FD, Job, Mode, Post
 
-RULESET_FD, JAILED_FD, FIRST_LIBRARY_FD = 6, 7, 8
+RULESET_FD, JAILED_FD = 6, 7
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+_JUDGE = Mode.JUDGE.value
 ADDRESS_SLACK = 1 << 30
 """Address space on top of the memory limit, for thread stacks that are mapped and hardly touched; what is really
 occupied is watched by the warden."""
@@ -24,12 +27,12 @@ occupied is watched by the warden."""
 
 @dataclass(frozen=True)
 class Walls:
-    """What a zygote prepares once for all its children."""
+    """What a zygote prepares once for all its wardens."""
 
     landlock_abi: int
-    filter: Filter
+    open_mode: OpenMode
     """Seccomp is not optional."""
-    judge_filter: Filter
+    grants: tuple[Grant, ...]
     address_bytes: int
     """Address space of the zygote itself."""
     threads_of_uid: int
@@ -39,16 +42,27 @@ class Walls:
     folder: str
     """The empty working directory."""
 
+    def ruleset(self, post: Post, folder: str) -> int:
+        """Which files the children of a warden may reach; a descriptor, -1 without Landlock."""
+        if not self.landlock_abi:
+            return -1
+        more = [*libraries.executables()] if post.allow & Allow.PROCESSES else []
+        if post.allow & Allow.FILES:
+            more.append(writable(folder))
+        return landlock.make_ruleset(self.landlock_abi, [*self.grants, *more])
+
 
 class Jail:
     """The walls, laid out by the warden; its children only have to enter."""
 
-    def __init__(self, walls: Walls) -> None:
+    def __init__(self, walls: Walls, post: Post, pen: Pen | None, folder: str) -> None:
         self._first_closed = FIRST_LIBRARY_FD + walls.library_fds
         self._address_bytes = walls.address_bytes + ADDRESS_SLACK
         self._threads_of_uid = walls.threads_of_uid
-        self._filters = {Mode.JUDGE.value: walls.judge_filter}
-        self._filter = walls.filter
+        self._uid, self._pen, self._folder = post.uid, pen, folder
+        confined = walls.landlock_abi >= landlock.CONFINES_SIGNALS
+        self._filter = Filter(Rules.for_profile(walls.open_mode, post.allow, post.uid >= 0, confined))
+        self._judge_filter = Filter(Rules(walls.open_mode, FOR_JUDGES))
         self._restrict = landlock.restriction(RULESET_FD, walls.landlock_abi) if walls.landlock_abi else None
         kinds = (
             resource.RLIMIT_AS,
@@ -62,6 +76,8 @@ class Jail:
 
     def enter(self, job: Job, fds: tuple[int, ...]) -> None:
         """Turn the calling process, a fresh fork of the warden, into a jailed one."""
+        if self._pen is not None:
+            self._pen.limit(job.memory_bytes, job.processes)
         code, given, out, err, control = fds
         os.dup2(given, 0, False)
         os.dup2(out, 1, False)
@@ -70,7 +86,7 @@ class Jail:
         os.dup2(control, CONTROL_FD, False)
         os.close(PEER_FD)  # judges receive it later
         kernel.close_from(self._first_closed)
-        seconds, uid = int(job.cpu_s) + 1, job.uid
+        seconds, uid = int(job.cpu_s) + 1, self._uid
         self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
         self._limit(resource.RLIMIT_CPU, seconds, 1)
         self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
@@ -82,6 +98,8 @@ class Jail:
             self._limit(resource.RLIMIT_NPROC, job.processes)
         elif self._threads_of_uid:
             self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * job.processes)
+        if self._folder:
+            os.chdir(self._folder)
         # A change of user id resets both of these, so they come after it.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)
         kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
@@ -90,8 +108,8 @@ class Jail:
         if self._restrict is not None:
             self._restrict()
         os.close(RULESET_FD)
-        self._filters.get(job.mode, self._filter).install(job.pid)
-        os.write(JAILED_FD, pack_begun(job, PAGE))
+        (self._judge_filter if job.mode == _JUDGE else self._filter).install(job.pid)
+        os.write(JAILED_FD, job.pack())
         os.close(JAILED_FD)
 
     def _limit(self, kind: int, soft: int, more: int = 0) -> None:

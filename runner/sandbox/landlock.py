@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 from runner.sandbox import kernel
 
-WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1 << 1, 1 << 2, 1 << 3, 1 << 14
-_ON_FILES = 1 | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_REMOVE, _MAKE_FOLDER, _MAKE_FILE, _MAKE_LINK, _REFER = 1 << 4 | 1 << 5, 1 << 7, 1 << 8, 1 << 12, 1 << 13
+FOR_WRITING = 3
+"""From this version on it can refuse truncation, and so be trusted with files that may be written."""
+CONFINES_SIGNALS = 6
+_ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
 _RULE_PATH_BENEATH = 1
 _QUIET_FLAGS = 5
 """ABI 7: do not write refusals into the host's audit log."""
@@ -27,6 +31,17 @@ class Grant:
 def readable(path: str) -> Grant:
     """Read a file, or list and read a folder."""
     return Grant(path, READ_FILE | READ_DIR)
+
+
+def executable(path: str) -> Grant:
+    """Read and execute a file, or everything beneath a folder."""
+    return Grant(path, EXECUTE | READ_FILE | READ_DIR)
+
+
+def writable(path: str) -> Grant:
+    """Make, change and remove files and folders beneath it; no devices, sockets or pipes."""
+    making = _REMOVE | _MAKE_FOLDER | _MAKE_FILE | _MAKE_LINK | _REFER
+    return Grant(path, READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | making)
 
 
 def abi() -> int:

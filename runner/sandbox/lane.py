@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-from runner.sandbox.wire import LONGEST, Job, Report, pack_pid, unpack_pid
+from runner.sandbox.wire import LONGEST, Job, Post, Report, pack_pid, unpack_pid
 
 START_S = 30.0
 ANSWER_S = 10.0
@@ -145,8 +145,8 @@ class Keeper(Forker):
 class Lane:
     """One warden, from the runner's side; one job at a time."""
 
-    def __init__(self, uid: int, pid: int, control: socket.socket, jobs: socket.socket) -> None:
-        self.uid, self.pid = uid, pid
+    def __init__(self, pid: int, control: socket.socket, jobs: socket.socket) -> None:
+        self.pid = pid
         self.base_bytes = resident_bytes(pid)
         self._control, self._jobs = control, jobs
         self._waiting = 0
@@ -155,16 +155,16 @@ class Lane:
         """The child that had the last one and whose end has not been told yet."""
 
     @classmethod
-    async def open(cls, zygote: Forker, uid: int) -> Self:
-        """Have a zygote fork a warden whose children run as `uid` (-1: as they are)."""
+    async def open(cls, zygote: Forker, post: Post) -> Self:
+        """Have a zygote fork a warden."""
         jobs, theirs = _pair()
         try:
             with theirs:
-                pid, control = await zygote.fork("warden", theirs.fileno())
+                pid, control = await zygote.fork(post.pack(), theirs.fileno())
         except BaseException:
             jobs.close()
             raise
-        return cls(uid, pid, control, jobs)
+        return cls(pid, control, jobs)
 
     async def ready(self) -> int:
         """The pid of a child that waits for a job; the child before it is gone by then."""

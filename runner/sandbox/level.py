@@ -14,8 +14,10 @@ class Level:
     seccomp: str
     """`files-by-landlock`, `read-only` or `no-open`: how the filter treats opening files; `off` for no filter."""
     rlimits: bool
-    cgroup: bool
-    """Every execution runs in a cgroup of its own."""
+    cgroup: str = ""
+    """`version 1` or `version 2`: every execution runs in a cgroup of its own; empty for none."""
+    no_cgroup: str = ""
+    """Why there is none."""
 
     @property
     def name(self) -> str:
@@ -37,14 +39,14 @@ class Level:
             f"Landlock (ABI {self.landlock})" if self.landlock else "",
             f"seccomp ({self.seccomp})" if self.seccomp != "off" else "",
             "resource limits" if self.rlimits else "",
-            "own cgroup per execution" if self.cgroup else "",
+            f"own cgroup per execution ({self.cgroup})" if self.cgroup else "",
         ]
         off = [
             "" if self.uid else "no separate user id",
             "" if self.landlock else "no Landlock",
             "no seccomp" if self.seccomp == "off" else "",
             "" if self.rlimits else "no resource limits",
-            "" if self.cgroup else "no cgroup of its own (the container's is the outer wall)",
+            "" if self.cgroup else f"no cgroup of its own ({self.no_cgroup or 'the surrounding one is the outer wall'})",
         ]
         have = ", ".join(part for part in on if part) or "no protective layer"
         lack = ", ".join(part for part in off if part)

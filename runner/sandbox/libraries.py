@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 
-from runner.sandbox.landlock import READ_DIR, READ_FILE, TRUNCATE, WRITE_FILE, Grant, readable
+from runner.sandbox.landlock import READ_DIR, READ_FILE, TRUNCATE, WRITE_FILE, Grant, executable, readable
+from runner.sandbox.wire import FIRST_LIBRARY_FD
 
 _PLAIN = """
 sys os io time math cmath collections collections.abc heapq bisect itertools functools operator re json random string
@@ -77,6 +78,12 @@ def grants(working_folder: str) -> Iterator[Grant]:
     yield readable("/dev/zero")
 
 
+def executables() -> Iterator[Grant]:
+    """What a program may execute where it may start processes."""
+    for path in {os.path.realpath(sys.executable), "/usr/bin", "/bin", "/usr/lib", "/lib", "/lib64"}:
+        yield executable(path)
+
+
 def use_plain_importers() -> None:
     """Drop import hooks of the installation (editable packages, setuptools): programs see an ordinary interpreter."""
     plain = (BuiltinImporter, FrozenImporter, PathFinder)
@@ -89,8 +96,6 @@ def open_hidden_folders() -> list[int]:
     Children run as another user and could not walk there by name. They keep a descriptor of each such folder and
     import through it; Landlock decides as before. The numbers must be those that children will see.
     """
-    from runner.sandbox.jail import FIRST_LIBRARY_FD
-
     hidden = [path for path in sys.path if os.path.isdir(path) and not _open_to_everybody(path)]
     fds = []
     for index, path in enumerate(hidden):

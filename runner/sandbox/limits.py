@@ -1,8 +1,19 @@
 """What one execution may use, as one value; how a limit is enforced is the business of the jail and the warden."""
 
 from dataclasses import dataclass
+from enum import IntFlag
 
 MIB = 1024 * 1024
+
+
+class Allow(IntFlag):
+    """What a program may do beyond the strict profile, in which it is one process that writes no file."""
+
+    NOTHING = 0
+    #: Start processes: `multiprocessing`, `subprocess`. The limits then hold for all of them together.
+    PROCESSES = 1
+    #: Make files below its working directory, which is empty at the start of each test and removed after it.
+    FILES = 2
 
 
 @dataclass(frozen=True)
@@ -30,8 +41,22 @@ class Limits:
     open_files: int = 64
     """File descriptors open at once."""
 
+    disk_bytes: int = 16 * MIB
+    """All files together, where they may be written."""
+
+    allow: Allow = Allow.NOTHING
+
     def __post_init__(self) -> None:
-        for name in ("cpu_s", "wall_s", "memory_bytes", "output_bytes", "processes", "file_bytes", "open_files"):
+        for name in (
+            "cpu_s",
+            "wall_s",
+            "memory_bytes",
+            "output_bytes",
+            "processes",
+            "file_bytes",
+            "open_files",
+            "disk_bytes",
+        ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
 

@@ -8,10 +8,12 @@ for programs.
 import ctypes
 import errno
 import struct
+from dataclasses import dataclass
 from enum import StrEnum
 
 from runner.sandbox import bpf, kernel
 from runner.sandbox.bpf import ALLOW, ANY_BIT, AT_LEAST, EQUAL, GREATER, KILL_PROCESS, Assembler, high, low, refuse
+from runner.sandbox.limits import Allow
 from runner.sandbox.syscall_numbers import NUMBERS
 
 
@@ -28,6 +30,16 @@ class OpenMode(StrEnum):
 
 FOR_JUDGES = ("recvmsg",)
 """What test code of a benchmark may do on top: be handed the connection to the next program."""
+
+FOR_PROCESSES = ("fork", "vfork", "wait4", "waitid", "setsid", "setpgid")
+_FILE_CALLS = """
+ftruncate truncate fsync fdatasync fallocate mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2 link linkat
+symlink symlinkat
+"""
+FOR_FILES = tuple(_FILE_CALLS.split())
+"""Landlock decides where."""
+FOR_OWN_FILES = ("chmod", "fchmod", "fchmodat", "utime", "utimes", "utimensat")
+"""Landlock does not see these: only where nothing else belongs to the user id."""
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32_BIT = 0x40000000
@@ -63,16 +75,36 @@ IOCTL = (0x5401, 0x5413, 0x5450, 0x5451, 0x541B, 0x5421)
 PRCTL = (15, 16, 3, 39, 23)
 
 
-def build(arch: str, open_mode: OpenMode, extra: tuple[str, ...] = ()) -> bytes:
+@dataclass(frozen=True)
+class Rules:
+    """What a filter allows on top of the list."""
+
+    open_mode: OpenMode
+    extra: tuple[str, ...] = ()
+    processes: bool = False
+    confined: bool = False
+    """With processes: signals can't reach a stranger (own user id, or Landlock confines them), so any may be sent."""
+
+    @classmethod
+    def for_profile(cls, open_mode: OpenMode, allow: int, own_uid: bool, confined: bool) -> "Rules":
+        """The rules of a profile; programs are executed only where Landlock says which."""
+        extra: tuple[str, ...] = ()
+        if allow & Allow.PROCESSES:
+            extra += FOR_PROCESSES + (() if open_mode is OpenMode.no_open else ("execve", "arch_prctl"))
+        if allow & Allow.FILES:
+            extra += FOR_FILES + (FOR_OWN_FILES if own_uid else ())
+        return cls(open_mode, extra, bool(allow & Allow.PROCESSES), own_uid or confined)
+
+
+def build(arch: str, rules: Rules) -> bytes:
     """The filter program for an architecture; `OWN_PID` is still to be replaced."""
-    policy = _Policy(arch, open_mode, extra)
-    return policy.program()
+    return _Policy(arch, rules).program()
 
 
 class _Policy:
-    def __init__(self, arch: str, open_mode: OpenMode, extra: tuple[str, ...]) -> None:
-        self.arch, self.open_mode = arch, open_mode
-        self.allowed = (*ALWAYS, *extra)
+    def __init__(self, arch: str, rules: Rules) -> None:
+        self.arch, self.rules, self.open_mode = arch, rules, rules.open_mode
+        self.allowed = (*ALWAYS, *rules.extra)
         self.numbers = NUMBERS[arch]
         self.out = Assembler()
 
@@ -124,7 +156,8 @@ class _Policy:
             refused = out.new_label()
             out.load(low(0))
             out.test(ANY_BIT, CLONE_NEW_ANYTHING, refused, None)
-            out.test(ANY_BIT, CLONE_THREAD, None, refused)
+            if not self.rules.processes:
+                out.test(ANY_BIT, CLONE_THREAD, None, refused)
             out.answer(ALLOW)
             out.label(refused)
             out.answer(refuse(errno.EPERM))
@@ -132,8 +165,11 @@ class _Policy:
         self._always("clone3", refuse(errno.ENOSYS))
         self._one_of("prctl", 0, PRCTL, errno.EPERM)
         self._one_of("prlimit64", 0, (0,), errno.EPERM)
-        self._one_of("kill", 0, (OWN_PID,), errno.EPERM)
-        self._one_of("tgkill", 0, (OWN_PID,), errno.EPERM)
+        for name in ("kill", "tgkill"):
+            if self.rules.processes and self.rules.confined:
+                self._always(name, ALLOW)
+            else:
+                self._one_of(name, 0, (OWN_PID,), errno.EPERM)
 
     def _file_calls(self) -> None:
         out = self.out
@@ -216,8 +252,8 @@ class _Policy:
 class Filter:
     """A filter laid out in memory before the fork, so that installing it in the child is two stores and one call."""
 
-    def __init__(self, open_mode: OpenMode, extra: tuple[str, ...] = (), arch: str = kernel.ARCH) -> None:
-        program = build(arch, open_mode, extra)
+    def __init__(self, rules: Rules, arch: str = kernel.ARCH) -> None:
+        program = build(arch, rules)
         self._buffer = ctypes.create_string_buffer(program, len(program))
         marker = struct.pack("<I", OWN_PID)
         self._places = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]

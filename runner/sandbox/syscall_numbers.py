@@ -1,6 +1,10 @@
 """System call numbers of the two supported architectures, only for calls that the policy names."""
 
 X86_64: dict[str, int] = {
+    "fork": 57, "vfork": 58, "execve": 59, "wait4": 61, "fsync": 74, "fdatasync": 75, "truncate": 76, "ftruncate": 77,
+    "rename": 82, "mkdir": 83, "rmdir": 84, "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "fchmod": 91, "setpgid":
+    109, "setsid": 112, "utime": 132, "arch_prctl": 158, "utimes": 235, "waitid": 247, "mkdirat": 258, "unlinkat": 263,
+    "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "utimensat": 280, "fallocate": 285, "renameat2": 316,
     "recvmsg": 47,
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap":
     9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
@@ -25,6 +29,9 @@ X86_64: dict[str, int] = {
 }  # fmt: skip
 
 AARCH64: dict[str, int] = {
+    "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45, "ftruncate": 46,
+    "fallocate": 47, "fchmod": 52, "fchmodat": 53, "fsync": 82, "fdatasync": 83, "utimensat": 88, "waitid": 95, "setpgid":
+    154, "setsid": 157, "execve": 221, "wait4": 260, "renameat2": 276,
     "recvmsg": 212,
     "getcwd": 17, "eventfd2": 19, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "dup3": 24,
     "fcntl": 25, "ioctl": 29, "flock": 32, "statfs": 43, "fstatfs": 44, "faccessat": 48, "chdir": 49, "fchdir": 50,

@@ -5,7 +5,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-from runner.sandbox.limits import Limits
+from runner.sandbox.limits import Allow, Limits
 from runner.sandbox.outcome import Ending
 from runner.sandbox.wire import How, Report
 
@@ -50,7 +50,9 @@ def decide(seen: Evidence) -> Verdict:
         return Verdict(Ending.output_limit, f"It wrote more than {limits.output_bytes} bytes.")
     if (report is not None and report.how is How.MEMORY) or seen.own_bytes > limits.memory_bytes:
         return Verdict(Ending.memory_limit, f"It occupied more than {limits.memory_bytes} bytes of memory.")
-    if seen.cut == "cpu" or seen.cpu_s > limits.cpu_s:
+    if report is not None and report.how is How.DISK:
+        return Verdict(Ending.output_limit, f"Its files took up more than {limits.disk_bytes} bytes.")
+    if seen.cut == "cpu" or seen.cpu_s > limits.cpu_s or (report is not None and report.how is How.CPU):
         return Verdict(Ending.time_limit, f"It used more than {limits.cpu_s:g} s of CPU time.")
     if seen.cut == "wall" or (report is not None and report.how is How.WALL):
         return Verdict(Ending.time_limit, f"It was not done after {limits.wall_s:g} s.")
@@ -77,7 +79,8 @@ def _exited(status: int) -> Verdict:
 
 def _signalled(number: int, seen: Evidence) -> Verdict:
     limits = seen.limits
-    if number == signal.SIGXFSZ and max(seen.out_bytes, seen.err_bytes) >= min(limits.output_bytes, limits.file_bytes):
+    most = max(seen.out_bytes, seen.err_bytes)
+    if number == signal.SIGXFSZ and (Allow.FILES in limits.allow or most >= min(limits.output_bytes, limits.file_bytes)):
         return Verdict(Ending.output_limit, "It wrote more than it may.", signal=number)
     if number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and (
         seen.own_bytes > limits.memory_bytes * 0.9

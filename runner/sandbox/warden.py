@@ -13,27 +13,49 @@ import resource
 import select
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from runner.sandbox import kernel
-from runner.sandbox.jail import FIRST_LIBRARY_FD, JAILED_FD, RULESET_FD, Jail, Walls
-from runner.sandbox.wire import ANCILLARY_BYTES, FDS, LONGEST, How, Job, Report, pack_pid, unpack_begun, unpack_pid
+from runner.sandbox import kernel, tree
+from runner.sandbox.cgroup import INTERPRETER_BYTES, Pen, Yard
+from runner.sandbox.jail import JAILED_FD, RULESET_FD, Jail, Walls
+from runner.sandbox.limits import Allow
+from runner.sandbox.tree import PAGE
+from runner.sandbox.wire import (
+    ANCILLARY_BYTES,
+    FDS,
+    FIRST_LIBRARY_FD,
+    LONGEST,
+    How,
+    Job,
+    Post,
+    Report,
+    pack_pid,
+    unpack_pid,
+)
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 LOOK_MS = 20
 """How often the memory of a running child is looked at."""
 IDLE_LOOK_MS = 100
 """How often a waiting child is looked at where the kernel can't tell of its end."""
+DISK_LOOKS = 5
+"""Files are counted every so many looks."""
 FORK_TRIES = 250
 SETUP_FAILED = 125
 
-Prepare = Callable[[], Callable[[Job], None]]
+Prepare = Callable[[Post], Callable[[Job], None]]
 
 
 def run(
-    control: socket.socket, jobs: socket.socket, ruleset: int, libraries: list[int], walls: Walls, prepare: Prepare
+    control: socket.socket,
+    jobs: socket.socket,
+    post: Post,
+    walls: Walls,
+    libraries: list[int],
+    yard: Yard | None,
+    prepare: Prepare,
 ) -> NoReturn:
     """Serve jobs until the runner hangs up. Never returns."""
     kernel.try_prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
@@ -42,36 +64,55 @@ def run(
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         with contextlib.suppress(OSError, ValueError):  # gVisor knows fewer of them
             resource.setrlimit(kind, (0, 0))
-    control, jobs = _settle_descriptors(control, jobs, ruleset, libraries)
-    for number in (signal.SIGXFSZ, signal.SIGINT):
+    if post.allow and post.uid >= 0:
+        tree.kill_everything_of(post.uid)  # what a warden before this one may have left when it was killed
+    folder = _private_folder(post.uid) if post.allow & Allow.FILES else ""
+    ruleset = walls.ruleset(post, folder)
+    control, jobs, begun = _settle_descriptors(control, jobs, ruleset, libraries)
+    for number in (signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(walls.folder)
-    serve = prepare()
+    serve = prepare(post)
+    pen = yard.pen() if yard is not None else None
     gc.collect()
     gc.freeze()
-    warden = _Warden(control, jobs, walls, serve)
+    warden = _Warden(control, jobs, begun, post, pen, folder, Jail(walls, post, pen, folder), serve)
     while True:
         warden.one_child()
 
 
+def _private_folder(uid: int) -> str:
+    """Only the user itself can make a folder that belongs to it."""
+    folder = os.path.join(tempfile.gettempdir(), f"benchyard-work-{os.getpid()}-{time.monotonic_ns()}")
+
+    def make() -> int:
+        os.mkdir(folder, 0o700)
+        return 0
+
+    if tree.as_user(uid, make):
+        raise OSError(f"{folder} can't be made")
+    return folder
+
+
 def _settle_descriptors(
     control: socket.socket, jobs: socket.socket, ruleset: int, libraries: list[int]
-) -> tuple[socket.socket, socket.socket]:
+) -> tuple[socket.socket, socket.socket, int]:
     """Put everything where a child expects it, so that received descriptors never collide with a target number."""
     first_own = FIRST_LIBRARY_FD + len(libraries)
     high = first_own + 64
-    kept = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach())]
+    begun, jailed = os.pipe()
+    kept = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach(), begun)]
     null = _lift(os.open(os.devnull, os.O_RDWR), high)
     lifted_ruleset = _lift(ruleset, high) if ruleset >= 0 else null
-    jailed = _lift(os.eventfd(0, os.EFD_NONBLOCK), high)
+    jailed = _lift(jailed, high)
     for number in range(6):
         os.dup2(null, number)
     os.dup2(lifted_ruleset, RULESET_FD)
     os.dup2(jailed, JAILED_FD)
     for index, fd in enumerate(kept):
         os.dup2(fd, FIRST_LIBRARY_FD + index)
-    kernel.close_from(first_own + 2)
-    return socket.socket(fileno=first_own), socket.socket(fileno=first_own + 1)
+    kernel.close_from(first_own + 3)
+    return socket.socket(fileno=first_own), socket.socket(fileno=first_own + 1), first_own + 2
 
 
 def _lift(fd: int, floor: int) -> int:
@@ -79,10 +120,22 @@ def _lift(fd: int, floor: int) -> int:
 
 
 class _Warden:
-    def __init__(self, control: socket.socket, jobs: socket.socket, walls: Walls, serve: Callable[[Job], None]) -> None:
-        self.control, self.jobs, self.serve = control, jobs, serve
-        self.jail = Jail(walls)
-        self.own_pages = _resident_pages(os.getpid())
+    def __init__(
+        self,
+        control: socket.socket,
+        jobs: socket.socket,
+        begun: int,
+        post: Post,
+        pen: Pen | None,
+        folder: str,
+        jail: Jail,
+        serve: Callable[[Job], None],
+    ) -> None:
+        self.control, self.jobs, self.begun, self.serve, self.jail = control, jobs, begun, serve, jail
+        self.uid, self.pen, self.folder = post.uid, pen, folder
+        self.many = bool(post.allow & Allow.PROCESSES)
+        self.own_pages = tree.resident_pages(os.getpid())
+        self.most_pages = 0
         self.has_pidfd = _pidfd_works()
         self.poll = select.poll()
         self.poll.register(control.fileno(), select.POLLIN | select.POLLRDHUP)
@@ -95,11 +148,16 @@ class _Warden:
         if pid == 0:
             self._become_child()
         self._tell(pid)
+        self.most_pages = 0
         how, jailed = self._watch(pid)
         _, status, usage = os.wait4(pid, 0)
-        left = self._sweep()
-        cpu = usage.ru_utime + usage.ru_stime
-        self.last = Report(how, status, jailed, left, cpu, usage.ru_maxrss * 1024)
+        cpu = usage.ru_utime + usage.ru_stime + self._sweep()
+        if self.pen is not None and (self.many or os.WIFSIGNALED(status)) and self.pen.ran_out_of_memory():
+            how = How.MEMORY
+        if self.folder and tree.as_user(self.uid, lambda: tree.empty(self.folder)):
+            self._leave(0)
+        peak = max(usage.ru_maxrss * 1024, (self.own_pages + self.most_pages) * PAGE if self.many else 0)
+        self.last = Report(how, status, jailed, cpu, peak)
 
     def _tell(self, pid: int) -> None:
         message = pack_pid(pid) if self.last is None else self.last._replace(next_pid=pid).pack()
@@ -110,9 +168,18 @@ class _Warden:
 
     def _leave(self, pid: int) -> NoReturn:
         if pid:
-            self._end(pid, How.RUNNER)
-            os.waitpid(pid, 0)
+            os.kill(pid, signal.SIGKILL)
+        tree.end_all_children(self.uid if self.many else -1)
+        if self.folder:
+            tree.as_user(self.uid, lambda: tree.empty(self.folder))
+            tree.as_user(self.uid, self._remove_folder)
+        if self.pen is not None:
+            self.pen.remove()
         os._exit(0)
+
+    def _remove_folder(self) -> int:
+        os.rmdir(self.folder)
+        return 0
 
     def _fork(self) -> int:
         try:
@@ -127,10 +194,12 @@ class _Warden:
             with contextlib.suppress(OSError):
                 return kernel.raw_fork()
         self._tell(0)  # the process limit of the container is taken up by somebody else
-        os._exit(1)
+        self._leave(0)
 
     def _become_child(self) -> NoReturn:
         try:
+            if self.pen is not None:
+                self.pen.walk_in()
             job, fds = self._job()
             self.jail.enter(job, fds)
             self.serve(job)
@@ -156,13 +225,13 @@ class _Warden:
     def _watch(self, pid: int) -> tuple[How, int]:
         """Wait for the end of the child, or bring it about; also says whether all layers were on."""
         pidfd = os.pidfd_open(pid) if self.has_pidfd else -1
-        self.poll.register(JAILED_FD, select.POLLIN)
+        self.poll.register(self.begun, select.POLLIN)
         if pidfd >= 0:
             self.poll.register(pidfd, select.POLLIN)
         try:
             while True:
                 ready = [fd for fd, _ in self.poll.poll(None if pidfd >= 0 else IDLE_LOOK_MS)]
-                if JAILED_FD in ready:
+                if self.begun in ready:
                     return self._watch_program(pid, pidfd), 1
                 if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
                     return How.ITSELF, 0
@@ -174,9 +243,10 @@ class _Warden:
                 os.close(pidfd)
 
     def _watch_program(self, pid: int, pidfd: int) -> How:
-        pages, seconds = unpack_begun(os.read(JAILED_FD, 8))
-        self.poll.unregister(JAILED_FD)
-        most_pages, until = self.own_pages + pages, time.monotonic() + seconds
+        job = Job.unpack(os.read(self.begun, LONGEST))
+        self.poll.unregister(self.begun)
+        until = time.monotonic() + job.wall_s
+        looks = 0
         while True:
             ready = [fd for fd, _ in self.poll.poll(LOOK_MS if pidfd >= 0 else 2)]
             if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
@@ -185,8 +255,33 @@ class _Warden:
                 return How.RUNNER
             if time.monotonic() > until:
                 return self._end(pid, How.WALL)
-            if _resident_pages(pid) > most_pages:
-                return self._end(pid, How.MEMORY)
+            looks += 1
+            if over := self._over(pid, job, looks):
+                return self._end(pid, over)
+
+    def _over(self, pid: int, job: Job, looks: int) -> How | None:
+        """Is a limit of the whole execution reached that no limit of a process holds?"""
+        if not self.many:
+            pages = tree.resident_pages(pid) - self.own_pages
+        else:
+            family = tree.descendants(os.getpid())
+            if sum(map(tree.cpu_seconds, family)) > job.cpu_s:
+                return How.CPU
+            pages = self._family_pages(family)
+            self.most_pages = max(self.most_pages, pages)
+        if pages > job.memory_bytes // PAGE:
+            return How.MEMORY
+        if self.folder and looks % DISK_LOOKS == 0:
+            most = job.disk_bytes
+            if tree.as_user(self.uid, lambda: tree.takes_more_than(self.folder, most)):
+                return How.DISK
+        return None
+
+    def _family_pages(self, family: list[int]) -> int:
+        if self.pen is not None:
+            return max(0, self.pen.memory_bytes() - INTERPRETER_BYTES // 2) // PAGE
+        # Without a group of their own, memory that processes share counts for each of them.
+        return sum(max(0, tree.resident_pages(pid) - self.own_pages) for pid in family)
 
     def _told_to_end(self, pid: int) -> bool:
         try:
@@ -204,25 +299,9 @@ class _Warden:
         os.kill(pid, signal.SIGKILL)  # not reaped yet, so the pid is still this child's
         return how
 
-    def _sweep(self) -> int:
-        """As a subreaper this process inherits whatever the child left: there must be nothing."""
-        left = 0
-        while True:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return left
-            left += 1
-            if pid == 0:
-                _kill_children()
-
-
-def _resident_pages(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1])
-    except (OSError, IndexError):
-        return 0
+    def _sweep(self) -> float:
+        """As a subreaper this process inherits whatever the child left; CPU seconds of that. Mostly there is nothing."""
+        return tree.end_all_children(self.uid if self.many else -1)
 
 
 def _pidfd_works() -> bool:
@@ -235,12 +314,3 @@ def _pidfd_works() -> bool:
 
 def _has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _kill_children() -> None:
-    own = os.getpid()
-    with contextlib.suppress(OSError), open(f"/proc/self/task/{own}/children") as file:
-        for child in file.read().split():
-            with contextlib.suppress(OSError):
-                os.kill(int(child), signal.SIGKILL)
-    time.sleep(0.001)

@@ -8,10 +8,9 @@ from enum import IntEnum
 from socket import CMSG_SPACE
 from typing import NamedTuple, Self
 
-_JOB = struct.Struct("<iiiddQQIIQ")
+_JOB = struct.Struct("<iiddQQIIQQ")
 _PID = struct.Struct("<i")
-_REPORT = struct.Struct("<iiiidQi")
-_BEGUN = struct.Struct("<II")
+_REPORT = struct.Struct("<iiidQi")
 
 LONGEST = 256
 FDS = struct.Struct("5i")
@@ -19,7 +18,7 @@ FDS = struct.Struct("5i")
 ANCILLARY_BYTES = CMSG_SPACE(FDS.size)
 
 # Descriptor numbers inside a child.
-CODE_FD, CONTROL_FD, PEER_FD = 3, 4, 5
+CODE_FD, CONTROL_FD, PEER_FD, FIRST_LIBRARY_FD = 3, 4, 5, 8
 
 
 class Mode(IntEnum):
@@ -37,6 +36,8 @@ class How(IntEnum):
     WALL = 1
     MEMORY = 2
     RUNNER = 3
+    CPU = 4
+    DISK = 5
 
 
 class Job(NamedTuple):
@@ -46,14 +47,13 @@ class Job(NamedTuple):
     """The child that is meant: another one leaves the job alone."""
     mode: int
     """One of `Mode`."""
-    uid: int
-    """User id to take on, -1 to keep the current one."""
     wall_s: float
     cpu_s: float
     memory_bytes: int
     file_bytes: int
     processes: int
     open_files: int
+    disk_bytes: int
     code_bytes: int
     """Length of what is on the code descriptor."""
 
@@ -67,6 +67,25 @@ class Job(NamedTuple):
         return cls._make(_JOB.unpack(message))
 
 
+class Post(NamedTuple):
+    """What a new warden is for."""
+
+    uid: int
+    """User id of its children, -1 to keep the current one."""
+    allow: int
+    """One of `Allow`."""
+
+    def pack(self) -> str:
+        """As the name in a request to fork."""
+        return f"{self.uid} {self.allow}"
+
+    @classmethod
+    def unpack(cls, name: str) -> Self:
+        """From that name."""
+        uid, allow = name.split()
+        return cls(int(uid), int(allow))
+
+
 def pack_pid(pid: int) -> bytes:
     """To the warden: end this child. From the warden: this child waits for a job (0: none can be had)."""
     return _PID.pack(pid)
@@ -77,17 +96,6 @@ def unpack_pid(message: bytes) -> int:
     return int(_PID.unpack(message)[0]) if len(message) == _PID.size else 0
 
 
-def pack_begun(job: Job, page_bytes: int) -> bytes:
-    """From the jailed child to the warden, as the eight bytes of an event counter: what it has to watch. Never zero."""
-    return _BEGUN.pack(max(1, min(job.memory_bytes // page_bytes, 0xFFFFFFFE)), min(int(job.wall_s) + 1, 0xFFFFFFFE))
-
-
-def unpack_begun(message: bytes) -> tuple[int, int]:
-    """Pages of memory, seconds on the clock."""
-    pages, seconds = _BEGUN.unpack(message)
-    return pages, seconds
-
-
 class Report(NamedTuple):
     """What the warden saw when the child was gone; all of it measured by the kernel."""
 
@@ -96,7 +104,6 @@ class Report(NamedTuple):
     """As wait(2) gives it."""
     jailed: int
     """1 when every layer was on before the program began; otherwise the sandbox failed."""
-    leftovers: int
     cpu_s: float
     peak_bytes: int
     next_pid: int = 0

@@ -18,14 +18,17 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
-from runner.sandbox import kernel, landlock, libraries, warden
+from runner.sandbox import kernel, landlock, libraries, tree, warden
+from runner.sandbox.cgroup import NoCgroupError, Yard
 from runner.sandbox.jail import Walls
-from runner.sandbox.seccomp import FOR_JUDGES, Filter, OpenMode
-from runner.sandbox.wire import LONGEST
+from runner.sandbox.seccomp import OpenMode
+from runner.sandbox.wire import LONGEST, Post
 
 MIB = 1024 * 1024
 STACK_BYTES = 512 * MIB
 THREAD_STACK_BYTES = 8 * MIB
+LEAVE_S = 3.0
+"""How long processes may take to end when their connection is closed."""
 
 
 def keeper_main(control_fd: int, settings_text: str) -> NoReturn:
@@ -40,11 +43,23 @@ def keeper_main(control_fd: int, settings_text: str) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends when the runner hangs up, whatever the terminal sends
     folder = _empty_folder()
+    yard = _yard()
     control.send(b"keeper")
-    _serve_forks(control, lambda flavour, fds: _zygote(socket.socket(fileno=fds[0]), flavour, settings, folder))
+    _serve_forks(control, lambda flavour, fds: _zygote(socket.socket(fileno=fds[0]), flavour, settings, folder, yard))
+    tree.await_children(LEAVE_S)
+    tree.end_all_children()  # also those of wardens that were killed: this process inherited them
+    if isinstance(yard, Yard):
+        yard.remove()
     if folder != "/":
         os.rmdir(folder)
     os._exit(0)
+
+
+def _yard() -> Yard | NoCgroupError:
+    try:
+        return Yard.make()
+    except NoCgroupError as why:
+        return why
 
 
 def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoReturn]) -> None:
@@ -80,7 +95,9 @@ def _reap() -> None:
         pass
 
 
-def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], folder: str) -> NoReturn:
+def _zygote(
+    control: socket.socket, flavour: str, settings: dict[str, Any], folder: str, yard: Yard | NoCgroupError
+) -> NoReturn:
     from runner.sandbox.inside import prepare
     from runner.sandbox.inside.prelude import namespace
 
@@ -98,14 +115,14 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
     mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
     uid = int(settings["uid_base"])
-    ruleset = landlock.make_ruleset(abi, libraries.grants(folder)) if abi else -1
+    granted = tuple(libraries.grants(folder)) if abi else ()
     folders = libraries.open_hidden_folders() if uid >= 0 and abi else []
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("a zygote must have one thread")
     walls = Walls(
         landlock_abi=abi,
-        filter=Filter(mode),
-        judge_filter=Filter(mode, FOR_JUDGES),
+        open_mode=mode,
+        grants=granted,
         address_bytes=_address_bytes(),
         threads_of_uid=0 if uid >= 0 else _threads_of_this_uid(),
         library_fds=len(folders),
@@ -114,13 +131,16 @@ def _zygote(control: socket.socket, flavour: str, settings: dict[str, Any], fold
     atexit._clear()
     gc.collect()
     gc.freeze()
-    control.send(json.dumps({"landlock": abi, "open_mode": mode, "uid": uid >= 0}).encode())
+    group = f"version {yard.version}" if isinstance(yard, Yard) else ""
+    hello = {"landlock": abi, "open_mode": mode, "uid": uid >= 0, "cgroup": group, "no_cgroup": "" if group else str(yard)}
+    control.send(json.dumps(hello).encode())
 
-    def start(_: str, fds: list[int]) -> NoReturn:
+    def start(name: str, fds: list[int]) -> NoReturn:
         ours, jobs = (socket.socket(fileno=fd) for fd in fds)
-        warden.run(ours, jobs, ruleset, folders, walls, prepare)
+        warden.run(ours, jobs, Post.unpack(name), walls, folders, yard if isinstance(yard, Yard) else None, prepare)
 
     _serve_forks(control, start)
+    tree.await_children(LEAVE_S)  # they clean up, and would die with this process
     os._exit(0)
 
 

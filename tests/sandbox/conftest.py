@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 STRANGER_UID = 10_001
 RUNNER_UID = 10_002
 SUITE = ["-m", "sandbox.suite"]
+PROFILES = ["--allow", "3"]
+"""Processes and files allowed."""
 _HARDENED = """
 --cap-drop ALL --cap-add SETUID --cap-add SETGID --cap-add KILL --security-opt no-new-privileges --read-only
 --tmpfs /tmp:size=64m,nosuid,nodev,noexec --ipc none --network none --pids-limit 172 --memory 700m --memory-swap 700m
@@ -93,12 +95,28 @@ def _in_container(image: str, flags: list[str], *options: str) -> Results:
         subprocess.run(["docker", "rm", "-f", name], capture_output=True, check=False)
 
 
+def host_root_profiles() -> Results:
+    if os.geteuid() != 0:
+        _missing("needs root")
+    return _on_host(*PROFILES)
+
+
+def host_user_profiles() -> Results:
+    become = ["--become", str(STRANGER_UID)] if os.geteuid() == 0 else []
+    return _on_host(*become, *PROFILES, "--only", "profile_", python=_python_for_everybody())
+
+
+def container_profiles(image: str) -> Results:
+    return _in_container(image, HARDENED, "--drop", str(RUNNER_UID), *PROFILES, "--only", "profile_")
+
+
 ON_HOST: dict[str, Callable[[], Results]] = {
     "host-root": host_root,
     "host-user": host_user,
     "host-user-no-landlock": host_user_no_landlock,
 }
 IN_CONTAINER: dict[str, Callable[[str], Results]] = {"container": container_root, "container-user": container_user}
+PROFILES_ON_HOST = {"host-root": host_root_profiles, "host-user": host_user_profiles}
 ENVIRONMENTS = [*ON_HOST, *(pytest.param(name, marks=pytest.mark.engine) for name in IN_CONTAINER)]
 
 
@@ -125,6 +143,20 @@ def sandbox_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         _missing(f"the test image can't be built: {built.stderr[-500:]}")
     yield tag
     subprocess.run(["docker", "rmi", "-f", tag], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def happened_with_profiles(request: pytest.FixtureRequest) -> Callable[[str], Results]:
+    """The same for programs that may start processes and write files."""
+    known: dict[str, Results] = {}
+
+    def look(environment: str) -> Results:
+        if environment not in known:
+            on_host = PROFILES_ON_HOST.get(environment)
+            known[environment] = on_host() if on_host else container_profiles(request.getfixturevalue("sandbox_image"))
+        return known[environment]
+
+    return look
 
 
 @pytest.fixture(scope="session")

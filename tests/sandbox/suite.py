@@ -12,19 +12,21 @@ import shutil
 import socket
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
-from runner.sandbox.outcome import Execution
+from runner.sandbox.limits import Allow
+from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.values import same
 
 from .cheats import CHEATS
 from .hostile import HOSTILE
 from .ordinary import ORDINARY
+from .profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, permitted
 from .programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
 from .traces import objects, processes
 
@@ -119,19 +121,21 @@ def show(kind: str, name: str, passed: bool, execution: Execution, why: str = ""
 
 
 class Suite:
-    def __init__(self, executor: Executor, canaries: Canaries) -> None:
-        self.executor, self.canaries = executor, canaries
+    def __init__(self, executor: Executor, canaries: Canaries, allow: Allow) -> None:
+        self.executor, self.canaries, self.allow = executor, canaries, allow
         self.can_open = executor.level.seccomp != "no-open"
         self.numpy = find_spec("numpy") is not None
 
     async def hostile(self, item: Hostile) -> dict[str, Any]:
         source = self.canaries.fill_in(item.source)
-        limits = SHORT_LIMITS if "time_limit" in item.must else SUITE_LIMITS
+        limits = replace(SHORT_LIMITS if "time_limit" in item.must else SUITE_LIMITS, allow=self.allow)
         (execution,) = await self.executor.run_stdin(source, [b""], limits, lambda *_: False)
         allowed = item.must.split()
         if not self.can_open and "finished" in allowed:
             allowed.append("crashed")  # an import that was not foreseen fails at this level
         breached = b"BREACH" in execution.stdout
+        if permitted(item.name, self.allow):
+            breached, allowed = False, [ending.value for ending in Ending if ending is not Ending.sandbox_failed]
         why = "breached" if breached else "" if execution.ending.value in allowed else f"must be {item.must}"
         return show("hostile", item.name, not why, execution, why)
 
@@ -142,7 +146,7 @@ class Suite:
         return show("cheat", item.name, not why, execution, why)
 
     async def points(self, mode: str, program: str) -> tuple[Execution, bool]:
-        limits = SHORT_LIMITS
+        limits = replace(SHORT_LIMITS, allow=self.allow)
         if mode == "check":
             execution = await self.executor.run_check(program, CHECK, "add", limits)
             return execution, execution.passed
@@ -193,9 +197,12 @@ async def run(arguments: argparse.Namespace) -> int:
         if arguments.drop:
             drop_privileges(arguments.drop)
         before = objects([*range(base, base + 2 * arguments.slots), os.getuid()])
-        suite = Suite(executor, canaries)
+        suite = Suite(executor, canaries, arguments.allow)
         tell({"kind": "level", "name": executor.level.name, "passed": True, "sentence": executor.level.sentence})
+        profiles = arguments.allow == Allow.PROCESSES | Allow.FILES
         jobs = [
+            *(suite.hostile(item) for item in (HOSTILE_PROFILES if profiles else []) * 2),
+            *(suite.ordinary(item) for item in (ORDINARY_PROFILES if profiles else [])),
             *(suite.hostile(item) for item in HOSTILE if not arguments.only or arguments.only in item.name),
             *(suite.cheat(item) for item in CHEATS if not arguments.only or arguments.only in item.name),
             *(suite.ordinary(item) for item in ORDINARY if not arguments.only or arguments.only in item.name),
@@ -206,19 +213,24 @@ async def run(arguments: argparse.Namespace) -> int:
                 tell(line)
         programs, crew = range(base, base + arguments.slots), range(base, base + 2 * arguments.slots)
         users = crew if executor.level.uid else [os.getuid()]
+        left = {
+            thing for thing in objects(users) - before if not thing.startswith(f"{tempfile.gettempdir()}/benchyard-work-")
+        }
         await asyncio.sleep(0.2)  # the last one was told to end when its result was there
         gone = not executor.level.uid or not processes(programs)
         visitors, (last,) = canaries.visitors(), await executor.run_stdin("print(1)", [b""], ROOMY_LIMITS, lambda *_: True)
         facts = {
             "nobody reached a canary": visitors == 0,
             "no process is left": gone,
-            "no file, shared memory, semaphore or queue is left": objects(users) <= before,
+            "no file, shared memory, semaphore or queue is left": not left,
             "descriptors came back": len(os.listdir("/proc/self/fd")) <= fds + 16 * arguments.slots,
             "the sandbox still works": last.stdout == b"1\n",
         }
         for name, good in facts.items():
-            tell({"kind": "aftermath", "name": name, "passed": good, "objects": sorted(objects(users) - before)})
+            tell({"kind": "aftermath", "name": name, "passed": good, "objects": sorted(left)})
     canaries.remove()
+    folders = {thing for thing in objects(crew) if "benchyard-work-" in thing}
+    tell({"kind": "aftermath", "name": "working folders are gone", "passed": not folders, "objects": sorted(folders)})
     return bad
 
 
@@ -231,6 +243,7 @@ def main() -> None:
     parser.add_argument("--drop", type=int, default=0, help="user id that the runner takes on once the sandbox is open")
     parser.add_argument("--become", type=int, default=0, help="be that user from the start")
     parser.add_argument("--only", default="")
+    parser.add_argument("--allow", type=lambda text: Allow(int(text)), default=Allow.NOTHING, help="1 processes, 2 files")
     arguments = parser.parse_args()
     if arguments.become:
         drop_privileges(arguments.become)

@@ -1,5 +1,6 @@
 """The document says what the code does: every ending, level, suite size and command is in it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,9 @@ def test_suite_sizes_are_true() -> None:
 
 
 def test_levels_say_what_is_missing() -> None:
-    weak = Level(uid=False, landlock=0, seccomp="no-open", rlimits=True, cgroup=False)
+    weak = Level(uid=False, landlock=0, seccomp="no-open", rlimits=True)
     assert "no separate user id" in weak.sentence
     assert "no Landlock" in str(weak)
-    assert Level(True, 7, "files-by-landlock", True, True).sentence.endswith("own cgroup per execution.")
-    assert Level(False, 0, "off", False, False).name == "none"
+    assert "(no writable cgroup)" in replace(weak, no_cgroup="no writable cgroup").sentence
+    assert Level(True, 7, "files-by-landlock", True, "version 2").sentence.endswith("own cgroup per execution (version 2).")
+    assert Level(False, 0, "off", False).name == "none"

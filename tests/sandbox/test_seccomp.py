@@ -6,7 +6,19 @@ import struct
 import pytest
 
 from runner.sandbox.bpf import ALLOW, KILL_PROCESS, refuse
-from runner.sandbox.seccomp import ALWAYS, AUDIT_ARCH, FOR_JUDGES, OWN_PID, OpenMode, build
+from runner.sandbox.limits import Allow
+from runner.sandbox.seccomp import (
+    ALWAYS,
+    AUDIT_ARCH,
+    FOR_FILES,
+    FOR_JUDGES,
+    FOR_OWN_FILES,
+    FOR_PROCESSES,
+    OWN_PID,
+    OpenMode,
+    Rules,
+    build,
+)
 from runner.sandbox.syscall_numbers import NUMBERS
 
 ARCHES = sorted(NUMBERS)
@@ -37,7 +49,7 @@ def answer(program: bytes, number: int, *arguments: int, arch: int) -> int:
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("mode", list(OpenMode))
 def test_exactly_the_list_is_allowed(arch: str, mode: OpenMode) -> None:
-    program, numbers = build(arch, mode), NUMBERS[arch]
+    program, numbers = build(arch, Rules(mode)), NUMBERS[arch]
     allowed = {numbers[name] for name in ALWAYS if name in numbers}
     special = {
         numbers[name]
@@ -89,7 +101,7 @@ CASES = [
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("name", "arguments", "expected"), CASES)
 def test_rules_by_argument(arch: str, name: str, arguments: tuple[int, ...], expected: int) -> None:
-    program = build(arch, OpenMode.by_landlock)
+    program = build(arch, Rules(OpenMode.by_landlock))
     assert answer(program, NUMBERS[arch][name], *arguments, arch=AUDIT_ARCH[arch]) == expected
 
 
@@ -107,14 +119,14 @@ def test_rules_by_argument(arch: str, name: str, arguments: tuple[int, ...], exp
 )
 @pytest.mark.parametrize("arch", ARCHES)
 def test_opening_files(arch: str, mode: OpenMode, flags: int, expected: int) -> None:
-    program, numbers = build(arch, mode), NUMBERS[arch]
+    program, numbers = build(arch, Rules(mode)), NUMBERS[arch]
     assert answer(program, numbers["openat"], -100, 0, flags, arch=AUDIT_ARCH[arch]) == expected
     if "open" in numbers:
         assert answer(program, numbers["open"], 0, flags, arch=AUDIT_ARCH[arch]) == expected
 
 
 def test_foreign_tables_are_closed() -> None:
-    program = build("x86_64", OpenMode.by_landlock)
+    program = build("x86_64", Rules(OpenMode.by_landlock))
     assert answer(program, 0, arch=0x40000003) == KILL_PROCESS
     assert answer(program, 0, arch=AUDIT_ARCH["aarch64"]) == KILL_PROCESS
     assert answer(program, 0x40000000, arch=AUDIT_ARCH["x86_64"]) == ENOSYS
@@ -124,5 +136,40 @@ def test_foreign_tables_are_closed() -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_judges_may_receive_descriptors_and_programs_may_not(arch: str) -> None:
     number = NUMBERS[arch]["recvmsg"]
-    assert answer(build(arch, OpenMode.by_landlock), number, arch=AUDIT_ARCH[arch]) == EPERM
-    assert answer(build(arch, OpenMode.by_landlock, FOR_JUDGES), number, arch=AUDIT_ARCH[arch]) == ALLOW
+    assert answer(build(arch, Rules(OpenMode.by_landlock)), number, arch=AUDIT_ARCH[arch]) == EPERM
+    assert answer(build(arch, Rules(OpenMode.by_landlock, FOR_JUDGES)), number, arch=AUDIT_ARCH[arch]) == ALLOW
+
+
+NAMESPACE = 0x10000000
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_profiles_allow_their_own_calls_and_no_others(arch: str) -> None:
+    numbers = NUMBERS[arch]
+    profiles = {
+        allow: build(arch, Rules.for_profile(OpenMode.by_landlock, allow, own_uid=True, confined=False))
+        for allow in map(Allow, range(4))
+    }
+    for allow, program in profiles.items():
+        for name in (*FOR_PROCESSES, "execve", *FOR_FILES, *FOR_OWN_FILES):
+            wanted = Allow.FILES if name in (*FOR_FILES, *FOR_OWN_FILES) else Allow.PROCESSES
+            if name in numbers:
+                got = answer(program, numbers[name], arch=AUDIT_ARCH[arch])
+                assert got == (ALLOW if wanted in allow else EPERM), (allow, name)
+        may_fork = Allow.PROCESSES in allow
+        assert answer(program, numbers["clone"], 17, arch=AUDIT_ARCH[arch]) == (ALLOW if may_fork else EPERM)
+        assert answer(program, numbers["clone"], 17 | NAMESPACE, arch=AUDIT_ARCH[arch]) == EPERM
+        assert answer(program, numbers["kill"], 4711, arch=AUDIT_ARCH[arch]) == (ALLOW if may_fork else EPERM)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_shared_user_id_narrows_the_profiles(arch: str) -> None:
+    numbers, arch_number = NUMBERS[arch], AUDIT_ARCH[arch]
+    both = Allow.PROCESSES | Allow.FILES
+    shared = build(arch, Rules.for_profile(OpenMode.by_landlock, both, own_uid=False, confined=False))
+    assert answer(shared, numbers["kill"], 4711, arch=arch_number) == EPERM
+    assert answer(shared, numbers["fchmodat"], arch=arch_number) == EPERM
+    confined = build(arch, Rules.for_profile(OpenMode.by_landlock, both, own_uid=False, confined=True))
+    assert answer(confined, numbers["kill"], 4711, arch=arch_number) == ALLOW
+    closed = build(arch, Rules.for_profile(OpenMode.no_open, both, own_uid=True, confined=True))
+    assert answer(closed, numbers["execve"], arch=arch_number) == EPERM

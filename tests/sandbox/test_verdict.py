@@ -10,7 +10,7 @@ from runner.sandbox.verdict import Evidence, decide, killed_from_outside
 from runner.sandbox.wire import How, Report
 
 LIMITS = Limits(cpu_s=1, wall_s=2, memory_bytes=100 * MIB, output_bytes=1000, file_bytes=2000)
-ENDED = Report(How.ITSELF, 0, 1, 0, 0.1, 0)
+ENDED = Report(How.ITSELF, 0, 1, 0.1, 0)
 FINE = Evidence(LIMITS, b"f", 0, None, None, 0.1, 0.1, MIB, 10, 0)
 SILENT = replace(FINE, said=None, report=ENDED)
 

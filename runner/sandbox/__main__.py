@@ -1,0 +1,29 @@
+"""`python -m runner.sandbox`: opens the sandbox here and says on one line of JSON which layers it has."""
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+
+from runner.sandbox.crew import SandboxUnavailableError
+from runner.sandbox.executor import Executor
+
+
+async def _level() -> dict[str, object]:
+    async with Executor.open(slots=1) as executor:
+        level = executor.level
+        return {"name": level.name, "sentence": level.sentence, **asdict(level)}
+
+
+def main() -> int:
+    """Print the level; 1 when the sandbox can't be opened."""
+    try:
+        told, code = asyncio.run(_level()), 0
+    except SandboxUnavailableError as error:
+        told, code = {"name": "none", "sentence": f"No sandbox: {error}."}, 1
+    sys.stdout.write(json.dumps(told) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""A control group for each warden's children, where one can be made: the kernel then counts and limits memory and
+processes of a whole execution, however many processes it has. A group serves the next execution when it is empty.
+
+The keeper makes a yard below its own group, a warden a pen in the yard, and a child walks into the pen by itself, before
+it has a job. Version 2 forbids processes beside groups that have controllers: those of the keeper's own group are then
+moved aside, if they are all ours (a container with a writable group, a delegated scope).
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+NEEDED = ("memory", "pids")
+YARD, ASIDE = "benchyard-", "benchyard-own"
+INTERPRETER_BYTES = 32 << 20
+"""What a fork of an interpreter is charged for before its program asks for anything."""
+REMOVE_TRIES = 100
+
+
+class NoCgroupError(Exception):
+    """No group can be made here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where groups can be made: one folder for all controllers (version 2), or one for each (version 1)."""
+
+    version: int
+    folders: dict[str, str]
+
+    @property
+    def distinct(self) -> list[str]:
+        """Each folder once."""
+        return sorted(set(self.folders.values()))
+
+
+def find(mounts: str, own: str) -> Place:
+    """From /proc/self/mountinfo and /proc/self/cgroup to the folders of the calling process's own groups."""
+    groups = {}
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    unified: str | None = None
+    folders: dict[str, str] = {}
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        root, point = before.split()[3:5]
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2" and "" in groups:
+            unified = _below(point, root, groups[""])
+        elif kind == "cgroup":
+            for name in NEEDED:
+                if name in options.split(",") and name in groups:
+                    folders[name] = _below(point, root, groups[name])
+    if all(name in folders for name in NEEDED):
+        return Place(1, folders)
+    if unified is None or folders:
+        raise NoCgroupError("memory and pids controllers are not mounted")
+    return Place(2, dict.fromkeys(NEEDED, unified))
+
+
+def _below(point: str, root: str, path: str) -> str:
+    inner = os.path.relpath(path, root) if path == root or path.startswith(root.rstrip("/") + "/") else "."
+    return os.path.normpath(os.path.join(point, inner))
+
+
+class Yard:
+    """The keeper's: holds one pen for each warden."""
+
+    def __init__(self, place: Place) -> None:
+        self.version = place.version
+        self._folders = {name: os.path.join(folder, f"{YARD}{os.getpid()}") for name, folder in place.folders.items()}
+
+    @classmethod
+    def make(cls) -> "Yard":
+        """Make it and try it out; NoCgroupError where that is refused."""
+        try:
+            place = find(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
+            for folder in place.distinct:
+                _remove_stale(folder)
+            if place.version == 2:
+                _delegate(place.distinct[0])
+            yard = cls(place)
+            try:
+                yard._fill()
+            except BaseException:
+                yard.remove()
+                raise
+        except (OSError, ValueError, IndexError) as error:
+            raise NoCgroupError(f"no writable cgroup: {error}") from None
+        return yard
+
+    def _fill(self) -> None:
+        for folder in sorted(set(self._folders.values())):
+            os.mkdir(folder, 0o755)
+            if self.version == 2:
+                _write(folder, "cgroup.subtree_control", "+memory +pids")
+        pen = self.pen()
+        trial = os.fork()
+        if trial == 0:
+            code = 1
+            with contextlib.suppress(BaseException):
+                pen.limit(INTERPRETER_BYTES, 8)
+                pen.walk_in()
+                code = 0
+            os._exit(code)
+        _, status = os.waitpid(trial, 0)
+        pen.remove()
+        if status:
+            raise NoCgroupError("a process could not be moved into a group of its own")
+
+    def pen(self) -> "Pen":
+        """A group for the children of the calling process."""
+        return Pen(self.version, {name: os.path.join(folder, str(os.getpid())) for name, folder in self._folders.items()})
+
+    def remove(self) -> None:
+        """End what is still in there and take it down."""
+        for folder in sorted(set(self._folders.values())):
+            _remove_yard(folder)
+
+
+class Pen:
+    """A warden's: the group that its children run in, one after the other."""
+
+    def __init__(self, version: int, folders: dict[str, str]) -> None:
+        self.version, self._folders = version, folders
+        self._distinct = sorted(set(folders.values()))
+        for folder in self._distinct:
+            os.mkdir(folder, 0o755)
+        memory, pids = folders["memory"], folders["pids"]
+        self._memory_max = _open(memory, "memory.max" if version == 2 else "memory.limit_in_bytes")
+        self._pids_max = _open(pids, "pids.max")
+        self._doors = [_open(folder, "cgroup.procs") for folder in self._distinct]
+        self._killed_before = 0
+        if version == 2:
+            for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+                with contextlib.suppress(OSError):
+                    _write(memory, name, value)
+
+    def walk_in(self) -> None:
+        """Move the calling process; its children are born in the pen."""
+        for door in self._doors:
+            os.write(door, b"0")
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """For the execution that is about to begin."""
+        os.write(self._memory_max, b"%d" % (memory_bytes + INTERPRETER_BYTES))
+        os.write(self._pids_max, b"%d" % processes)
+
+    def memory_bytes(self) -> int:
+        """What the execution occupies now."""
+        name = "memory.current" if self.version == 2 else "memory.usage_in_bytes"
+        return int(_read(os.path.join(self._folders["memory"], name)))
+
+    def ran_out_of_memory(self) -> bool:
+        """Has the kernel killed somebody in there since the last time that this was asked?"""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        text = _read(os.path.join(self._folders["memory"], name))
+        killed = next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
+        before, self._killed_before = self._killed_before, killed
+        return killed > before
+
+    def members(self) -> list[int]:
+        """Processes that are in there."""
+        return _members(self._distinct[0])
+
+    def remove(self) -> None:
+        """Take it down; it must be empty."""
+        for folder in self._distinct:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
+def _delegate(own: str) -> None:
+    """Version 2: let groups below our own have controllers."""
+    missing = [name for name in NEEDED if name not in _read(os.path.join(own, "cgroup.subtree_control")).split()]
+    if not missing:
+        return
+    if not set(missing) <= set(_read(os.path.join(own, "cgroup.controllers")).split()):
+        raise NoCgroupError("memory and pids controllers are not delegated")
+    if os.path.exists(os.path.join(own, "cgroup.type")):  # not the root group: no processes beside groups
+        _move_aside(own)
+    _write(own, "cgroup.subtree_control", " ".join(f"+{name}" for name in missing))
+
+
+def _move_aside(own: str) -> None:
+    ours = set(_ancestors(os.getpid()))
+    members = _members(own)
+    if not set(members) <= ours and own != "/sys/fs/cgroup":
+        raise NoCgroupError("other processes share this cgroup")
+    aside = os.path.join(own, ASIDE)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(aside, 0o755)
+    for pid in members:
+        with contextlib.suppress(ProcessLookupError):
+            _write(aside, "cgroup.procs", str(pid))
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid:
+        yield pid
+        pid = int(_read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1])
+
+
+def _remove_stale(folder: str) -> None:
+    """Yards of keepers that were killed."""
+    for name in os.listdir(folder):
+        number = name.removeprefix(YARD)
+        if name.startswith(YARD) and number.isdigit() and not os.path.exists(f"/proc/{number}"):
+            _remove_yard(os.path.join(folder, name))
+
+
+def _remove_yard(folder: str) -> None:
+    for _ in range(REMOVE_TRIES):
+        try:
+            pens = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
+        except OSError:
+            return
+        for pen in (*pens, folder):
+            for pid in _members(pen):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(OSError):
+                os.rmdir(pen)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.01)
+
+
+def _members(folder: str) -> list[int]:
+    try:
+        return [int(pid) for pid in _read(os.path.join(folder, "cgroup.procs")).split()]
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+def _write(folder: str, name: str, value: str) -> None:
+    fd = _open(folder, name)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
+
+
+def _open(folder: str, name: str) -> int:
+    return os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC)

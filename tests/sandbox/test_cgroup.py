@@ -1,0 +1,120 @@
+"""Groups of their own for executions: found, limited by the kernel, used where they can be made, removed afterwards."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from runner.sandbox.cgroup import NoCgroupError, Yard, find
+from runner.sandbox.executor import Executor
+from runner.sandbox.limits import MIB, Limits
+
+V2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
+V1 = """\
+31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+32 30 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
+"""
+HYBRID = V1 + "33 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "own", "version", "memory"),
+    [
+        (V2, "0::/user.slice/run.scope", 2, "/sys/fs/cgroup/user.slice/run.scope"),
+        (V2, "0::/", 2, "/sys/fs/cgroup"),
+        (V1, "4:memory:/docker/abc\n8:pids:/docker/abc\n0::/", 1, "/sys/fs/cgroup/memory/docker/abc"),
+        (HYBRID, "4:memory:/a\n8:pids:/\n0::/", 1, "/sys/fs/cgroup/memory/a"),
+        (
+            "31 30 0:27 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
+            "32 30 0:28 /docker/abc /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n",
+            "4:memory:/docker/abc\n8:pids:/docker/abc",
+            1,
+            "/sys/fs/cgroup/memory",
+        ),
+    ],
+    ids=["v2", "v2-root", "v1", "hybrid", "v1-container"],
+)
+def test_own_group_is_found(mounts: str, own: str, version: int, memory: str) -> None:
+    place = find(mounts, own)
+    assert (place.version, place.folders["memory"]) == (version, memory)
+
+
+@pytest.mark.parametrize("mounts", ["", V1.splitlines()[0]], ids=["none", "memory-only"])
+def test_missing_controllers_are_named(mounts: str) -> None:
+    with pytest.raises(NoCgroupError, match="memory and pids"):
+        find(mounts, "4:memory:/\n8:pids:/")
+
+
+def _yard() -> Yard:
+    try:
+        return Yard.make()
+    except NoCgroupError as why:
+        if os.environ.get("CI"):
+            pytest.fail(str(why))
+        pytest.skip(str(why))
+
+
+def test_the_kernel_holds_the_limits() -> None:
+    yard = _yard()
+    try:
+        pen = yard.pen()
+        pen.limit(8 * MIB, 3)
+        hog = os.fork()
+        if hog == 0:
+            pen.walk_in()
+            bytearray(b"x" * (200 * MIB))
+            os._exit(0)
+        _, status = os.waitpid(hog, 0)
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        assert pen.ran_out_of_memory()
+        assert not pen.ran_out_of_memory()
+        forker = os.fork()
+        if forker == 0:
+            pen.walk_in()
+            born = 0
+            try:
+                for _ in range(10):
+                    if os.fork() == 0:
+                        signal.pause()
+                    born += 1
+            except OSError:
+                os._exit(born)
+            os._exit(99)
+        _, status = os.waitpid(forker, 0)
+        assert os.waitstatus_to_exitcode(status) == 2
+        assert len(pen.members()) == 2
+    finally:
+        yard.remove()
+    assert _left() == []
+
+
+def _left() -> list[str]:
+    place = find(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
+    return [entry for folder in place.distinct for entry in os.listdir(folder) if entry == f"benchyard-{os.getpid()}"]
+
+
+def test_executions_run_in_a_group_of_their_own() -> None:
+    _yard().remove()
+    groups: list[str] = []
+
+    async def main() -> None:
+        async with Executor.open(1, 58_500) as executor:
+            assert executor.level.cgroup in executor.level.sentence
+            limits = Limits(cpu_s=2, wall_s=5, memory_bytes=64 * MIB)
+            job = asyncio.create_task(executor.run_stdin("import time; time.sleep(0.5)", [b""], limits, lambda *_: True))
+            await asyncio.sleep(0.25)
+            for folder in find(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()).distinct:
+                for pen in Path(folder).glob("benchyard-*/*"):
+                    if pen.is_dir() and (pen / "cgroup.procs").read_text():
+                        groups.append(str(pen.parent))
+            await job
+
+    asyncio.run(main())
+    assert groups
+    assert not any(os.path.exists(group) and not _lives(group) for group in groups)
+
+
+def _lives(group: str) -> bool:
+    return os.path.exists(f"/proc/{group.rpartition('-')[2]}")
