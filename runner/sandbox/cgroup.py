@@ -90,7 +90,7 @@ class Yard:
                 yard.remove()
                 raise
         except (OSError, ValueError, IndexError) as error:
-            raise NoCgroupError(f"no writable cgroup: {error}") from None
+            raise NoCgroupError(f"no writable cgroup: {getattr(error, 'strerror', None) or error}") from None
         return yard
 
     def _fill(self) -> None:

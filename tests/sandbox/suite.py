@@ -63,7 +63,7 @@ class Canaries:
         path, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
         path.bind(str(folder / "canary.sock"))
         (folder / "canary.sock").chmod(0o777)
-        abstract.bind("\0benchyard-canary")
+        abstract.bind(f"\0benchyard-canary-{tcp.getsockname()[1]}")
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", tcp.getsockname()[1]))
         servers = [tcp, path, abstract, udp]

@@ -83,7 +83,7 @@ attempt('unix path', f)
         """
 import socket
 def f():
-    s = socket.socket(socket.AF_UNIX); s.connect('\\0benchyard-canary'); return s
+    s = socket.socket(socket.AF_UNIX); s.connect('\\0benchyard-canary-{{PORT}}'); return s
 attempt('abstract', f)
 """,
     ),
@@ -102,7 +102,7 @@ attempt('seqpacket pair', socket.socketpair, socket.AF_UNIX, socket.SOCK_SEQPACK
         """
 import socket
 a, b = socket.socketpair()
-attempt('sendto', a.sendto, b'x', '\\0benchyard-canary'); attempt('connect', a.connect, '\\0benchyard-canary'); attempt('bind', a.bind, '\\0benchyard-evil')
+attempt('sendto', a.sendto, b'x', '\\0benchyard-canary-{{PORT}}'); attempt('connect', a.connect, '\\0benchyard-canary-{{PORT}}'); attempt('bind', a.bind, '\\0benchyard-evil')
 attempt('sendmsg', a.sendmsg, [b'x']); attempt('recvmsg', lambda: (b.send(b'x'), a.recvmsg(1))[1])
 """,
     ),
@@ -113,7 +113,7 @@ attempt('sendmsg', a.sendmsg, [b'x']); attempt('recvmsg', lambda: (b.send(b'x'),
 import socket
 s = socket.socket(fileno=os.dup(4))
 attempt('send_fds', socket.send_fds, s, [b'x'], [0])
-attempt('connect', s.connect, '\\0benchyard-canary')
+attempt('connect', s.connect, '\\0benchyard-canary-{{PORT}}')
 """,
     ),
     Hostile(
