@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.clock import Clock
 from orchestrator.gateway.addresses import AddressRefused
@@ -21,6 +21,7 @@ from orchestrator.gateway.http_framing import BadResponse, Head
 from orchestrator.gateway.http_request import Target
 from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
+from orchestrator.gateway.scrubbing import clean_answer, scrubbed
 from orchestrator.gateway.upstream import Reply
 from orchestrator.gateway.upstream_errors import bad_answer, status_error, streamed_error, too_large, transport_error
 from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
@@ -34,6 +35,8 @@ MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
 GOODBYE_S = 1.0
+SECRET_CHARS = 8
+"""A header that the operator set may be a secret too; a shorter one is a switch."""
 FIXED_HEADERS = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -65,6 +68,7 @@ class HttpUpstream:
             monotonic=clock.monotonic,
         )
         self._targets: dict[str, Target] = {}
+        self._secrets = tuple(value for value in provider.headers.values() if len(value) >= SECRET_CHARS)
         self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
     async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
@@ -78,7 +82,7 @@ class HttpUpstream:
                 head = await connection.request(request)
                 if head.status == 200:
                     received()
-                return await self._reply(call, head, connection, key)
+                return await self._reply(call, head, connection, (*self._secrets, key) if key else self._secrets)
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
             raise UpstreamError(502, message, retry=False) from error
@@ -123,12 +127,12 @@ class HttpUpstream:
         except ValueError as error:
             raise GatewayError(400, Code.VALIDATION_ERROR, f"the call to {self._provider.name} {error}") from error
 
-    async def _reply(self, call: Call, head: Head, connection: HttpConnection, key: str) -> Reply:
+    async def _reply(self, call: Call, head: Head, connection: HttpConnection, secrets: Sequence[str]) -> Reply:
         headers = head.headers
         now = self._clock.now()
         if head.status != 200:
             body = await _body(connection, MAX_ERROR_BYTES, cut=True)
-            raise status_error(self._provider.name, head.status, headers, body, key, now)
+            raise status_error(self._provider.name, head.status, headers, body, secrets, now)
         if headers.get("content-encoding", "identity") != "identity":
             raise bad_answer(self._provider.name, "it is compressed, which was not asked for")
         try:
@@ -137,10 +141,11 @@ class HttpUpstream:
             else:
                 message = _object(await _body(connection, self._max_answer_bytes))
             call.wire.check(message)
+            message = clean_answer(message, secrets)
         except StreamedError as error:
-            raise streamed_error(self._provider.name, error, key) from error
+            raise streamed_error(self._provider.name, error, secrets) from error
         except (BadStream, UnicodeDecodeError) as error:
-            raise bad_answer(self._provider.name, str(error).replace(key, "[key]") if key else str(error)) from error
+            raise bad_answer(self._provider.name, scrubbed(str(error), secrets)) from error
         except EventTooLarge as error:
             raise too_large(self._provider.name, self._max_answer_bytes) from error
         pause_s = exhausted_for_s(headers, now)

@@ -81,7 +81,7 @@ async def _get(client: httpx.AsyncClient, url: str, headers: dict[str, str], que
     received = bytearray()
     async with client.stream("GET", url, headers=headers, params=query) as response:
         if response.status_code != httpx.codes.OK:
-            raise ListFailed(f"the answer was {response.status_code} {response.reason_phrase}".strip())
+            raise ListFailed(f"the answer was {response.status_code}")
         async for piece in response.aiter_raw():
             received += piece
             if len(received) > MAX_BYTES:

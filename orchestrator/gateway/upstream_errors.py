@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from orchestrator.gateway.http_connection import ConnectFailed, Silence
 from orchestrator.gateway.http_framing import BadResponse
 from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.retry import CROWDED_STATUSES, retried
+from orchestrator.gateway.scrubbing import scrubbed
 from orchestrator.gateway.wires.wire import StreamedError
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
@@ -32,25 +33,24 @@ _STATUS_OF_KIND = {
 
 
 def status_error(
-    provider: str, status: int, headers: Mapping[str, str], body: bytes, key: str, now: datetime
+    provider: str, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: datetime
 ) -> UpstreamError:
     """The provider answered with an error status."""
     if status < 400:
         where = " to another address" if 300 <= status < 400 else ""
         return UpstreamError(502, f"{provider} answered {status}{where}, which is not followed", retry=False)
-    error = _error_object(_scrubbed(body.decode("utf-8", "replace"), key))
+    error = scrubbed(_error_object(body.decode("utf-8", "replace")), secrets)
     wait_s = retry_after_s(headers, now)
     if wait_s is None and status == 429:
         wait_s = exhausted_for_s(headers, now)
     return _judged(provider, status, error, wait_s, headers.get("x-should-retry"))
 
 
-def streamed_error(provider: str, error: StreamedError, key: str) -> UpstreamError:
+def streamed_error(provider: str, error: StreamedError, secrets: Sequence[str]) -> UpstreamError:
     """The provider answered 200 and then an error; it had begun, so the try may have cost something."""
     kind = error.kind
     status = int(kind) if kind.isdecimal() and 400 <= int(kind) < 600 else _STATUS_OF_KIND.get(kind, 500)
-    body = json.loads(_scrubbed(json.dumps(error.body), key))
-    return _judged(provider, status, body, None, None, maybe_billed=True)
+    return _judged(provider, status, scrubbed(dict(error.body), secrets), None, None, maybe_billed=True)
 
 
 def transport_error(provider: str, error: Exception) -> UpstreamError:
@@ -116,7 +116,3 @@ def _error_object(text: str) -> dict[str, Any]:
     if isinstance(error, dict):
         return dict(error)
     return {"message": str(error)[:300]}
-
-
-def _scrubbed(text: str, key: str) -> str:
-    return text.replace(key, "[key]") if key else text

@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import MetaData, create_engine, select
 
-from orchestrator.db.session import database_url as full_url
-from orchestrator.gateway.calls import request_hash
 from orchestrator.zstd import decompress
 from tests.faults.conftest import StartService
 from tests.faults.counting_provider import CountingProvider
-from tests.faults.invariants import all_hold
+from tests.faults.killing import MODEL, add_model, kill_a_lot, tables
 from tests.faults.service import Service, docker, wait_for
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 CANARY = "sk-canary-" + os.urandom(12).hex()
-MODEL = {"slug": "counting-priced", "provider": "openai", "name": "counting", "input_price": 1.0, "output_price": 2.0}
 SEED = 20
 ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -39,63 +33,23 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
         yield it
 
 
-def tables(service: Service, database_url: str | None) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table."""
-    engine = create_engine(full_url(database_url, service.data))
-    try:
-        schema = MetaData()
-        schema.reflect(engine)
-        with engine.connect() as connection:
-            return {
-                name: [dict(row) for row in connection.execute(select(table)).mappings()]
-                for name, table in schema.tables.items()
-            }
-    finally:
-        engine.dispose()
-
-
-def add_model(service: Service) -> None:
-    answer = service.client.post("/api/models", json=MODEL)
-    assert answer.status_code == 201, answer.text
-
-
 def test_killed_again_and_again_every_answer_is_bought_once(
     provider: CountingProvider, start_service: StartService, database_url: str | None
 ) -> None:
     """Calls at the provider = distinct call keys + what was under way when the orchestrator was killed."""
-    rng = random.Random(SEED)
     service = start_service(lease_s=5, suspect_s=3)
-    add_model(service)
-    run_id = service.submit(MODEL["slug"], sample_size=20, samples_per_problem=3, concurrency=3)
-    faults = ["runner"] * 4 + ["orchestrator"] * 3
-    rng.shuffle(faults)
-    moments = sorted(rng.sample(range(2, 54), len(faults)))
-    for done, fault in zip(moments, faults, strict=True):
-        service.wait_items(run_id, done, within_s=120)
-        time.sleep(rng.uniform(0, 0.5))
-        if fault == "runner":
-            docker("kill", service.container(run_id), check=False)
-        else:
-            service.kill()
-            time.sleep(rng.uniform(0, 2))
-            service.start()
-    run = service.wait_status(run_id, "completed", within_s=180)
-    all_hold(service, run)
-
-    book = tables(service, database_url)
-    asked = Counter(request_hash("openai", "/v1/chat/completions", question, {}) for question in provider.questions())
-    keys = Counter(call["request_hash"] for call in book["gateway_calls"])
-    hash_of = {call["call_key"]: call["request_hash"] for call in book["gateway_calls"]}
-    lost = Counter(hash_of[send["call_key"]] for send in book["gateway_lost_sends"])
-    print(f"{asked.total()} calls at the provider, {keys.total()} call keys, {lost.total()} lost sends")
-    assert keys.total() == 60
-    assert {call["state"] for call in book["gateway_calls"]} == {"settled"}
-    assert not book["gateway_flights"]
-    for question, count in asked.items():
-        assert keys[question] <= count <= keys[question] + lost[question]
-    assert keys.keys() == asked.keys()
-    assert lost.total() <= 3 * faults.count("orchestrator")
-    assert run["cost_usd"] == pytest.approx(60 * (100 * 1.0 + 20 * 2.0) / 1e6)
+    bought = kill_a_lot(
+        service,
+        provider,
+        database_url,
+        random.Random(SEED),
+        problems=20,
+        samples=3,
+        concurrency=3,
+        runner_kills=4,
+        orchestrator_kills=3,
+    )
+    print(f"{bought.calls} calls at the provider, {bought.keys} call keys, {bought.lost} lost sends")
 
 
 def test_the_providers_key_is_nowhere_but_at_the_provider(

@@ -81,6 +81,10 @@ class FakeProvider:
                 error = {"type": "error", "error": {"type": "some_error", "message": "it did not work"}}
                 content = error if fault.body is None else fault.body
                 return JSONResponse(content, status_code=fault.status, headers=fault.headers)
+            case "raw":
+                return Response(fault.body, status_code=fault.status, media_type="application/json")
+            case "echo":
+                return JSONResponse(_echoing(message_of(path, body), fault.body))
             case "garbage":
                 return Response(b"<html>\xff not json", media_type="application/json")
             case "garbage events":
@@ -110,6 +114,16 @@ class FakeProvider:
                 self.answered[prompt_of(body)] += 1
                 return JSONResponse(message_of(path, body))
         raise AssertionError(fault.kind)
+
+
+def _echoing(message: dict[str, Any], text: str) -> dict[str, Any]:
+    """The answer with another text, and with the same in a field of the server's own."""
+    if "choices" in message:
+        message["choices"][0]["message"]["content"] = text
+    else:
+        parts = message["content"] if "content" in message else message["output"][-1]["content"]
+        parts[-1 if "output" in message else 2]["text"] = text
+    return {**message, "debug": {"headers": [text]}}
 
 
 def prompt_of(body: dict[str, Any]) -> str:

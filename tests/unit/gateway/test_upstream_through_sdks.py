@@ -249,16 +249,39 @@ async def test_a_whole_answer_is_kept_though_the_connection_breaks_at_its_end(pr
     assert len(fake.requests) == 1
 
 
-async def test_a_key_that_the_provider_echoes_is_scrubbed() -> None:
-    error = {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key", "hint": KEY}}
-    fake = FakeProvider(faults=deque([Fault("status", 401, body=error)]))
+ESCAPED = KEY.replace("-", "\\u002d")
+ECHOES = {
+    "an error": Fault(
+        "status", 401, body={"error": {"message": f"bad key {KEY}", "code": "invalid_api_key", "hint": [KEY]}}
+    ),
+    "an error with a strange body": Fault("status", 400, body=[f"Bearer {KEY}"]),
+    "an error that escapes it": Fault("raw", 403, body=f'{{"error": {{"message": "key {ESCAPED}"}}}}'),
+    "a page instead of an answer": Fault("raw", 200, body=f"<html>{KEY}</html>"),
+    "an error in the stream": Fault(
+        "streamed error", body={"type": "invalid_request_error", "message": f"key {KEY}", "k": KEY}
+    ),
+    "another address": Fault("redirect", body=f"http://127.0.0.1:9/v1?key={KEY}"),
+    "an answer": Fault("echo", body=f"your header was {KEY}"),
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ECHOES)
+async def test_a_key_that_the_provider_echoes_is_scrubbed(
+    protocol: str, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake = FakeProvider(faults=deque([ECHOES[name]] * 9))
     ledger = MemoryLedger()
     async with provided(fake, ledger=ledger) as (world, _):
-        with pytest.raises(openai.AuthenticationError) as refused:
-            await ask_gateway(world, "chat", "hello")
-    assert KEY not in refused.value.response.text
-    assert KEY not in str(ledger.rows)
-    assert "Incorrect API key" in refused.value.response.text
+        try:
+            said = str(await ask_gateway(world, protocol, "hello", streamed=True))
+        except (anthropic.APIStatusError, openai.APIStatusError) as error:
+            said = f"{error.response.text} {error.response.headers} {error.message}"
+    assert fake.requests
+    assert said
+    for place in (said, repr(ledger.rows), *capfd.readouterr()):
+        assert KEY not in place
+        assert ESCAPED not in place
 
 
 async def test_a_late_answer_comes_in_a_stream_that_is_kept_alive() -> None:
