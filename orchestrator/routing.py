@@ -22,7 +22,7 @@ OPEN = (
 UPLOADS = ("/api/grades", "/api/traces")
 EVAL_PATHS = ("/api/eval-sets", "/api/evals", "/api/traces", "/api/jobs")
 """Where a database that is away is a DATABASE_ERROR, as their callers expect."""
-ENDLESS = ("/api/events", "/gateway/", "/api/datasets/", *UPLOADS)
+ENDLESS = ("/api/events", "/gateway/", "/api/datasets/", "/datasets/", *UPLOADS)
 
 
 def needs_of(settings: Settings) -> Callable[[str], str | None]:

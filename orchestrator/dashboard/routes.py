@@ -13,11 +13,12 @@ from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
 from orchestrator.dashboard.pages import (
-    catalogue,
     compare,
+    datasets,
     fleet,
     items,
     leaderboard,
+    models,
     new_run,
     overview,
     run,
@@ -25,10 +26,27 @@ from orchestrator.dashboard.pages import (
     schedules,
     settings,
     sign_in,
+    webhooks,
 )
 from orchestrator.errors import ServiceError
 
-PROGRAMS = ("/api", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
+PAGES = (
+    sign_in,
+    overview,
+    new_run,
+    runs,
+    run,
+    items,
+    compare,
+    leaderboard,
+    models,
+    datasets,
+    fleet,
+    schedules,
+    settings,
+    webhooks,
+)
+PROGRAMS = ("/api", "/shared", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
 
 
 class Assets(StaticFiles):
@@ -41,20 +59,7 @@ class Assets(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    for module in (
-        sign_in,
-        overview,
-        new_run,
-        runs,
-        run,
-        items,
-        compare,
-        leaderboard,
-        catalogue,
-        fleet,
-        schedules,
-        settings,
-    ):
+    for module in PAGES:
         app.include_router(module.router)
     app.mount("/static", Assets(directory=HERE / "static"), name="static")
     _install_not_found(app)

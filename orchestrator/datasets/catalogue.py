@@ -80,6 +80,18 @@ class Catalogue:
                 continue
         return found
 
+    def damaged(self) -> dict[str, str]:
+        """Packs that cannot be opened, with the reason."""
+        found = {}
+        for name in self._names():
+            try:
+                self._pack(name)
+            except PackDamaged as error:
+                found[name] = error.detail
+            except UnknownBenchmark:
+                continue
+        return found
+
     def get(self, name: str) -> BenchmarkInfo:
         return _info(self._pack(name))
 

@@ -67,7 +67,10 @@ class AllowedAddresses:
 
     async def refusal(self, url: str) -> str | None:
         """Why it may not be called, as far as can be said now; a name that has no address today is not refused."""
-        host = httpx.URL(url).host
+        try:
+            host = httpx.URL(url).host
+        except httpx.InvalidURL as error:
+            return f"it is not an address: {error}"
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 addresses = await resolve(host, 0)

@@ -1,15 +1,36 @@
-"""What tests in a browser share: the browser, and the way a person starts a run."""
+"""What tests in a browser share: the service on a thread, a window that notes what should not happen, pictures."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+import httpx
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.settings import Settings
+from tests.served import TOKEN, served
+
+PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # nothing else could be reached, whoever asked for it
+]
+
+
 RUN_PAGE = re.compile(r"/runs/[0-9a-f-]{36}$")
 
 
@@ -23,6 +44,80 @@ def chromium() -> Iterator[Browser]:
         found.close()
 
 
+class Site:
+    """The service on a thread of its own, with a runner that takes its time."""
+
+    def __init__(self, settings: Settings, behaviour: Callable[..., Any]) -> None:
+        self._settings = settings
+        self.engine = FakeEngine(behaviour=behaviour)
+        self.data = settings.data
+        self.url = ""
+
+    def start(self) -> None:
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self._thread.start()
+        assert ready.wait(30)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        async with served(self._settings, engine=self.engine) as service:
+            self.url = service.url
+            ready.set()
+            await self._end.wait()
+            await self.engine.end_all()
+
+
+@contextmanager
+def open_site(directory: Path, data_template: Path, behaviour: Callable[..., Any], **changed: Any) -> Iterator[Site]:
+    data = directory / "data"
+    shutil.copytree(data_template, data)
+    values = {"data": data, "token": TOKEN, "port": 0, "runner_port": 0, "reconcile_s": 0.1}
+    site = Site(Settings(**values, min_free_disk_bytes=0, min_free_disk_share=0.0, **changed), behaviour)
+    site.start()
+    yield site
+    site.stop()
+
+
+@dataclass
+class Visitor:
+    """A browser window that notes what should not happen: requests elsewhere, errors, scripts of others."""
+
+    page: Page
+    context: BrowserContext
+    outside: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def listen(self, line: ConsoleMessage) -> None:
+        """A page that is not there, and a refused form, are no faults of the browser's side."""
+        if line.type == "error" and not re.search(r"status of (401|403|404|409|422)", line.text):
+            self.complaints.append(line.text)
+
+    def check(self) -> None:
+        assert self.outside == []
+        assert self.complaints == []
+        assert self.page.evaluate("window.hit") is None
+
+
+@contextmanager
+def visiting(browser: Browser, url: str, **options: Any) -> Iterator[Visitor]:
+    """A window on the site at `url`, checked when it closes; not signed in."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    visitor = Visitor(page, context)
+    page.on("request", lambda request: request.url.startswith(url) or visitor.outside.append(request.url))
+    page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
+    page.on("console", visitor.listen)
+    yield visitor
+    visitor.check()
+    context.close()
+
+
 def start_from_dialog(page: Page, size: int, model: str | None = None) -> str:
     """Press "Run benchmark", fill in the dialog, start; answers with the run's id."""
     page.get_by_role("link", name="Run benchmark").click()
@@ -34,3 +129,38 @@ def start_from_dialog(page: Page, size: int, model: str | None = None) -> str:
     dialog.get_by_role("button", name="Start the run").click()
     page.wait_for_url(RUN_PAGE)
     return page.url.rpartition("/")[2]
+
+
+def assert_accessible(page: Page, *rules: str) -> None:
+    """By all of axe's rules, or by those named."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    found = Axe().run(page, options=options).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == [], page.url
+
+
+def assert_fits(page: Page) -> None:
+    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert width <= 0, f"{page.url} is wider than the screen by {width}"
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """For whoever looks at what a test saw."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def finished_run(api: httpx.Client, **changed: Any) -> str:
+    made = api.post("/api/container-runs", json={"model_id": "demo-strong", "sample_size": 3, **changed})
+    assert made.status_code == 202, made.text
+    run_id: str = made.json()["run_id"]
+    until(lambda: api.get(f"/api/container-runs/{run_id}").json()["status"] in ("completed", "failed"))
+    return run_id
+
+
+def until(reached: Callable[[], bool], timeout_s: float = 20) -> None:
+    end = time.monotonic() + timeout_s
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.05)

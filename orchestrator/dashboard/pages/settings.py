@@ -1,4 +1,4 @@
-"""Settings: API tokens and webhooks. A secret is on the page that made it and nowhere else."""
+"""Settings: API tokens, and the list of webhooks. A secret is on the page that made it and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.api import tokens as api
+from orchestrator.api.schedule_alerts import list_webhooks
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
+from orchestrator.db import model_queries
 from orchestrator.errors import ClientError
 
 router = page_router()
@@ -29,7 +31,7 @@ class Secret:
 
 @router.get("/settings")
 async def settings_page(page: Page) -> Response:
-    return await _show(page)
+    return await settings_view(page)
 
 
 @router.post("/settings/tokens")
@@ -41,8 +43,8 @@ async def make_token(page: Page) -> Response:
     try:
         made = await api.create_token(api.TokenCreate.model_validate(body), page.context)
     except (ValidationError, ClientError) as error:
-        return await _show(page, 422, error=said(error), given={"expires_in_days": "", **given})
-    return await _show(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
+        return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
+    return await settings_view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
 
 
 @router.post("/settings/tokens/{token_id}/revoke")
@@ -51,20 +53,28 @@ async def revoke_token(page: Page, token_id: Id) -> Response:
     return page.go("/settings")
 
 
-async def _show(
+async def settings_view(
     page: Frame,
     status: int = 200,
     *,
     error: str | None = None,
+    notice: str | None = None,
     secret: Secret | None = None,
     given: dict[str, str] | None = None,
 ) -> Response:
+    """The page, after whatever was done on it."""
     tokens = (await api.list_tokens(page.context)).items
+    hooks = (await list_webhooks(page.context)).items
+    models = await page.context.db.read(lambda s: model_queries.page(s, limit=1000, with_archived=True))
     return page.show(
         "settings.html",
         status,
         tokens=tokens,
+        webhooks=hooks,
+        names={each.id: each.slug for each in models},
+        models=[each.slug for each in models if each.archived_at is None],
         error=error,
+        notice=notice,
         secret=secret,
         given=given or {},
         scopes=SCOPES,

@@ -4,6 +4,7 @@ import { readyForms } from "./forms.js";
 import { goLive } from "./live.js";
 import { keepTimes } from "./times.js";
 import { readyWindows } from "./window.js";
+import { readyUploads } from "./uploads.js";
 
 function readyTheme() {
   const button = document.getElementById("theme");
@@ -21,4 +22,5 @@ keepTimes();
 readyTheme();
 readyForms();
 readyWindows();
+readyUploads();
 goLive();

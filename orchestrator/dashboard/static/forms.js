@@ -2,6 +2,7 @@
 // something is stopped. Everything here works without script too, as a page of its own.
 
 import { morph } from "./morph.js";
+import { writeTimes } from "./times.js";
 
 const page = async (address) => new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
 
@@ -21,6 +22,7 @@ async function openDialog(link) {
   });
   watch(dialog.querySelector("form"));
   builder(dialog.querySelector("form"));
+  writeTimes(dialog);
   dialog.showModal();
 }
 
@@ -37,7 +39,9 @@ function watch(form) {
     try {
       const answer = await page(`${form.dataset.previewFrom}?${new URLSearchParams(values)}`);
       const fresh = answer.getElementById(target.id);
-      if (mine === asked && fresh) morph(target, document.importNode(fresh, true));
+      if (mine !== asked || !fresh) return;
+      morph(target, document.importNode(fresh, true));
+      writeTimes(target);
     } catch {
       // The numbers that are shown stay; sending the form checks everything again.
     }
@@ -53,7 +57,38 @@ function builder(form) {
     for (const part of form.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(preset.value);
   };
   preset.addEventListener("change", show);
+  preset.addEventListener("change", () => {  // the expression goes on from what was built
+    const built = form.querySelector("[data-preview] code")?.textContent.trim().split(" ") ?? [];
+    if (built.length !== 5) return;
+    if (preset.value === "free") form.elements.cron.value ||= built.join(" ");
+    if (preset.value === "fields") ["minute", "hour", "monthday", "month", "weekdays"].forEach((name, n) => { form.elements[name].value = built[n]; });
+  });
   show();
+  const mine = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const button = form.querySelector("[data-zone]");
+  if (!button || !mine || mine === form.elements.timezone.value) return;
+  button.hidden = false;
+  button.textContent = `Use mine: ${mine}`;
+  button.addEventListener("click", () => {
+    form.elements.timezone.value = mine;
+    button.hidden = true;
+    form.elements.timezone.focus();
+    form.elements.timezone.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
+// Shows a field only while another one has the value that it is for; a hidden one is not sent.
+function dependents() {
+  for (const part of document.querySelectorAll("[data-needs]")) {
+    const [id, wanted] = part.dataset.needs.split(" ");
+    const chooser = document.getElementById(id);
+    const show = () => {
+      part.hidden = chooser.value !== wanted;
+      for (const field of part.querySelectorAll("input, select")) field.disabled = part.hidden;
+    };
+    chooser.addEventListener("change", show);
+    show();
+  }
 }
 
 // A secret is shown once: one press takes it along.
@@ -69,6 +104,7 @@ function copying() {
 
 export function readyForms() {
   copying();
+  dependents();
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-open]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;

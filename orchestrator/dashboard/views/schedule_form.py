@@ -1,4 +1,4 @@
-"""When a schedule fires, as a form asks for it: a few usual rhythms, or a cron expression in free text. Pure."""
+"""When a schedule fires, as a form asks for it: a few usual rhythms, the fields of cron, or an expression. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ PRESETS = {
     "weekly": "once a week",
     "monthly": "once a month",
     "hours": "every few hours",
+    "fields": "cron, field by field",
     "free": "cron expression",
 }
 WEEKDAYS = {"MON": "Monday", "TUE": "Tuesday", "WED": "Wednesday", "THU": "Thursday", "FRI": "Friday", "SAT": "Saturday"}
@@ -28,6 +29,11 @@ class Rhythm:
     weekday: str = "MON"
     day: str = "1"
     every: str = "6"
+    minute: str = "0"
+    hour: str = "6"
+    monthday: str = "*"
+    month: str = "*"
+    weekdays: str = "*"
     cron: str = ""
 
     @classmethod
@@ -52,4 +58,7 @@ class Rhythm:
                 return f"{minute} {hour} {self.day} * *"
             case "hours":
                 return f"{minute} */{self.every} * * *"
+            case "fields":
+                fields = (self.minute, self.hour, self.monthday, self.month, self.weekdays)
+                return " ".join(each.replace(" ", "") for each in fields)
         return self.cron

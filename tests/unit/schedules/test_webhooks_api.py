@@ -92,4 +92,6 @@ async def test_private_addresses_only_if_they_are_listed(new_settings: Callable[
             assert "BENCHYARD_WEBHOOK_ALLOW" in problem["detail"], problem
         problem = await ask(service, "POST", "", 422, json={"url": "http://169.254.169.254/latest"})
         assert "metadata" in problem["detail"]
+        for url in ("https://hooks.example/\n", "https://hooks.example:99999/", "https://hooks.example/\x1b[2J"):
+            await ask(service, "POST", "", 422, json={"url": url})
         await ask(service, "POST", "", 201, json={"url": "https://no-such-name.invalid/"})

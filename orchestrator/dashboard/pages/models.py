@@ -1,8 +1,7 @@
-"""Models and datasets."""
+"""Models: the catalogue, prices with their date, the providers' lists, and a form to add one."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,7 +9,7 @@ from sqlmodel import Session
 from starlette.responses import Response
 
 from orchestrator.api.catalogue_schemas import ModelCreate, ModelPatch
-from orchestrator.api.models import change_model, create_model, delete_model
+from orchestrator.api.models import ModelsSynced, change_model, create_model, delete_model, sync_models
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.db import model_queries
 from orchestrator.db.tables import LlmModel
@@ -24,7 +23,7 @@ PRICES = ("input_price", "output_price", "cached_input_price")
 
 @router.get("/models")
 async def models_page(page: Page) -> Response:
-    return await _models(page, {}, None)
+    return await _show(page)
 
 
 @router.post("/models")
@@ -34,8 +33,14 @@ async def add_model(page: Page) -> Response:
         body = ModelCreate.model_validate(_typed(given))
         await create_model(body, page.context, Response())
     except (ValidationError, ClientError) as error:
-        return await _models(page, given, said(error))
+        return await _show(page, given=given, error=said(error))
     return page.go("/models")
+
+
+@router.post("/models/sync")
+async def sync(page: Page) -> Response:
+    """The answer is the page with what was found; nothing to keep, so nothing to redirect to."""
+    return await _show(page, synced=await sync_models(page.context))
 
 
 @router.post("/models/{model_id}/prices")
@@ -47,7 +52,7 @@ async def change_prices(page: Page, model_id: int) -> Response:
         body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
         await change_model(str(model_id), body, page.context)
     except (ValidationError, ClientError) as error:
-        return await _models(page, {}, said(error))
+        return await _show(page, error=said(error))
     return page.go("/models")
 
 
@@ -57,23 +62,24 @@ async def remove_model(page: Page, model_id: int) -> Response:
     return page.go("/models")
 
 
-@router.get("/datasets")
-async def datasets_page(page: Page) -> Response:
-    catalogue = page.context.catalogue
-    infos = await asyncio.to_thread(catalogue.benchmarks)
-    flagged = {info.name: len(await asyncio.to_thread(catalogue.flagged, info.name)) for info in infos}
-    default = await asyncio.to_thread(catalogue.default_benchmark)
-    return page.show("datasets.html", infos=infos, flagged=flagged, default=default)
-
-
-async def _models(page: Frame, given: dict[str, str], error: str | None) -> Response:
+async def _show(
+    page: Frame, *, given: dict[str, str] | None = None, error: str | None = None, synced: ModelsSynced | None = None
+) -> Response:
     def read(session: Session) -> tuple[list[LlmModel], dict[int, int]]:
         rows = list(model_queries.page(session, limit=1000))
         return rows, {row.id or 0: model_queries.run_count(session, row.id or 0) for row in rows}
 
     rows, counts = await page.context.db.read(read)
-    status = 422 if error else 200
-    return page.show("models.html", status, models=rows, counts=counts, given=given, error=error, protocols=list(Protocol))
+    return page.show(
+        "models.html",
+        422 if error else 200,
+        models=rows,
+        counts=counts,
+        given=given or {},
+        error=error,
+        synced=synced,
+        protocols=list(Protocol),
+    )
 
 
 def _typed(given: dict[str, str]) -> dict[str, Any]:

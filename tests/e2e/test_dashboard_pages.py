@@ -1,0 +1,207 @@
+"""Every page of the dashboard in a real browser: accessible in light and dark on a phone and a wide screen; signing in,
+tokens, webhooks and datasets as people use them."""
+
+from __future__ import annotations
+
+import http.server
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from orchestrator.datasets.catalogue import SAMPLE_FILE
+from tests.e2e.browsing import (
+    Site,
+    Visitor,
+    assert_accessible,
+    assert_fits,
+    finished_run,
+    keep_picture,
+    open_site,
+    visiting,
+)
+from tests.served import TOKEN
+from tests.unit.dashboard.story_runner import story_runner
+
+pytestmark = pytest.mark.browser
+
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.removeAttribute('name'); each.open = true; })"
+LOOKS: list[tuple[Literal["light", "dark"], int]] = [("light", 390), ("dark", 390), ("dark", 1600), ("light", 1600)]
+PICTURED = [("dark", 390), ("light", 1600)]
+DEPENDS_ON_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, data_template: Path) -> Iterator[Site]:
+    with open_site(tmp_path_factory.mktemp("pages"), data_template, story_runner(), webhook_allow="127.0.0.1") as it:
+        yield it
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes what is posted to it, and serves the sample's problems."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        body = SAMPLE_FILE.read_bytes()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_signing_in_keeps_the_page_and_says_where_the_token_is(browser: Browser, site: Site) -> None:
+    with visiting(browser, site.url) as visitor:
+        page = visitor.page
+        page.goto(f"{site.url}/runs?status=failed&benchmark=sample")
+        assert_accessible(page)
+        page.get_by_label("Token").fill("not it")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert").first).to_contain_text("in the file token of the data directory")
+        assert_accessible(page)
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{site.url}/runs?status=failed&benchmark=sample")
+        page.get_by_role("button", name="Sign out").click()
+        page.goto(f"{site.url}/settings")
+        assert page.url == f"{site.url}/login?next=%2Fsettings"
+
+
+def test_tokens_and_webhooks(visit: Callable[..., Visitor], site: Site, api: httpx.Client, receiver: str) -> None:
+    visitor = visit()
+    page = visitor.page
+    page.on("dialog", lambda question: question.accept())
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_label("Scope").select_option("run")
+    page.get_by_role("button", name="Make the token").click()
+    token = page.locator("#secret").inner_text()
+    assert_accessible(page)
+    bearer = {"authorization": f"Bearer {token}"}
+    assert httpx.get(f"{site.url}/api/models", headers=bearer).status_code == 200
+    page.goto(f"{site.url}/settings")
+    assert token not in page.content()
+
+    page.get_by_label("Address").fill(f"{receiver}/hook")
+    page.get_by_role("button", name="Add the address").click()
+    expect(page.locator("#secret")).to_contain_text("whsec_")
+    page.get_by_role("button", name=re.compile("Send a test message")).click()
+    expect(page.get_by_role("status").first).to_contain_text("answered 204")
+    before = page.locator("#secret").count()
+    page.get_by_role("button", name=re.compile("Change the secret")).click()
+    expect(page.locator("#secret")).to_contain_text("whsec_")
+    assert before == 0
+    page.goto(f"{site.url}/settings")
+    page.get_by_role("link", name=f"{receiver}/hook").click()
+    expect(page.get_by_text("No alert was meant for this address yet.")).to_be_visible()
+    assert_accessible(page)
+    page.go_back()
+    page.get_by_role("button", name=re.compile("Remove http")).click()
+    expect(page.get_by_text("Nobody is told of alerts yet.")).to_be_visible()
+    page.get_by_label("Address").fill("http://169.254.169.254/latest")
+    page.get_by_role("button", name="Add the address").click()
+    expect(page.get_by_role("alert").first).to_contain_text("169.254.169.254")
+
+    page.get_by_role("button", name="Revoke the token nightly").click()
+    expect(page.get_by_text("There is no named token yet.")).to_be_visible()
+    assert httpx.get(f"{site.url}/api/models", headers=bearer).status_code == 401
+
+
+def test_datasets_from_an_address_and_a_file(
+    visit: Callable[..., Visitor], site: Site, api: httpx.Client, receiver: str, tmp_path: Path
+) -> None:
+    page = visit().page
+    page.on("dialog", lambda question: question.accept())
+    page.goto(f"{site.url}/datasets")
+    page.get_by_text("From an address", exact=True).click()
+    form = page.locator("form:visible", has=page.locator("#a-source"))
+    form.get_by_label("Address").fill(f"{receiver}/problems.jsonl")
+    form.get_by_label("Name").fill("mine")
+    form.get_by_role("button", name="Fetch and add").click()
+    expect(page.locator('tr[data-key="j-mine"]')).to_contain_text("36 problems")
+    expect(page.get_by_role("heading", name="mine")).to_be_visible()
+
+    # A file: what is wrong with it is said beside it, or where it is being added.
+    file = tmp_path / "more problems.jsonl"
+    file.write_bytes(SAMPLE_FILE.read_bytes() * 4)
+    page.get_by_text("From a file", exact=True).click()
+    page.locator("#f-file").set_input_files(file)
+    page.locator("#f-name").evaluate("field => field.removeAttribute('pattern')")
+    page.locator("#f-name").fill("sample")
+    page.get_by_role("button", name="Send and add").click()
+    expect(page.locator("form[data-upload] [role=alert]")).to_contain_text("choose another name")
+    page.locator("#f-name").fill("more")
+    page.get_by_role("button", name="Send and add").click()
+    expect(page.locator('tr[data-key="j-more"]')).to_be_visible(timeout=20_000)
+    expect(page.locator('tr[data-key="j-more"]')).to_contain_text(re.compile("problems|failed"), timeout=30_000)
+    assert_accessible(page)
+
+    page.get_by_role("button", name="Verify mine").click()
+    expect(page.get_by_role("status").first).to_contain_text("mine is whole: all 36 problems")
+    page.get_by_role("button", name="Remove mine").click()
+    expect(page.get_by_role("button", name="Verify mine")).to_have_count(0)
+    assert api.get("/api/datasets/mine").json()["dataset"] is None
+
+    damaged = site.data / "packs" / "torn.pack"
+    damaged.write_bytes(b"not a pack")
+    page.goto(f"{site.url}/datasets")
+    expect(page.get_by_text("it is not a pack, or was cut short")).to_be_visible()
+    page.get_by_role("button", name="Remove torn").click()
+    expect(page.get_by_text("it is not a pack")).to_have_count(0)
+    assert not damaged.exists()
+
+
+def look_at(page: Page, name: str) -> None:
+    """By all of axe's rules on a phone in the light, then by those that colours and widths can break."""
+    page.evaluate(OPEN_ALL)
+    for look, width in LOOKS:
+        page.emulate_media(color_scheme=look)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert_accessible(page, *([] if (look, width) == LOOKS[0] else DEPENDS_ON_LOOKS))
+        assert_fits(page)
+        if (look, width) in PICTURED:
+            keep_picture(page, f"{name}-{look}-{width}")
+
+
+def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visitor], site: Site, api: httpx.Client) -> None:
+    run_id, other = finished_run(api), finished_run(api)
+    api.post("/api/schedules", json={"model_id": "demo-weak", "cron_expression": "15 6 * * *", "sample_size": 3})
+    api.post("/api/tokens", json={"name": "a name that is " + "long" * 15})
+    hook = api.post("/api/alerts/webhooks", json={"url": f"http://127.0.0.1:9/{'long' * 30}"}).json()["id"]
+    schedule = api.get("/api/schedules").json()["items"][0]["model_id"]
+    page = visit().page
+    run = f"/runs/{run_id}"
+    pages = {"overview": "/", "runs": "/runs", "run": run, "item": f"{run}/items/2", "leaderboard": "/leaderboard"}
+    pages |= {"compare": f"/compare?run={run_id}&run={other}", "schedules": "/schedules", "models": "/models"}
+    pages |= {"schedule": f"/schedules/{schedule}", "datasets": "/datasets", "fleet": "/fleet", "settings": "/settings"}
+    pages |= {"webhook": f"/settings/webhooks/{hook}", "login": "/login", "docs": "/docs", "nothing": "/nothing"}
+    for name, path in pages.items():
+        answer = page.goto(site.url + path)
+        assert answer is not None
+        assert answer.status == (404 if name == "nothing" else 200)
+        look_at(page, name)
+    for name, path, link in (("new-run", "/runs", "Run benchmark"), ("new-schedule", "/schedules", "Add a schedule")):
+        page.goto(site.url + path)
+        page.get_by_role("link", name=link).first.click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        look_at(page, name)
