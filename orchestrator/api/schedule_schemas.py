@@ -225,6 +225,8 @@ def _web_address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("give an address that starts with http:// or https://")
+    if parts.port == 0:  # one that is too large or no number is an error of its own
+        raise ValueError("port 0 is not an address")
     if parts.username or parts.password:
         raise ValueError("the address must not hold a name or password")
     return url

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from starlette.responses import Response
 
 from orchestrator.api.catalogue_schemas import ModelCreate, ModelPatch
-from orchestrator.api.models import ModelsSynced, change_model, create_model, delete_model, sync_models
+from orchestrator.api.models import PRICES, ModelsSynced, change_model, create_model, delete_model, sync_models
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.db import model_queries
 from orchestrator.db.tables import LlmModel
@@ -17,8 +17,6 @@ from orchestrator.errors import ClientError
 from runner.contract import Protocol
 
 router = page_router()
-
-PRICES = ("input_price", "output_price", "cached_input_price")
 
 
 @router.get("/models")
