@@ -38,15 +38,17 @@ class Comparison:
     mbpp: bool = False
 
     def test_code(self, at_least_s: float) -> str:
-        """The text that the judge runs. Rules and reference have scopes of their own: the entry may be called `compare`."""
+        """The text that the judge runs. Rules and reference have scopes of their own: the entry may be called `compare`.
+
+        It calls the program itself and defines no `check(candidate)` for the judge: MBPP/56 is a function of that name.
+        """
         inputs = json.dumps([tagged(arguments) for arguments in self.inputs])
         arguments = (inputs, self.entry, self.atol, self.mbpp, at_least_s)
         return (
             f"_rules, _reference = {{'__name__': 'rules'}}, {{'__name__': 'reference'}}\n"
             f"exec(compile({_rules()!r}, 'rules.py', 'exec'), _rules)\n"
             f"exec(compile({self.reference!r}, 'reference.py', 'exec'), _reference)\n"
-            f"def check(candidate):\n"
-            f"    _rules['compare'](candidate, _reference[{self.entry!r}], *{arguments!r})\n"
+            f"_rules['compare'](candidate, _reference[{self.entry!r}], *{arguments!r})\n"
         )
 
     async def judge(self, program: str, executor: Executor, limits: ExecutionLimits, context: str = "") -> Verdict:

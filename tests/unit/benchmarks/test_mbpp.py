@@ -164,3 +164,12 @@ async def test_plus_verdicts(code: str, outcome: Outcome, executor: Executor) ->
     assert "`max_difference`" in task.prompt().user
     verdict = await task.judge(code, executor, LIMITS)
     assert verdict.outcome is outcome, verdict
+
+
+@pytest.mark.parametrize(("body", "outcome"), [("n % 2 == 0", Outcome.PASSED), ("None", Outcome.WRONG_ANSWER)])
+async def test_a_function_that_is_called_like_the_judges_own(body: str, outcome: Outcome, executor: Executor) -> None:
+    """As MBPP/56 is."""
+    solution = "def check(n):\n    return n % 2 == 0\n"
+    record = {**PLUS, "task_id": "MBPP/56", "entry_point": "check", "canonical_solution": solution, "base_input": [[2], [3]]}
+    task = MbppPlusTask.read({**record, "plus_input": []})
+    assert (await task.judge(f"def check(n):\n    return {body}\n", executor, LIMITS)).outcome is outcome
