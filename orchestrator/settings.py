@@ -109,6 +109,8 @@ class Settings(BaseSettings):
     s3_access_key_id: str | None = None
     s3_secret_access_key: SecretStr | None = None
 
+    vcpu_hour_usd: float = Field(default=0, ge=0)
+    gib_hour_usd: float = Field(default=0, ge=0)
     daily_budget_usd: float | None = Field(default=None, ge=0)
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.api.context import Context
+from orchestrator.api.machine_costs import rates_of
 from orchestrator.api.schemas import (
     ArchiveOut,
     ArtefactOut,
@@ -16,6 +17,7 @@ from orchestrator.api.schemas import (
     ItemOut,
     LogLine,
     LogsOut,
+    MachineOut,
     Page,
     RunCreate,
     RunCreated,
@@ -99,14 +101,21 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
         assert row is not None
         model = model_queries.get(session, row.model_id)
         assert model is not None
-        usage = run_queries.usage(session, run_id)
+        usage, tries = run_queries.usage(session, run_id), run_queries.attempts(session, run_id)
+        vcpu_s, gib_s = sum(each.vcpu_s for each in tries), sum(each.gib_s for each in tries)
         return RunDetail(
             **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
-            attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in run_queries.attempts(session, run_id)],
+            attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in tries],
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed.of(part) for part in row.plan],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
             archive=ArchiveOut.of(archive_queries.get(session, run_id)),
+            machine=MachineOut(
+                vcpu_s=vcpu_s,
+                gib_s=gib_s,
+                throttled_s=sum(each.throttled_s for each in tries),
+                cost_usd=rates_of(context.settings).cost(vcpu_s, gib_s),
+            ),
         )
 
     return await context.db.read(read)

@@ -11,10 +11,12 @@ from orchestrator.api.fleet_schemas import (
     EngineOut,
     FleetOut,
     InstanceTypeOut,
+    LastHourOut,
     PoolOut,
     WaitingOut,
 )
 from orchestrator.runs.capacity import never_fits
+from orchestrator.runs.machine_cost import signs
 
 router = APIRouter(prefix="/api/fleet", tags=["fleet"])
 
@@ -51,7 +53,9 @@ async def get_fleet(context: Context) -> FleetOut:
         )
         for fact, stats in await fleet.containers()
     ]
-    info = fleet.info
+    info, waiting, hour = fleet.info, await fleet.waiting(), await fleet.last_hour()
+    now = context.clock.now()
+    oldest_s = max(((now - row.run.created_at).total_seconds() for row in waiting), default=0.0)
     return FleetOut(
         engine=EngineOut(
             name=fleet.engine_name,
@@ -91,8 +95,16 @@ async def get_fleet(context: Context) -> FleetOut:
                 not_before=row.run.not_before,
                 why=row.why,
             )
-            for row in await fleet.waiting()
+            for row in waiting
         ],
+        signs=signs(hour, oldest_s),
+        last_hour=LastHourOut(
+            starts=hour.starts,
+            refused=hour.refused,
+            mean_wait_s=hour.mean_wait_s,
+            longest_wait_s=hour.longest_wait_s,
+            held_share=hour.held_share,
+        ),
         banner=hold.sentence if hold else None,
         leader=context.loops.leads,
     )

@@ -66,6 +66,16 @@ class PoolOut(Answer):
     trouble: str | None
 
 
+class LastHourOut(Answer):
+    """How starts went, of the attempts begun within an hour."""
+
+    starts: int
+    refused: int
+    mean_wait_s: float
+    longest_wait_s: float
+    held_share: float
+
+
 class FleetOut(Answer):
     engine: EngineOut
     capacity: CapacityOut
@@ -73,5 +83,7 @@ class FleetOut(Answer):
     containers: list[ContainerOut]
     pools: list[PoolOut]
     waiting: list[WaitingOut]
+    signs: list[str]
+    last_hour: LastHourOut
     banner: str | None
     leader: bool

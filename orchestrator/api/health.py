@@ -67,6 +67,13 @@ async def metrics(context: Context) -> Response:
     ready = Gauge("benchyard_warm_runners", "Runners that stand ready", ["instance_type"], registry=registry)
     for pool in await context.fleet.pools():
         ready.labels(pool.instance_type).set(pool.ready)
+    hour = await context.fleet.last_hour()
+    waits = Gauge("benchyard_queue_wait_seconds", "Wait of runs begun in the last hour", ["of"], registry=registry)
+    waits.labels("mean").set(hour.mean_wait_s)
+    waits.labels("longest").set(hour.longest_wait_s)
+    Gauge("benchyard_starts_last_hour", "Attempts begun", registry=registry).set(hour.starts)
+    Gauge("benchyard_starts_refused_last_hour", "Starts refused or too slow", registry=registry).set(hour.refused)
+    Gauge("benchyard_cpu_held_share", "Share of time held back by CPU limits", registry=registry).set(hour.held_share)
     up = context.fleet.error is None and context.fleet.info is not None
     Gauge("benchyard_engine_up", "Whether the engine answers", registry=registry).set(up)
     Gauge("benchyard_leader", "Whether this orchestrator leads", registry=registry).set(context.loops.leads)

@@ -181,6 +181,9 @@ class AttemptOut(Answer):
     removed_at: datetime | None
     exit_code: int | None
     oom_killed: bool
+    vcpu_s: float = Field(description="Processor time of the container, by the kernel.")
+    gib_s: float = Field(description="Memory in use, summed over time.")
+    throttled_s: float
     reason: str | None
     detail: str | None
     facts: dict[str, Any]
@@ -271,6 +274,16 @@ class RunDetail(RunOut):
     plan: list[BenchmarkUsed]
     artefacts: list[ArtefactOut]
     archive: ArchiveOut | None
+    machine: MachineOut
+
+
+class MachineOut(Answer):
+    """What all attempts together used of machines, and what that costs at the rates set."""
+
+    vcpu_s: float
+    gib_s: float
+    throttled_s: float
+    cost_usd: float
 
 
 class ArtefactOut(Answer):

@@ -126,6 +126,9 @@ class Attempt(SQLModel, table=True):
     removed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     exit_code: int | None = None
     oom_killed: bool = False
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0
+    throttled_s: float = 0.0
     reason: str | None = Field(default=None, max_length=40)
     detail: str | None = Field(default=None, sa_column=Column(Text))
     log_tail: str | None = Field(default=None, sa_column=Column(Text))

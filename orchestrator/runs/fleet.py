@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import job_queries, pool_queries, run_queries
+from orchestrator.db import job_queries, machine_queries, pool_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.disk import DiskRoom
@@ -24,6 +25,7 @@ from orchestrator.engines.engine import (
 from orchestrator.runs.agents import is_remote, places
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full
 from orchestrator.runs.dispatcher import Hold
+from orchestrator.runs.machine_cost import LastHour
 from orchestrator.runs.placement import LOCAL, Place, why_nowhere
 from orchestrator.settings import Settings
 
@@ -111,6 +113,23 @@ class Fleet:
                 ready = sum(row.ready_at is not None and row.retired is None for row in mine)
                 found.append(PoolState(name, warm, ready, len(mine) - ready, sleep_after_s))
         return found
+
+    async def last_hour(self) -> LastHour:
+        """How starts went within the last hour."""
+        now = self._clock.now()
+        rows = await self._db.read(lambda session: machine_queries.starts(session, now - timedelta(hours=1)))
+        waits = [(row.dispatched_at - row.created_at).total_seconds() for row in rows if row.number == 1]
+        lived = [
+            (row.last_event_at - row.claimed_at).total_seconds() for row in rows if row.claimed_at and row.last_event_at
+        ]
+        return LastHour(
+            starts=len(rows),
+            refused=sum(row.reason in machine_queries.REFUSALS for row in rows),
+            mean_wait_s=sum(waits) / len(waits) if waits else 0.0,
+            longest_wait_s=max(waits, default=0.0),
+            running_s=sum(lived),
+            throttled_s=sum(row.throttled_s for row in rows),
+        )
 
     async def load(self) -> Load:
         """What containers hold that may still be alive, those of runs that have just ended included."""

@@ -22,6 +22,7 @@ from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs.answers import answer_digest
 from orchestrator.runs.eval_hand import EvalEvent, EvalHand
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
+from orchestrator.runs.machine_cost import Used, used_after
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import FINAL, Reason
 from orchestrator.runs.scores import score_of
@@ -124,6 +125,8 @@ class Intake:
             raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
         if batch.usage:
             usage = run_queries.usage_row(session, run.id, row.number)
+            used = used_after(Used(row.vcpu_s, row.gib_s, row.throttled_s), usage.samples, batch.usage)
+            row.vcpu_s, row.gib_s, row.throttled_s = used.vcpu_s, used.gib_s, used.throttled_s
             usage.samples = merged(usage.samples, batch.usage)
         context = _Context(session, run, row, now, self._positions, self._evals)
         for event in sorted(batch.events, key=lambda e: e.seq):

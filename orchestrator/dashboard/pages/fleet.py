@@ -7,7 +7,9 @@ import shutil
 
 from starlette.responses import Response
 
+from orchestrator.api.agents import list_agents
 from orchestrator.api.fleet import get_fleet
+from orchestrator.api.machine_costs import machine_costs
 from orchestrator.dashboard.frame import Page, page_router
 from orchestrator.db import model_queries, page_queries
 from orchestrator.db.page_queries import RunFilter
@@ -24,4 +26,6 @@ async def fleet_page(page: Page) -> Response:
     rows = await context.db.read(lambda s: page_queries.runs(s, RunFilter(), limit=500)) if waiting else []
     models = await context.db.read(lambda s: model_queries.by_ids(s, {row.model_id for row in rows if row.id in waiting}))
     names = {row.id: models[row.model_id].slug for row in rows if row.id in waiting}
-    return page.show("fleet.html", fleet=fleet, disk=disk, names=names)
+    others = (await list_agents(context)).items
+    costs = (await machine_costs(context, days=7)).items
+    return page.show("fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=costs)

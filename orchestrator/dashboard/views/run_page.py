@@ -55,6 +55,8 @@ class AttemptView:
     exit_code: int | None
     oom_killed: bool
     removed: bool
+    vcpu_s: float
+    gib_s: float
     why: str
     limits: str
     """What the container may use, in words; empty where nothing is known."""
@@ -166,6 +168,8 @@ def attempt_view(row: Attempt, containers: Containers, now: datetime) -> Attempt
         dispatched_at=row.dispatched_at,
         claimed_at=row.claimed_at,
         ended_at=row.ended_at,
+        vcpu_s=row.vcpu_s,
+        gib_s=row.gib_s,
         start_s=_seconds(row.claimed_at, row.dispatched_at),
         lasted_s=_seconds(row.ended_at or now, row.claimed_at),
         exit_code=row.exit_code,

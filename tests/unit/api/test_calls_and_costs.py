@@ -103,6 +103,13 @@ async def test_calls_costs_and_quotes_of_a_run(service: Service, runner: Calling
     assert after["cost_usd"] == {"low": 0.0, "expected": 0.0, "high": 0.0}
 
 
+@pytest.mark.parametrize("by", ["run", "model", "batch", "schedule", "day"])
+async def test_machine_costs(service: Service, by: str) -> None:
+    found = await get(service, "/api/machine-costs", by=by)
+    assert isinstance(found["items"], list)
+    assert (found["vcpu_hour_usd"], found["gib_hour_usd"]) == (0, 0)
+
+
 async def test_answers_of_another_run_are_used_again_when_asked_for(service: Service) -> None:
     new = {"model_id": "demo-weak", "sample_size": 2, "samples_per_problem": 2}
     runs = []

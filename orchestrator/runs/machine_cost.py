@@ -1,0 +1,94 @@
+"""What a run used of machines and what that costs, and the signs that there is too little of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from orchestrator.runs.usage import Stored
+from runner.contract import UsageSample
+
+GIB = float(1 << 30)
+HOUR_S = 3600.0
+SLOW_WAIT_S = 60.0
+HELD_SHARE = 0.2
+REFUSED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Rates:
+    """US dollars per hour of a virtual processor in use, and of a GiB of memory in use."""
+
+    vcpu_hour_usd: float = 0.0
+    gib_hour_usd: float = 0.0
+
+    def cost(self, vcpu_s: float, gib_s: float) -> float:
+        return (vcpu_s * self.vcpu_hour_usd + gib_s * self.gib_hour_usd) / HOUR_S
+
+
+@dataclass(frozen=True)
+class Used:
+    """Of one attempt so far, from the kernel's counters."""
+
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0
+    throttled_s: float = 0.0
+
+
+def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample]) -> Used:
+    """With the new samples. Processor time and throttling are counters; memory is summed over the time that passed."""
+    known = kept[-1][0] or 0.0 if kept else None
+    new = [each for each in sorted(fresh, key=lambda each: each.at_s) if known is None or each.at_s > known]
+    if not new:
+        return before
+    times = [known if known is not None else 0.0, *(each.at_s for each in new)]
+    grown = sum(
+        (after - earlier) * sample.memory_bytes / GIB for (earlier, after), sample in zip(pairwise(times), new, strict=True)
+    )
+    last = new[-1]
+    return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
+
+
+@dataclass(frozen=True)
+class LastHour:
+    """How starts went, of all attempts that were begun within an hour."""
+
+    starts: int = 0
+    refused: int = 0
+    mean_wait_s: float = 0.0
+    longest_wait_s: float = 0.0
+    running_s: float = 0.0
+    throttled_s: float = 0.0
+
+    @property
+    def held_share(self) -> float:
+        return self.throttled_s / self.running_s if self.running_s > 0 else 0.0
+
+
+def signs(hour: LastHour, oldest_wait_s: float) -> list[str]:
+    """What points to too little capacity, in words; empty when nothing does."""
+    found = []
+    if oldest_wait_s > SLOW_WAIT_S:
+        found.append(f"The oldest run in the queue has waited for {_time(oldest_wait_s)}: more instances would help.")
+    if hour.starts and hour.mean_wait_s > SLOW_WAIT_S:
+        found.append(
+            f"Runs of the last hour waited {_time(hour.mean_wait_s)} on average, {_time(hour.longest_wait_s)} at most: "
+            "raise max_instances, or add a machine with `benchyard agent`."
+        )
+    if hour.starts and hour.refused / hour.starts > REFUSED_SHARE:
+        found.append(
+            f"{hour.refused} of {hour.starts} starts in the last hour were refused or too slow: look at the engine."
+        )
+    if hour.held_share > HELD_SHARE:
+        found.append(
+            f"Containers were held back by their share of the cores for {hour.held_share:.0%} of the last hour: "
+            "a larger instance type would be quicker."
+        )
+    return found
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
