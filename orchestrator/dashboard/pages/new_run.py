@@ -12,6 +12,7 @@ from sqlmodel import Session
 from starlette.responses import Response
 
 from orchestrator.api.container_runs import create_run
+from orchestrator.api.quotes import QuoteOut, make_quote
 from orchestrator.api.schemas import RunCreate
 from orchestrator.dashboard.frame import Frame, Page, page_router
 from orchestrator.dashboard.views.quote import Quote, quote
@@ -115,6 +116,7 @@ async def _form(page: Frame, values: FormValues, error: str | None = None) -> Re
         default_type=values.texts.get("instance_type") or settings.default_instance_type,
         key=new_token(),
         quote=_quote(infos, chosen, size, values.whole("samples_per_problem", 1), scored, model),
+        cost=await _cost(page, values, chosen, size, model),
     )
 
 
@@ -135,4 +137,15 @@ def _quote(
         return None
     problems = sum(min(size, info.problems) for info in infos if info.name in chosen)
     past = [run for run in scored if run.model_id == model.id and set(run.benchmarks) == set(chosen)]
-    return quote(problems, samples, past, free=model.input_price == 0 and model.output_price == 0)
+    return quote(problems, samples, past)
+
+
+async def _cost(page: Frame, values: FormValues, chosen: list[str], size: int, model: LlmModel | None) -> QuoteOut | None:
+    """What the run will cost and take, as the API says it; None while the form makes no run."""
+    if model is None:
+        return None
+    try:
+        body = RunCreate.model_validate({**values.body(), "model_id": model.id, "benchmarks": chosen, "sample_size": size})
+        return await make_quote(body, page.context)
+    except (ValidationError, ClientError):
+        return None

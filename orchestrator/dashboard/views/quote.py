@@ -1,4 +1,4 @@
-"""What a run will give and take, before it is started: the width of its interval, its time and its price. Pure."""
+"""What a run will give, before it is started: the width of its interval. Pure. What it takes is quoted by the gateway."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ class Quote:
     from_past: bool
     low: float
     high: float
-    seconds: float | None
-    cost_usd: float | None
     detectable: float
     """How far apart two such runs must be, about, before the difference is more than chance."""
 
@@ -32,7 +30,7 @@ class Quote:
         return (self.high - self.low) / 2
 
 
-def quote(problems: int, samples: int, past: Sequence[ScoredRun], *, free: bool = False) -> Quote | None:
+def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | None:
     """From the size of the run and earlier runs of the same model and benchmarks; None for a run of nothing.
 
     Several samples of one problem say little more than one of them, so problems are what the interval counts.
@@ -43,13 +41,6 @@ def quote(problems: int, samples: int, past: Sequence[ScoredRun], *, free: bool 
     counted = sum(run.score["n"] for run in past)
     assumed = sum(run.score["passed"] for run in past) / counted if counted else UNKNOWN_SHARE
     found = wilson(assumed * problems, problems)
-    timed = [run for run in past if run.started_at and run.completed_at and run.items]
-    seconds = sum(
-        (run.completed_at - run.started_at).total_seconds() for run in timed if run.completed_at and run.started_at
-    )
-    done = sum(run.items for run in timed)
-    paid = sum(run.items for run in past)
-    cost = 0.0 if free else items * sum(run.cost_usd for run in past) / paid if paid else None
     return Quote(
         problems=problems,
         items=items,
@@ -57,7 +48,5 @@ def quote(problems: int, samples: int, past: Sequence[ScoredRun], *, free: bool 
         from_past=bool(counted),
         low=found.low,
         high=found.high,
-        seconds=items * seconds / done if done else None,
-        cost_usd=cost,
         detectable=2**0.5 * (found.high - found.low) / 2,
     )

@@ -119,7 +119,6 @@ def test_a_quote_counts_problems_not_samples() -> None:
     assert often is not None
     assert once.margin == often.margin == pytest.approx(0.134, abs=0.002)
     assert often.items == 500
-    assert once.seconds is once.cost_usd is None
     assert not once.from_past
     assert quote(0, 1, []) is None
 
@@ -130,8 +129,6 @@ def test_a_quote_learns_from_earlier_runs() -> None:
     assert found is not None
     assert found.from_past
     assert found.assumed == 0.9
-    assert found.seconds == pytest.approx(20)
-    assert found.cost_usd == pytest.approx(1.0)
 
 
 def test_paired_comparison() -> None:
