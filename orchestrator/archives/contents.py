@@ -22,6 +22,7 @@ from sqlmodel import Session
 
 from orchestrator.archives.artefacts import artefact_members
 from orchestrator.archives.digest import Verdict, grading_digest, is_verdict
+from orchestrator.archives.layout import FORMAT, ITEMS, MANIFEST, OUTPUT
 from orchestrator.archives.tar_stream import Member, gzipped, measured, tar_of, whole
 from orchestrator.db import event_queries, item_queries, model_queries, run_queries
 from orchestrator.db.session import Database
@@ -32,8 +33,6 @@ from orchestrator.runs.answers import JudgedAnswer, answer_digest, judged_answer
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
 
-FORMAT = "benchyard-archive-1"
-MANIFEST, ITEMS, OUTPUT = "manifest.json", "items.jsonl", "output.txt"
 PIECE = 1 << 20
 LOG_EVENTS = ("log", "stage", "transition")
 LOG_BYTES = 64 << 20

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from orchestrator.archives.contents import FORMAT, ITEMS, MANIFEST
+from orchestrator.archives.layout import FORMAT, ITEMS, MANIFEST
 
 MAX_MANIFEST = 64 << 20
 MAX_LINE = 256 << 20

@@ -118,14 +118,14 @@ class Client:
     @contextmanager
     def export(self, run_id: str, form: str) -> Iterator[Iterator[bytes]]:
         """The pieces of a run's results in a file format."""
-        try:
-            with self._http.stream("GET", f"{_run(run_id)}/export", params={"format": form}) as response:
-                if response.status_code != httpx.codes.OK:
-                    response.read()
-                    raise _refusal(response)
-                yield response.iter_bytes()
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            raise NotReachable(self.connection.url, _why(error)) from error
+        with self._download(f"{_run(run_id)}/export", {"format": form}) as pieces:
+            yield pieces
+
+    @contextmanager
+    def archive(self, run_id: str) -> Iterator[Iterator[bytes]]:
+        """The pieces of an ended run's archive, wherever it lies."""
+        with self._download(f"{_run(run_id)}/archive", {}) as pieces:
+            yield pieces
 
     def regrade(self, run_id: str) -> Json:
         return self._call("POST", f"{_run(run_id)}/regrade")
@@ -150,6 +150,26 @@ class Client:
     def _followed(self, run_id: str) -> str:
         """Where what is followed lives."""
         return _run(run_id)
+
+    # -- batches
+
+    def create_batch(self, body: Json) -> Json:
+        return self._call("POST", "/api/batches", json=body)
+
+    def batches(self, *, limit: int) -> list[Json]:
+        return self._pages("/api/batches", limit=limit, query={}, page=100)
+
+    def batch(self, batch_id: str) -> Json:
+        return self._call("GET", _batch(batch_id))
+
+    def matrix(self, batch_id: str) -> Json:
+        return self._call("GET", f"{_batch(batch_id)}/matrix")
+
+    def end_batch(self, batch_id: str, mode: str) -> Json:
+        return self._call("POST", f"{_batch(batch_id)}/end", json={"mode": mode})
+
+    def retry_batch(self, batch_id: str, *, cancelled: bool) -> Json:
+        return self._call("POST", f"{_batch(batch_id)}/retry", params={"cancelled": str(cancelled).lower()})
 
     # -- catalogue
 
@@ -244,13 +264,25 @@ class Client:
 
     # -- underneath
 
-    def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None) -> list[Json]:
+    @contextmanager
+    def _download(self, path: str, params: Json) -> Iterator[Iterator[bytes]]:
+        """The token is not sent on to where an answer may point."""
+        try:
+            with self._http.stream("GET", path, params=params, follow_redirects=True) as response:
+                if response.status_code != httpx.codes.OK:
+                    response.read()
+                    raise _refusal(response)
+                yield response.iter_bytes()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise NotReachable(self.connection.url, _why(error)) from error
+
+    def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None, page: int = PAGE) -> list[Json]:
         found: list[Json] = []
         while len(found) < limit:
-            asked = {**query, "limit": str(min(PAGE, limit - len(found)))} | ({"after": after} if after else {})
-            page = self._call("GET", path, params=asked)
-            found += page["items"]
-            after = page.get("next")
+            asked = {**query, "limit": str(min(page, limit - len(found)))} | ({"after": after} if after else {})
+            answer = self._call("GET", path, params=asked)
+            found += answer["items"]
+            after = answer.get("next")
             if not after:
                 break
         return found
@@ -301,6 +333,10 @@ def _run(run_id: str) -> str:
 
 def _schedule(model: str) -> str:
     return f"/api/schedules/{quote(model, safe='/')}"
+
+
+def _batch(batch_id: str) -> str:
+    return f"/api/batches/{quote(batch_id, safe='')}"
 
 
 def _dataset(name: str) -> str:

@@ -25,6 +25,12 @@ from orchestrator.cli.where import service_runs
 
 SHOWN = 10
 ENGINES = ("auto", "docker", "process")
+EngineOption = Annotated[
+    str | None, typer.Option(help="Without a running service: auto, docker or process. Default: BENCHYARD_ENGINE.")
+]
+SizeOption = Annotated[
+    str | None, typer.Option(help="Size of the container. Default: the one with the most cores that fits.")
+]
 WRITTEN = (
     "benchmark",
     "problem_id",
@@ -47,12 +53,8 @@ def grade(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write a verdict per answer to this file, JSON lines.")
     ] = None,
-    instance_type: Annotated[
-        str | None, typer.Option(help="Size of the container. Default: the one with the most cores that fits.")
-    ] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="Without a running service: auto, docker or process. Default: BENCHYARD_ENGINE.")
-    ] = None,
+    instance_type: SizeOption = None,
+    engine: EngineOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Judge stored answers without any model, in a container, as a run would.
@@ -63,12 +65,10 @@ def grade(
         raise BadUsage(f"There is no file {clean(samples)}.")
     if out is not None and not out.absolute().parent.is_dir():
         raise BadUsage(f"There is no directory {clean(out.absolute().parent)} for --out.")
-    if engine is not None and engine not in ENGINES:
-        raise BadUsage(f"--engine {clean(engine)!r} is not one of {', '.join(ENGINES)}.")
-    with command(as_json) as cmd, _service(cmd, engine) as (place, is_own):
+    with command(as_json) as cmd, grading_service(cmd, engine) as (place, is_own):
         accepted = place.client.grade(samples, benchmark=benchmark, instance_type=instance_type)
         _say_accepted(cmd, accepted)
-        run = _wait_own(place, accepted["run_id"]) if is_own else wait(place, [accepted["run_id"]])[0]
+        (run,) = wait_graded(place, [accepted["run_id"]], is_own=is_own)
         items = place.client.items(str(run["id"]))
         if out is not None:
             write_verdicts(out, items)
@@ -79,8 +79,10 @@ def grade(
 
 
 @contextmanager
-def _service(cmd: Command, engine: str | None) -> Iterator[tuple[Command, bool]]:
+def grading_service(cmd: Command, engine: str | None) -> Iterator[tuple[Command, bool]]:
     """The service that runs here, or one that lives as long as the block; the second says whether it is our own."""
+    if engine is not None and engine not in ENGINES:
+        raise BadUsage(f"--engine {clean(engine)!r} is not one of {', '.join(ENGINES)}.")
     if service_runs(cmd):
         if engine is not None:
             raise BadUsage("--engine is for grading without a service, but one runs here.")
@@ -93,9 +95,12 @@ def _service(cmd: Command, engine: str | None) -> Iterator[tuple[Command, bool]]
         yield replace(cmd, connection=connection, client=client), True
 
 
-def _wait_own(cmd: Command, run_id: str) -> dict[str, Any]:
+def wait_graded(cmd: Command, run_ids: list[str], *, is_own: bool) -> list[dict[str, Any]]:
+    """The runs when they are over. A service of our own ends with the command, and they with it."""
+    if not is_own:
+        return wait(cmd, run_ids)
     try:
-        return watch(cmd.client, cmd.out, [run_id], connect=cmd.connect)[0]
+        return watch(cmd.client, cmd.out, run_ids, connect=cmd.connect)
     except KeyboardInterrupt:
         cmd.out.warn("Grading was stopped; nothing is left of it.")
         raise typer.Exit(INTERRUPTED) from None

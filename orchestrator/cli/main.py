@@ -10,6 +10,7 @@ import typer
 
 from orchestrator.cli import (
     agent_commands,
+    batch_commands,
     calls_commands,
     catalogue_commands,
     dataset_commands,
@@ -18,6 +19,7 @@ from orchestrator.cli import (
     grade_commands,
     job_commands,
     model_commands,
+    replay_commands,
     run_commands,
     schedule_commands,
     service_commands,
@@ -53,6 +55,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     grade_commands.grade,
     grade_commands.regrade,
     export_commands.export,
+    replay_commands.replay,
     catalogue_commands.benchmarks,
     catalogue_commands.fleet,
     service_commands.doctor,
@@ -63,6 +66,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(model_commands.models_app, name="models")
+app.add_typer(batch_commands.batch_app, name="batch")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
 app.add_typer(trace_commands.traces_app, name="traces")
 app.add_typer(eval_commands.evals_app, name="evals")

@@ -6,7 +6,7 @@
     [[...], [...]]                                         the same without ids: programs per problem, ordered by id as text
     {"question_id": ..., "output_list": [...]}             LiveCodeBench's outputs before extraction
     {"question_id": ..., "model_outputs": ...}             MMLU-Pro outputs, JSON array, JSON lines or zip
-    {"problem_id": ..., "sample_index": ..., "code" or "answer": ...}   ours
+    {"problem_id": ..., "sample_index": ..., "code" or "answer": ..., "finish": ...}   ours
 
 A file may be compressed with gzip. What cannot be used is reported with its place; a file as a whole raises `BadSource`.
 """
@@ -39,6 +39,8 @@ class Sample:
     sample_index: int
     code: str | None = None
     text: str | None = None
+    finish: str = "stop"
+    """Why the model stopped, where that is known."""
 
 
 def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | LeftOut]:
@@ -59,7 +61,13 @@ def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | 
             if not isinstance(index, int) or isinstance(index, bool) or len(answers) > 1:
                 index = counts[problem_id]
             counts[problem_id] += 1
-            yield Sample(problem_id, index, code=answer) if is_code else Sample(problem_id, index, text=answer)
+            given = {"code": answer} if is_code else {"text": answer}
+            yield Sample(problem_id, index, **given, finish=_finish(row))
+
+
+def _finish(row: Any) -> str:
+    found = row.get("finish") if isinstance(row, dict) else None
+    return found[:40] if isinstance(found, str) and found else "stop"
 
 
 class _Known:

@@ -65,7 +65,7 @@ def _refused(sample: Sample) -> str | None:
 
 
 def _given(sample: Sample) -> GivenAnswer:
-    return GivenAnswer(sample_index=sample.sample_index, text=sample.text, code=sample.code)
+    return GivenAnswer(sample_index=sample.sample_index, text=sample.text, code=sample.code, finish=sample.finish)
 
 
 def answer_of_item(data: Mapping[str, Any]) -> GivenAnswer | None:

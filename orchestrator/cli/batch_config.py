@@ -1,0 +1,52 @@
+"""The file that describes a batch: JSON or YAML, with the fields of `POST /api/batches`. One door to PyYAML."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from orchestrator.cli.errors import BadUsage
+from orchestrator.cli.text import clean
+
+MAX_BYTES = 1 << 20
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """By its ending: `.json` is JSON, everything else YAML, of which JSON is a part."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise BadUsage(f"{clean(path)} is larger than 1 MiB; this is no description of a batch.")
+        text = path.read_text()
+    except OSError as error:
+        raise BadUsage(f"{clean(path)} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{clean(path)} is not a text file.") from error
+    found = _json(text, path) if path.suffix.lower() == ".json" else _yaml(text, path)
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise BadUsage(f"{clean(path)} is not a list of names and values; docs/examples has some to begin with.")
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _json(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadUsage(f"{clean(path)} is not JSON: {clean(error)}.") from error
+
+
+def _yaml(text: str, path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadUsage(f"{clean(path)} is not YAML: {' '.join(clean(error).split())}.") from error
+
+
+def _plain(value: Any) -> Any:
+    """YAML reads a day as a date; the API takes it as text."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return [_plain(each) for each in value] if isinstance(value, list) else value
