@@ -1,22 +1,23 @@
 """The series of a schedule: is the newest run worse, better, or is no change seen? Pure.
 
-Every look spends a part of the false-alarm rate: look t may use rate / (t (t+1)), and these parts add up to the rate however
-many looks there are. So somebody who looks every day for years is misled with at most the stated probability, once and for
-all. Each look compares the last 1, 3, 7 and 10 runs with the baseline before them and averages the evidence, so that a
-sudden break and a small lasting drop are both seen.
+Every look spends a part of the false-alarm rate, and the parts add up to the rate however many looks there are. So somebody
+who looks every day for years is misled with at most the stated probability, once and for all. Each look compares the last
+1, 3, 7 and 10 runs with the baseline before them, so that a sudden break and a small lasting drop are both seen; its p-value
+is corrected for these four windows and for the two directions.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.schedules.evidence import Tally, exact_p_value, interval, log_evidence, log_mean, usable
+from orchestrator.schedules.evidence import Record, Tally, chances, interval
 from orchestrator.stats.intervals import Interval
 
 WINDOWS = (1, 3, 7, 10)
+HEAD_START = 100
+"""The first hundred looks or so may spend about as much each; from then on less and less."""
 MAX_FLIPPED = 50
 MIN_SHARED = 0.5
 """Of the panel's problems, so many must have results on both sides."""
@@ -88,15 +89,16 @@ class Comparison:
     p_value: float | None = None
     """Exact paired test of the newest run alone; for one look, not for a series of them."""
     evidence: float | None = None
-    """The e-value of this look in the direction that has more of it."""
+    """One over the p-value of this look, corrected for windows and directions."""
     needed: float | None = None
     """The evidence at which this look raises an alarm."""
     flipped: tuple[Flip, ...] = ()
 
 
 def threshold(look: int, alarm_rate: float) -> float:
-    """Evidence that the `look`-th look needs, for each of the two directions."""
-    return 2 * look * (look + 1) / alarm_rate
+    """Evidence that the `look`-th look needs: one over its part of the rate. All parts together are the rate."""
+    at = look + HEAD_START
+    return at * (at + 1) / ((HEAD_START + 1) * alarm_rate)
 
 
 def not_comparable(sentence: str) -> Comparison:
@@ -105,46 +107,47 @@ def not_comparable(sentence: str) -> Comparison:
 
 def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate: float) -> Comparison:
     """Judge the newest run. `series` comes newest first; `look` is its number, counted from 1."""
-    windows = {window: tally(series, window, baseline) for window in WINDOWS if window <= len(series)}
+    windows = {window: records(series, window, baseline) for window in WINDOWS if window <= len(series)}
     windows = {window: found for window, found in windows.items() if found}
     if 1 not in windows:
         return not_comparable("There is no earlier run on these problems; this one is what later runs are compared with.")
     if len(windows[1]) < MIN_SHARED * len(series[0].results):
         return not_comparable("Too few problems have results in this run and in the baseline.")
-    logs = {
-        sign: {window: log_evidence(list(found.values()), sign) for window, found in windows.items()} for sign in (-1, 1)
-    }
-    totals = {sign: log_mean(list(each.values())) for sign, each in logs.items()}
-    sign = max(totals, key=lambda each: totals[each])
+    found = {window: chances(list(each.values())) for window, each in windows.items()}
+    least = {verdict: min(found, key=lambda window: found[window][side]) for side, verdict in enumerate(_DIRECTIONS)}
+    direction = min(_DIRECTIONS, key=lambda verdict: found[least[verdict]][_DIRECTIONS.index(verdict)])
+    evidence = 1 / min(1.0, 2 * len(found) * found[least[direction]][_DIRECTIONS.index(direction)])
     needed = threshold(look, alarm_rate)
-    alarm = totals[sign] >= math.log(needed)
-    window = max(logs[sign], key=lambda each: logs[sign][each]) if alarm else 1
-    verdict = (Verdict.WORSE if sign < 0 else Verdict.BETTER) if alarm else Verdict.NO_CHANGE
-    effect = interval(list(windows[window].values()))
+    verdict, window = (direction, least[direction]) if evidence >= needed else (Verdict.NO_CHANGE, 1)
+    tallies = {key: each.tally for key, each in windows[window].items()}
+    effect = interval(list(tallies.values()))
     return Comparison(
         verdict=verdict,
-        sentence=_sentence(verdict, effect, window, len(windows[window])),
+        sentence=_sentence(verdict, effect, window, len(tallies)),
         effect=effect,
         window=window,
         reference_runs=len(baseline.before(window, series)),
-        problems=len(windows[window]),
-        p_value=exact_p_value(list(windows[1].values())),
-        evidence=math.exp(min(totals[sign], 700.0)),
+        problems=len(tallies),
+        p_value=min(1.0, 2 * min(found[1])),
+        evidence=evidence,
         needed=needed,
-        flipped=flips(windows[window]),
+        flipped=flips(tallies),
     )
 
 
-def tally(series: Sequence[Look], window: int, baseline: Baseline) -> dict[Key, Tally]:
+_DIRECTIONS = (Verdict.WORSE, Verdict.BETTER)
+"""In the order of the chances: of so few passes, of so many."""
+
+
+def records(series: Sequence[Look], window: int, baseline: Baseline) -> dict[Key, Record]:
     """The problems of the newest run that have results on both sides."""
     later = [look.results for look in series[:window]]
     earlier = baseline.before(window, series)
     found = {}
     for key in series[0].results:
-        counts = [(sum(run.get(key, (0, 0))[i] for run in side)) for side in (earlier, later) for i in (0, 1)]
-        each = Tally(*counts)
-        if usable([each]):
-            found[key] = each
+        before, now = (tuple(run[key] for run in side if key in run and run[key][0]) for side in (earlier, later))
+        if before and now:
+            found[key] = Record(before, now)
     return found
 
 

@@ -7,12 +7,13 @@ before those that are surely worse.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from orchestrator.schedules.drift import Results
-from orchestrator.schedules.evidence import Tally, exact_p_value
+from orchestrator.schedules.evidence import Blocks, tails
 from orchestrator.stats.clustered import clustered_interval
 from orchestrator.stats.intervals import Interval
 from orchestrator.stats.paired import exact_mcnemar
@@ -94,12 +95,18 @@ def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], leve
     return {pair for pair in holm(p_values, level) if scores[pair[0]].estimate > scores[pair[1]].estimate}
 
 
-def _compared(earlier: Sequence[tuple[int, int]], later: Sequence[tuple[int, int]]) -> tuple[float, float]:
+def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> tuple[float, float]:
     """How much the second has more, and the exact p-value. With one result each the test is McNemar's, which is quick."""
-    both = list(zip(earlier, later, strict=True))
+    both = list(zip(first, second, strict=True))
     if all(one[0] == other[0] == 1 for one, other in both):
         lost = sum(one[1] > other[1] for one, other in both)
         won = sum(one[1] < other[1] for one, other in both)
         return won - lost, exact_mcnemar(lost, won)
-    tallies = [Tally(*one, *other) for one, other in both]
-    return sum(tally.change for tally in tallies), exact_p_value(tallies)
+    fewer, more = tails(_swapped(*other, *one) for one, other in both)
+    return fewer - more, min(1.0, 2 * min(fewer, more))
+
+
+def _swapped(count: int, passed: int, other_count: int, other_passed: int) -> Blocks:
+    """If the models were equal on this problem, their shares could be swapped; as whole numbers over a common base."""
+    common = math.gcd(count, other_count)
+    return Blocks(passed * (other_count // common), (other_passed * (count // common),))

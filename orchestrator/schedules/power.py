@@ -1,7 +1,7 @@
 """What a schedule can see: the smallest drop it would find in time, and the size it needs for a wanted one. Pure.
 
-A plan, not a guarantee: it uses the normal approximation of the evidence in `drift`, which the tests hold against
-simulation.
+A plan, not a guarantee: it uses the normal approximation of the tests in `drift`, for results that are independent, and is
+held against simulation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from orchestrator.schedules.drift import WINDOWS, threshold
-from orchestrator.schedules.evidence import BETS, spread_of
+from orchestrator.schedules.evidence import spread_of
 
 ASSUMED_SPREAD = 0.125
 """Mean p(1-p) of problems whose chances are spread evenly in the arcsine sense; used until there is history."""
@@ -58,16 +58,16 @@ def problems_for(drop: float, sight: Sight) -> int:
 def _reach(sight: Sight) -> float:
     """The drop that is found, in standard deviations of one run's score."""
     window = max(each for each in WINDOWS if each <= max(1, sight.within))
-    averaged = len(BETS) * len(WINDOWS)
-    distance = math.sqrt(2 * math.log(averaged * threshold(sight.look, sight.alarm_rate)))
-    return (distance + NormalDist().inv_cdf(sight.power)) * math.sqrt(1 / max(1, sight.pool) + 1 / window)
+    level = 1 / (2 * len(WINDOWS) * threshold(sight.look, sight.alarm_rate))
+    distance = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(sight.power)
+    return distance * math.sqrt(1 / max(1, sight.pool) + 1 / window)
 
 
 def sentence(sight: Sight) -> str:
     drop = detectable_drop(sight)
     basis = "assuming a usual mix of problems" if sight.assumed else "going by this model's results so far"
     return (
-        f"With {sight.problems} problems and {sight.pool} runs to compare with, a drop of {100 * drop:.1f} points is found "
-        f"within {sight.within} runs in {100 * sight.power:.0f} % of cases, {basis}; "
+        f"With {sight.problems} problems, once there are {sight.pool} runs to compare with, a drop of {100 * drop:.1f} "
+        f"points is found within {sight.within} runs in {100 * sight.power:.0f} % of cases, {basis}; "
         f"false alarms in at most {100 * sight.alarm_rate:g} % of series, however long they are watched."
     )

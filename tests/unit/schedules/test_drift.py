@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
 
-from orchestrator.schedules.drift import Baseline, BaselineKind, Comparison, Look, Verdict, compare, threshold
-from tests.unit.schedules.drift_simulation import World, log_evidence_of, results
+from orchestrator.schedules.drift import WINDOWS, Baseline, BaselineKind, Comparison, Look, Verdict, compare, threshold
+from tests.bench.drift.looks import a_look as simulated_look
+from tests.bench.drift.looks import chance
+from tests.bench.drift.worlds import World, results
 
 KEYS = [("sample", f"p{number}") for number in range(60)]
 
@@ -59,16 +60,19 @@ def test_better_is_seen_too() -> None:
 
 
 def test_a_small_lasting_drop_needs_several_runs() -> None:
-    before = [a_look(40)] * 20
-    one = judge([a_look(35), *before])
+    (passes,) = results(World(series=1, problems=60, days=42, drop=0.15, at=32, shape=(3.0, 2.0)))
+    looks = [simulated_look(row, 1) for row in reversed(passes)]
+    one, all_of_them = judge(looks[9:]), judge(looks)
     assert one.verdict is Verdict.NO_CHANGE
-    seven = judge([a_look(35)] * 7 + before)
-    assert seven.verdict is Verdict.WORSE
-    assert seven.window > 1
+    assert all_of_them.verdict is Verdict.WORSE
+    assert all_of_them.window > 1
 
 
 def test_later_looks_need_more() -> None:
-    assert sum(2 / threshold(look, 0.05) for look in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
+    parts = [1 / threshold(look, 0.05) for look in range(1, 200_000)]
+    assert sum(parts) == pytest.approx(0.05, rel=1e-3)
+    assert sum(parts) < 0.05
+    assert parts == sorted(parts, reverse=True)
     series = [a_look(25), *[a_look(40)] * 3]
     assert judge(series, look=2).evidence == judge(series, look=2000).evidence
 
@@ -109,15 +113,20 @@ def test_too_little_in_common() -> None:
     assert "Too few problems" in judge([a_look(40), half]).sentence
 
 
+def test_other_numbers_of_samples_are_compared_by_shares() -> None:
+    def four(passing: int) -> Look:
+        return Look("r", None, {key: (4, 4 * int(index < passing)) for index, key in enumerate(KEYS)})
+
+    assert judge([four(40), *[a_look(40)] * 6]).verdict is Verdict.NO_CHANGE
+    assert judge([four(5), *[a_look(50)] * 6]).verdict is Verdict.WORSE
+
+
 def test_the_simulation_computes_what_the_product_does() -> None:
-    passes = results(World(series=3, problems=40, days=25, drop=0.3, at=18))
+    passes = results(World(series=3, problems=40, days=25, drop=0.3, at=18, errors=0.02))
     for row in range(3):
         for day in (1, 4, 19, 24):
-            series = [
-                Look("r", None, {("b", str(item)): (1, int(passes[row, at, item])) for item in range(40)})
-                for at in range(day, -1, -1)
-            ]
+            series = [simulated_look(passes[row, at], 1) for at in range(day, -1, -1)]
             found = compare(series, Baseline(), look=day + 1, alarm_rate=0.05)
-            expected = max(float(logs[row]) for logs in log_evidence_of(passes, day, 30).values())
-            assert found.evidence is not None
-            assert math.log(found.evidence) == pytest.approx(expected)
+            windows = [window for window in WINDOWS if window <= day]
+            least = min(min(chance(passes[row], day, window, 30, 1)) for window in windows)
+            assert found.evidence == pytest.approx(1 / min(1.0, 2 * len(windows) * least))

@@ -1,0 +1,80 @@
+"""Do a problem's results resemble those of the days around them? Then the newest block strays further than the others. Pure.
+
+Blocks in a row count as interchangeable in `evidence`. If a model tends to repeat its answers, neighbours are alike, and the
+block at the end of the row has neighbours on one side only: it lies further from the mean than one in the middle. How
+much alike neighbours are is seen in the blocks of all problems together, and the p-value is corrected for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from statistics import NormalDist
+
+MOST = 0.99
+STEPS = 20
+
+
+def corrected(chance: float, excess: float) -> float:
+    """The chance of a deviation whose variance is larger than was reckoned with, by the factor `excess`."""
+    if excess <= 1 or chance >= 0.5:
+        return chance
+    distance = NormalDist().inv_cdf(1 - chance) if chance > 1e-12 else math.sqrt(-2 * math.log(chance))
+    return max(chance, math.erfc(distance / math.sqrt(2 * excess)) / 2)
+
+
+def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
+    """How much more one more block at the end of each row strays from the mean than all do; 1 or more.
+
+    It goes by how alike neighbours are among the blocks before it, so that a change now is not taken for memory.
+    """
+    lengths = Counter(len(row) for row in rows if len(set(row)) > 1)
+    if not lengths or (length := lengths.most_common(1)[0][0]) < 3:
+        return 1.0
+    together = spread = 0.0
+    for row in rows:
+        if len(row) == length:
+            mean = math.fsum(row) / length
+            off = [value - mean for value in row]
+            together += math.fsum(a * b for a, b in pairwise(off))
+            spread += math.fsum(each * each for each in off)
+    return _excess(_likeness(together / spread, length), length + 1)
+
+
+def _likeness(seen: float, length: int) -> float:
+    """The correlation of neighbours for which short rows look as they do: in a short row it seems smaller than it is."""
+    low, high = 0.0, MOST
+    if seen <= _seen(low, length):
+        return low
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _seen(middle, length) < seen else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=10_000)
+def _seen(likeness: float, length: int) -> float:
+    """The mean product of neighbours' deviations over the mean square, times the numbers of each, if it fades by powers."""
+    of_mean = _variance_of_mean(likeness, length)
+    with_mean = [_with_mean(likeness, length, place) for place in range(length)]
+    together = sum(likeness - with_mean[place] - with_mean[place + 1] + of_mean for place in range(length - 1))
+    return together / (length * (1 - of_mean))
+
+
+def _excess(likeness: float, length: int) -> float:
+    if likeness == 0:
+        return 1.0
+    of_mean = _variance_of_mean(likeness, length)
+    return max(1.0, (1 - 2 * _with_mean(likeness, length, 0) + of_mean) / (1 - of_mean))
+
+
+def _variance_of_mean(likeness: float, length: int) -> float:
+    return sum(_with_mean(likeness, length, place) for place in range(length)) / length
+
+
+def _with_mean(likeness: float, length: int, place: int) -> float:
+    """Covariance of one place with the mean of the row."""
+    return sum(likeness ** abs(place - other) for other in range(length)) / length
