@@ -62,7 +62,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
             try:
-                scope["benchyard.caller"] = await self._caller(Headers(scope=scope), scope["method"], scope["path"])
+                await self._admit(scope)
             except ServiceError as error:
                 await self._refuse(error, kind, scope)(scope, receive, send)
                 return
@@ -78,15 +78,15 @@ class Gate:
             return self._page_error(scope, error)
         return render(error, scope.get("benchyard.request_id", ""))
 
-    async def _caller(self, headers: Headers, method: str, path: str) -> Caller:
+    async def _admit(self, scope: Scope) -> None:
         try:
-            caller = await self._known(headers, method)
+            caller = await self._known(Headers(scope=scope), scope["method"])
         except DatabaseUnavailable as error:
             raise Unavailable(f"The database cannot be used now ({error}); try again shortly.") from error
-        wanted = needed(method, path)
+        scope["benchyard.caller"] = caller
+        wanted = needed(scope["method"], scope["path"])
         if not caller.scope.allows(wanted):
             raise Forbidden(f"The token {caller.name!r} has the scope {caller.scope}; this needs a token of scope {wanted}.")
-        return caller
 
     async def _known(self, headers: Headers, method: str) -> Caller:
         authorization = headers.get("authorization")

