@@ -193,7 +193,8 @@ def _accuracy(found: Json) -> str:
 
 
 def shown_eval(row: Json) -> RenderableType:
-    return Group(facts(_counts(row)), Text(""), Text(clean(row["code"])))
+    code = "\n".join(map(clean, str(row["code"]).splitlines()))
+    return Group(facts(_counts(row)), Text(""), Text(code))
 
 
 def wait_for_job(cmd: Command, client: EvalClient, job_id: str) -> Json:

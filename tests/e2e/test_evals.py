@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from orchestrator.evals.sample_traces import sample_traces
-from tests.faults.service import TOKEN, Service, wait_for
+from tests.faults.service import TOKEN, Service, docker, wait_for
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 MANY = 6000
+QUICK = ("--instance-type", "standard-2")
+STRONG = {"model_id": "demo-strong", "instance_type": "standard-2"}
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +67,9 @@ def test_the_whole_story(service: Service, traces: Path) -> None:
     done = benchyard(service, "traces", "import", str(traces), "--eval-set", "helpful")
     assert (done["imported"], done["labelled"], done["left_out_lines"][0]["line"]) == (60, 40, 61)
     # When a model writes an eval that needs a repair, and another one that does not
-    weak = benchyard(service, "evals", "generate", "helpful", "-m", "demo-weak", "--name", "weak")
+    weak = benchyard(service, "evals", "generate", "helpful", "-m", "demo-weak", "--name", "weak", *QUICK)
     assert [each["problem"][:22] for each in weak["rounds"]][:1] == ["it is not valid Python"]
-    row = benchyard(service, "evals", "generate", "helpful", "-m", "demo-strong")
+    row = benchyard(service, "evals", "generate", "helpful", "-m", "demo-strong", *QUICK)
     assert (row["accuracy"]["estimate"], row["accuracy"]["n"], row["version"]) == (1.0, 16, 1)
     assert row["accuracy"]["low"] < 0.9
     # And it judges all traces
@@ -118,7 +120,7 @@ def test_an_orchestrator_that_is_killed_counts_no_trace_twice(service: Service) 
     query = {"eval_set_id": made["id"], "project": "many"}
     imported = service.client.post("/api/traces", params=query, content=body, timeout=60).json()
     assert imported["imported"] == MANY
-    job_id = service.client.post(f"/api/eval-sets/{made['id']}/generate", json={"model_id": "demo-strong"}).json()["job_id"]
+    job_id = service.client.post(f"/api/eval-sets/{made['id']}/generate", json=STRONG).json()["job_id"]
     eval_id = over(service, job_id)["eval_id"]
     # When it is killed in the middle of an execution
     job_id = service.client.post(f"/api/evals/{eval_id}/execute").json()["job_id"]
@@ -142,4 +144,16 @@ def test_a_job_that_is_cancelled_stops_for_good(service: Service) -> None:
     assert job["status"] == "cancelled"
     assert 0 < job["progress"]["done"] < MANY
     assert service.client.get(f"/api/evals/{eval_id}").json()["execution_count"] == MANY
+    no_container(service)
+
+
+def test_a_runner_that_is_killed_counts_no_trace_twice(service: Service) -> None:
+    eval_id = service.client.get("/api/evals", params={"name": "many"}).json()["items"][0]["id"]
+    job_id = service.client.post(f"/api/evals/{eval_id}/execute", json={"force": True}).json()["job_id"]
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 30, "it judges", 0.02)
+    docker("kill", service.container(job_id))
+    job = over(service, job_id)
+    assert (job["status"], job["attempt"], job["progress"]["done"]) == ("completed", 2, MANY)
+    row = service.client.get(f"/api/evals/{eval_id}").json()
+    assert (row["execution_count"], row["passed_count"], row["contradiction_count"]) == (MANY, MANY // 2, 0)
     no_container(service)

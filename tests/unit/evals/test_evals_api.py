@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.engines.fake_container import FakeContainer
-from tests.served import RunnerClient, Service
+from orchestrator.settings import Settings
+from tests.served import RunnerClient, Service, served
 from tests.unit.evals.eval_runner import (
     CODE,
     EvalRunner,
@@ -33,7 +35,16 @@ async def contradictions(service: Service, eval_id: str) -> list[str]:
     return [row["trace_id"] for row in rows]
 
 
-async def test_from_traces_to_contradictions(service: Service) -> None:
+@pytest.fixture
+async def either_service(new_settings: Callable[..., Settings], migrated_database_url: str) -> AsyncIterator[Service]:
+    """On SQLite, then on PostgreSQL."""
+    async with served(new_settings(DATABASE_URL=migrated_database_url)) as it:
+        yield it
+        await it.engine.end_all()
+
+
+async def test_from_traces_to_contradictions(either_service: Service) -> None:
+    service = either_service
     runner = service.engine.behaviour = EvalRunner(twice=True)
     set_id = await with_traces(service, "helpful")
     # When an eval is written
