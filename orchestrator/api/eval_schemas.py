@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -22,6 +23,16 @@ Project = Annotated[Text, Field(min_length=1, max_length=100)]
 TraceIdText = Annotated[Text, Field(min_length=1, max_length=200)]
 Priority = Annotated[StrictInt, Field(ge=-1000, le=1000)]
 InstanceName = Annotated[Text, Field(max_length=100)]
+
+
+BRIEF_CHARS = 20_000
+SHORT_CHARS = 5_000
+
+
+def shortened(value: Any) -> Any:
+    """The value, or where it is long the beginning of its text."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= SHORT_CHARS else text[:SHORT_CHARS] + " ..."
 
 
 class LabelFilter(StrEnum):
@@ -94,6 +105,16 @@ class TraceOut(Answer):
     metadata: dict[str, Any]
     created_at: datetime
     feedback: FeedbackOut | None = Field(default=None, description="In the eval set that was asked for.")
+    cut: bool = Field(default=False, description="It is large: this is the beginning of it, without its steps.")
+
+    @classmethod
+    def brief(cls, row: Trace, feedback: TraceFeedback | None) -> Self:
+        """For lists: large ones are cut."""
+        whole = cls.of(row, feedback)
+        if len(json.dumps(row.data)) <= BRIEF_CHARS:
+            return whole
+        texts = {"input": shortened(whole.input), "output": shortened(whole.output)}
+        return whole.model_copy(update={**texts, "steps": [], "metadata": {}, "cut": True})
 
     @classmethod
     def of(cls, row: Trace, feedback: TraceFeedback | None) -> Self:

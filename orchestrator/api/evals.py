@@ -17,6 +17,7 @@ from orchestrator.api.eval_schemas import (
     ExecuteCreate,
     ExecuteCreated,
     VerdictOut,
+    shortened,
 )
 from orchestrator.api.schemas import Page
 from orchestrator.db import eval_queries, model_queries, trace_queries
@@ -138,8 +139,8 @@ async def list_contradictions(
         found = [
             ContradictionOut(
                 **row._mapping,
-                input=traces[row.trace_number].data.get("input"),
-                output=traces[row.trace_number].data.get("output"),
+                input=shortened(traces[row.trace_number].data.get("input")),
+                output=shortened(traces[row.trace_number].data.get("output")),
             )
             for row in rows[:limit]
         ]

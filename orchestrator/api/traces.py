@@ -66,7 +66,7 @@ async def list_traces(
     eval_set_id: SetQuery = None,
     label: LabelFilter | None = None,
 ) -> Page[TraceOut]:
-    """Traces in order of arrival; with an eval set, those of its project, each with what people said of it there."""
+    """Traces in order of arrival, large ones cut; with an eval set, those of its project, with what people said there."""
     if label is not None and eval_set_id is None:
         raise Invalid("label: labels belong to an eval set; name it with eval_set_id")
 
@@ -83,7 +83,7 @@ async def list_traces(
             label=label and label.value,
         )
         more = rows[limit - 1][0].number if len(rows) > limit else None
-        return [TraceOut.of(trace, feedback) for trace, feedback in rows[:limit]], more
+        return [TraceOut.brief(trace, feedback) for trace, feedback in rows[:limit]], more
 
     traces, more = await context.db.read(read)
     return Page(items=traces, next=None if more is None else str(more))

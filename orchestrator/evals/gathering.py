@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PART_BYTES = 16 << 20
+GROUP_BYTES = 8 << 20
 
 
 class Gathering:
@@ -47,12 +48,18 @@ class Gathering:
         self._parts.append(path)
         self._held, self._bytes = [], 0
 
-    def groups(self) -> Iterator[tuple[str, list[Any]]]:
+    def groups(self) -> Iterator[tuple[str, list[Any], bool]]:
+        """Key, pieces, and whether these are all: what is too large for a trace is cut off."""
         with ExitStack() as stack:
             files = [stack.enter_context(path.open()) for path in self._parts]
             rows = heapq.merge(sorted(self._held), *(map(_row, file) for file in files))
             for key, own in groupby(rows, key=lambda row: row[0]):
-                yield key, [json.loads(text) for _, _, text in own]
+                pieces, size = [], 0
+                for _, _, text in own:
+                    size += len(text)
+                    if size <= GROUP_BYTES:
+                        pieces.append(json.loads(text))
+                yield key, pieces, size <= GROUP_BYTES
 
 
 def _row(line: str) -> tuple[str, int, str]:

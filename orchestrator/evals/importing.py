@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 from sqlmodel import Session
@@ -22,7 +21,7 @@ from orchestrator.evals.feedback import Opinion, rate
 from orchestrator.evals.reading import Format, LeftOut, records
 from orchestrator.evals.records import TraceRecord
 
-BATCH = 500
+BATCH, BATCH_BYTES = 500, 8 << 20
 KEPT_LINES = 1000
 KEPT_IDS = 100
 
@@ -109,4 +108,11 @@ def store(session: Session, rows: Sequence[TraceRecord], project: str, eval_set_
 
 
 def _next(found: Iterator[TraceRecord | LeftOut]) -> list[TraceRecord | LeftOut]:
-    return list(islice(found, BATCH))
+    batch: list[TraceRecord | LeftOut] = []
+    size = 0
+    for item in found:
+        batch.append(item)
+        size += item.size_bytes if isinstance(item, TraceRecord) else 0
+        if len(batch) >= BATCH or size >= BATCH_BYTES:
+            break
+    return batch

@@ -15,7 +15,7 @@ from orchestrator.evals.withholding import withheld
 from runner.contract import RunKind
 from runner.contract_evals import Label, TraceLine
 
-PART = 200
+PART = 50
 
 
 async def trace_lines(db: Database, run: ContainerRun) -> AsyncIterator[bytes]:

@@ -85,7 +85,10 @@ def _is_langfuse(document: Any) -> bool:
 def _gathered(
     gathering: Gathering, make: Callable[[str, list[dict[str, Any]]], TraceRecord]
 ) -> Iterator[TraceRecord | LeftOut]:
-    for key, found in gathering.groups():
+    for key, found, whole in gathering.groups():
+        if not whole:
+            yield LeftOut(found[0][0] if found else 0, f"trace {key[:80]}: it is too large")
+            continue
         try:
             yield replace(make(key, [piece for _, piece in found]), line=found[0][0])
         except (BadTrace, AttributeError, TypeError, KeyError) as error:

@@ -31,6 +31,7 @@ class TraceRecord:
     note: str = ""
     line: int = 0
     """Where in its file it began."""
+    size_bytes: int = 0
 
 
 def record_of(given: Any) -> TraceRecord:
@@ -67,7 +68,8 @@ def made(
     if len(content) > MAX_TRACE_BYTES:
         raise BadTrace(f"the trace has {len(content)} bytes, at most {MAX_TRACE_BYTES} are kept; shorten its steps")
     digest = hashlib.sha256(content).hexdigest()
-    return TraceRecord(_id_of(id_, digest), json.loads(content), digest, label, note[:MAX_NOTE_CHARS])
+    id_text = _id_of(id_, digest)
+    return TraceRecord(id_text, json.loads(content), digest, label, note[:MAX_NOTE_CHARS], size_bytes=len(content))
 
 
 def _id_of(given: Any, digest: str) -> str:

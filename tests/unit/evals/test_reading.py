@@ -196,7 +196,10 @@ def test_gathering_goes_over_the_disk() -> None:
     with Gathering(part_bytes=300) as gathering:
         for number in range(60):
             gathering.add(f"k{number % 3}", {"n": number})
-        groups = dict(gathering.groups())
-    assert {key: [piece["n"] for piece in own] for key, own in groups.items()} == {
+        gathering.add("large", "x" * (9 << 20))
+        gathering.add("large", "y")
+        groups = {key: (own, whole) for key, own, whole in gathering.groups()}
+    assert groups.pop("large") == ([], False)
+    assert {key: [piece["n"] for piece in own] for key, (own, _) in groups.items()} == {
         f"k{rest}": list(range(rest, 60, 3)) for rest in range(3)
     }
