@@ -29,6 +29,7 @@ _WORK = re.compile(
     r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
     r"|/api/(traces|eval-sets)|/api/eval-sets/[^/]+/(feedback|generate)|/api/evals/[^/]+/execute|/api/jobs/[^/]+/(cancel|retry)"
+    r"|/batches/[^/]+/(end|retry)"
     r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
     r"|/schedules/[^/]+/run"
 )

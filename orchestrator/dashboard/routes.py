@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
 from orchestrator.dashboard.pages import (
+    batches,
     compare,
     datasets,
     fleet,
@@ -38,6 +39,7 @@ PAGES = (
     run,
     items,
     compare,
+    batches,
     leaderboard,
     models,
     datasets,

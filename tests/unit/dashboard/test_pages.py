@@ -18,7 +18,7 @@ from tests.unit.dashboard.story_runner import story_runner
 pytestmark = pytest.mark.anyio
 SAME = {"sec-fetch-site": "same-origin"}
 PAGES = ["/", "/runs", "/runs/new", "/compare", "/leaderboard", "/models", "/datasets", "/fleet", "/docs", "/login"]
-PAGES += ["/schedules", "/schedules/new", "/settings"]
+PAGES += ["/batches", "/schedules", "/schedules/new", "/settings"]
 
 
 @asynccontextmanager
@@ -51,6 +51,25 @@ async def test_a_form_of_another_site_is_refused(service: Service) -> None:
     async with browser(service) as client:
         answer = await client.post("/runs/new", data={"model": "demo-strong"}, headers={"sec-fetch-site": "cross-site"})
     assert answer.status_code == 403
+
+
+async def test_a_batch_on_its_pages(service: Service) -> None:
+    body = {"models": ["demo-strong"], "benchmarks": ["sample"], "sample_size": 2, "instance_types": ["lite", "basic"]}
+    made = (await service.client.post("/api/batches", json={**body, "name": "<b>nightly</b>"})).json()
+    detail = (await service.client.get(f"/api/batches/{made['batch_id']}")).json()
+    for member in [member for group in detail["instance_types"] for member in group["members"]]:
+        await service.until(member["run_id"], "completed")
+    async with browser(service) as client:
+        place = f"/batches/{made['batch_id']}"
+        listed, shown = await client.get("/batches"), await client.get(place)
+        for page in (listed, shown):
+            assert page.status_code == 200, page.text
+            assert_harmless(page.text)
+            assert "&lt;b&gt;nightly" in page.text
+        assert shown.text.count("50.0 %") >= 2, "a score for each instance type"
+        assert "no flips" in shown.text
+        assert (await client.post(f"{place}/end", data={"mode": "stop"})).status_code == 303
+        assert (await client.get("/batches/nothing")).status_code == 404
 
 
 async def test_a_run_from_the_form_to_its_pages(service: Service) -> None:
