@@ -1,0 +1,87 @@
+"""`python -m tests.bench.coverage [SIMULATIONS]`: how often do 95 % intervals hold the truth?"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from orchestrator.schedules.evidence import Tally, interval
+from orchestrator.stats.clustered import clustered_interval
+from orchestrator.stats.intervals import Interval, wilson, wilson_difference
+from orchestrator.stats.paired import Pairs, paired_difference
+
+SIMULATIONS = 10_000
+
+
+def share(found: list[tuple[Interval, float]]) -> float:
+    return sum(each.low <= truth <= each.high for each, truth in found) / len(found)
+
+
+def wilson_covers(trials: int, simulations: int, rng: np.random.Generator) -> float:
+    """The chance is drawn evenly between 0 and 1 for each simulation: the mean coverage over p."""
+    chances = rng.random(simulations)
+    return share([(wilson(int(hits), trials), p) for hits, p in zip(rng.binomial(trials, chances), chances, strict=True)])
+
+
+def difference_covers(trials: int, simulations: int, rng: np.random.Generator) -> float:
+    found = []
+    for p, q in rng.random((simulations, 2)):
+        one, other = int(rng.binomial(trials, p)), int(rng.binomial(trials, q))
+        found.append((wilson_difference((one, trials), (other, trials)), p - q))
+    return share(found)
+
+
+def clustered_covers(problems: int, samples: int, simulations: int, rng: np.random.Generator) -> float:
+    """Problems of very unequal difficulty; the truth is the mean over all problems there could be."""
+    found = []
+    for a, b in rng.uniform(0.4, 2.0, (simulations, 2)):
+        passed = rng.binomial(samples, rng.beta(a, b, problems))
+        rows = [[1.0] * int(each) + [0.0] * (samples - int(each)) for each in passed]
+        found.append((clustered_interval(rows), a / (a + b)))
+    return share(found)
+
+
+def paired_covers(problems: int, simulations: int, rng: np.random.Generator) -> float:
+    """Two models on the same problems, each problem with a difficulty of its own for both."""
+    found = []
+    for shift in rng.uniform(0, 1.5, simulations):
+        hard = rng.normal(0, 1.5, problems)
+        one, other = (rng.random(problems) < 1 / (1 + np.exp(hard + each)) for each in (0.0, shift))
+        pairs = Pairs.of(list(zip(one.tolist(), other.tolist(), strict=True)))
+        many = rng.normal(0, 1.5, 20_000)
+        truth = float((1 / (1 + np.exp(many))).mean() - (1 / (1 + np.exp(many + shift))).mean())
+        found.append((paired_difference(pairs), truth))
+    return share(found)
+
+
+def change_covers(problems: int, earlier: int, later: int, simulations: int, rng: np.random.Generator) -> float:
+    """The effect of a look; the truth is the mean change of the panel's own problems."""
+    found = []
+    for _ in range(simulations):
+        before = rng.beta(0.6, 0.4, problems)
+        now = np.clip(before - 0.05, 0, 1)
+        counts = zip(rng.binomial(earlier, before), rng.binomial(later, now), strict=True)
+        tallies = [Tally(earlier, int(a), later, int(b)) for a, b in counts]
+        found.append((interval(tallies), float((now - before).mean())))
+    return share(found)
+
+
+def main(simulations: int) -> None:
+    rng = np.random.default_rng(1)
+    fewer = max(1, simulations // 5)
+    for trials in (10, 20, 50, 100, 400):
+        print(f"Wilson, {trials} trials: {wilson_covers(trials, simulations, rng):.1%}", flush=True)
+    print(f"difference of two shares, 50 trials each: {difference_covers(50, simulations, rng):.1%}", flush=True)
+    for problems, samples in ((60, 8), (200, 4), (100, 1)):
+        covered = clustered_covers(problems, samples, fewer, rng)
+        print(f"clustered, {problems} problems with {samples} samples: {covered:.1%}", flush=True)
+    for problems in (50, 200):
+        print(f"paired difference, {problems} problems: {paired_covers(problems, fewer, rng):.1%}", flush=True)
+    for earlier, later in ((1, 1), (30, 1), (30, 10)):
+        covered = change_covers(200, earlier, later, fewer, rng)
+        print(f"change of a series, {earlier} runs before, {later} now: {covered:.1%}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else SIMULATIONS)
