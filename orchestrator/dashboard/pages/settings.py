@@ -14,10 +14,16 @@ from orchestrator.api.schedule_alerts import list_webhooks
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.db import model_queries
 from orchestrator.errors import ClientError
+from orchestrator.scopes import Scope
 
 router = page_router()
 
-SCOPES = {"read": "look at everything", "run": "also start and stop runs", "admin": "everything"}
+SCOPES = {
+    Scope.READ: "look at everything",
+    Scope.RUN: "also start and stop runs",
+    Scope.ADMIN: "everything",
+    Scope.AGENT: "for a runner machine, and nothing else",
+}
 LIFETIMES = {"7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
 
 Id = Annotated[int, Path(ge=0, le=2**31 - 1)]

@@ -153,10 +153,14 @@ def test_what_a_request_needs(method: str, path: str, scope: str) -> None:
     assert needed(method, path) == scope
 
 
-def test_scopes_are_steps() -> None:
-    allowed = {(have, want) for have in Scope for want in Scope if have.allows(want)}
-    assert len(allowed) == 6
-    assert (Scope.READ, Scope.RUN) not in allowed
+def test_scopes_are_steps_and_agents_stand_apart() -> None:
+    allowed = {have: {want for want in Scope if have.allows(want)} for have in Scope}
+    assert allowed == {
+        Scope.READ: {Scope.READ},
+        Scope.RUN: {Scope.READ, Scope.RUN},
+        Scope.ADMIN: set(Scope),
+        Scope.AGENT: {Scope.AGENT},
+    }
 
 
 def test_guessing_becomes_slow_for_one_address_and_not_for_others() -> None:
