@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
-from tests.served import TOKEN, Service, served
+from tests.served import TOKEN, Service, http_runner, served
 from tests.unit.dashboard.hostile import EVERYTHING, assert_harmless
 from tests.unit.dashboard.story_runner import story_runner
 
@@ -234,6 +234,26 @@ async def test_what_a_model_writes_stays_text(new_settings: Callable[..., Settin
         assert "<script>" in whole.text
         assert whole.headers["content-type"].startswith("text/plain")
         assert "sandbox" in whole.headers["content-security-policy"]
+        await engine.end_all()
+
+
+async def test_a_regrade_says_which_verdicts_moved(new_settings: Callable[..., Settings]) -> None:
+    engine = FakeEngine(behaviour=story_runner())
+    async with served(new_settings(), engine=engine) as service, browser(service) as client:
+        run_id = await service.new_run(sample_size=4)
+        await service.until(run_id, "completed")
+        assert "Regrade" in (await client.get(f"/runs/{run_id}")).text
+
+        same = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
+        await service.until(same.rpartition("/")[2], "completed")
+        assert "Every verdict is what it was." in (await client.get(same)).text
+
+        engine.behaviour = http_runner  # which passes every second item
+        other = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
+        await service.until(other.rpartition("/")[2], "completed")
+        page = (await client.get(other)).text
+        assert "4 verdicts moved." in page
+        assert f'href="/runs/{run_id}"' in page
         await engine.end_all()
 
 
