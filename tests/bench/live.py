@@ -31,6 +31,7 @@ from orchestrator.db import event_queries
 from orchestrator.db.session import Database, database_url
 from orchestrator.db.tables import Event
 from tests.bench.events import seeded_run
+from tests.bench.pages import cpu_ms
 from tests.faults.service import TOKEN, Service
 
 RUNNERS = 4
@@ -111,8 +112,10 @@ async def measure(service: Service, clients: int, seconds: float, rate: float) -
             await page.evaluate(WATCH, rows[0][0].id)
             while not ready.is_set():
                 await asyncio.sleep(0.05)
+            used = cpu_ms(service.pid)
             posting = [post(service, run.id, token, seconds, RUNNERS / rate) for run, _, token in rows]
             await asyncio.gather(*posting)
+            used = cpu_ms(service.pid) - used
             await asyncio.sleep(2)
             moves: list[list[float]] = await page.evaluate("window.moves")
             await browser.close()
@@ -121,6 +124,7 @@ async def measure(service: Service, clients: int, seconds: float, rate: float) -
     events = await db.read(lambda s: event_queries.after(s, before, limit=10**6))
     await db.close()
     report(events, seen, moves, rows[0][0].id)
+    print(f"processor time        {used / max(1, len(events)):.0f} ms of the service per event, for all clients together")
 
 
 def report(events: Sequence[Event], seen: list[list[tuple[int, float]]], moves: list[list[float]], run_id: str) -> None:
