@@ -60,8 +60,7 @@ def _is_plain_class(node: ast.AST) -> bool:
 def _reads_plainly(tree: ast.Module, nodes: list[ast.AST], parents: dict[int, ast.AST], names: Names) -> bool:
     """`input` and `readline` read as always. `read` gives everything: it must be the only one, and happen once."""
     whole: list[ast.AST] = []
-    aliases: set[str] = set()
-    lines = [node for node in nodes if isinstance(node, ast.Name) and node.id == "input" and isinstance(node.ctx, ast.Load)]
+    by_line = bool(names.reads.get("input")) and not names.is_own("input")
     for node in nodes:
         if not isinstance(node, ast.Name) or node.id != "sys" or not isinstance(node.ctx, ast.Load):
             continue
@@ -75,22 +74,18 @@ def _reads_plainly(tree: ast.Module, nodes: list[ast.AST], parents: dict[int, as
         else:
             called = method.attr if isinstance(method, ast.Attribute) and method.value is use else ""
         if use.attr == "stdin" and called == "read" and method is not None:
-            call = _the_call(method, nodes, parents, aliases) if not whole else None
+            call = _the_call(method, nodes, parents) if not whole else None
             if call is None:
                 return False
             whole.append(call)
         elif use.attr == "stdin" and called == "readline":
-            lines.append(node)
+            by_line = True
         elif not (use.attr in SYS_USES or use.attr == "stderr" or (use.attr == "stdout" and called in ("write", "flush"))):
             return False
-    if not whole:
-        return True
-    own = "input" in aliases or names.is_own("input")
-    others = [node for node in lines if not (own and node.id == "input")]
-    return not others and _happens_once(whole[0], tree, nodes, parents)
+    return not whole or (not by_line and _happens_once(whole[0], tree, nodes, parents))
 
 
-def _the_call(method: ast.AST, nodes: list[ast.AST], parents: dict[int, ast.AST], aliases: set[str]) -> ast.AST | None:
+def _the_call(method: ast.AST, nodes: list[ast.AST], parents: dict[int, ast.AST]) -> ast.AST | None:
     """The one call of `sys.stdin.read`, there or by a name that is bound to it and used just once."""
     parent = parents.get(id(method))
     if _is_bare_call(parent, method):
@@ -106,7 +101,6 @@ def _the_call(method: ast.AST, nodes: list[ast.AST], parents: dict[int, ast.AST]
     around = [each for each in _around(parent, parents) if isinstance(each, REPEATED)]
     if not _is_bare_call(call, reads[0]) or [e for e in _around(reads[0], parents) if isinstance(e, REPEATED)] != around:
         return None
-    aliases.add(name)
     return call
 
 

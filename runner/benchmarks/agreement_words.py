@@ -52,7 +52,7 @@ def imported(nodes: list[ast.AST]) -> set[str] | None:
                 return None
             if any(alias.name == "*" for alias in node.names) and node.module not in MODULE_NAMES:
                 return None
-            if node.module == "sys" and any(alias.name not in SYS_NAMES or alias.asname for alias in node.names):
+            if node.module == "sys" and any(alias.name not in SYS_NAMES | FORBIDDEN or alias.asname for alias in node.names):
                 return None
             names |= {alias.asname or alias.name for alias in node.names}
     return names
@@ -88,7 +88,7 @@ def harmless_words(nodes: list[ast.AST]) -> bool:
         if not isinstance(node, ast.Name):
             continue
         name = node.id
-        if name in FORBIDDEN or (name.startswith("__") and name.endswith("__")):
+        if name in FORBIDDEN or (name.startswith("__") and name.endswith("__") and name not in ("__", "___", "__slots__")):
             return False
         if isinstance(node.ctx, ast.Load) and name not in own:
             if name in UNLESS_BOUND and name not in modules and name not in MODULE_NAMES:

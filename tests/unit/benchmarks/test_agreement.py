@@ -29,12 +29,17 @@ CANNOT_DIFFER = {
     "classes": "class Node:\n    def __init__(self, v):\n        self.v = v\nprint(Node(int(input())).v)",
     "exit": "import sys\nprint(input())\nsys.exit()",
     "a cache": "from functools import cache\n@cache\ndef f(n):\n    return n and f(n - 1)\nprint(f(int(input())))",
+    "a local name for all words": "import sys\ndef f():\n    input = sys.stdin.read().split()\n    print(input[0])\nf()",
+    "an import that is not used": "from sys import stdin\nprint(input())",
     "parameters with known names": "def f(S, A):\n    return S + A\nS = input()\nA = input()\nprint(f(S, A))",
 }
 MAY_DIFFER = {
     "read twice": READ + "main()\nmain()",
     "read in a loop": "import sys\nfor _ in range(2):\n    print(sys.stdin.read())",
     "read after a line": "import sys\nprint(input())\nprint(sys.stdin.read())",
+    "read and a local input, and input": (
+        "import sys\ndef f():\n    input = sys.stdin.read()\n    return input\nprint(f())\nprint(input())"
+    ),
     "read by a name used twice": "import sys\nr = sys.stdin.read\nprint(r())\nprint(r())",
     "a known name read before": "print(sum([1]))\nsum = 3\nprint(sum)",
     "a known name in an earlier function": "def f():\n    return sum([1])\nprint(f())\nsum = 3",
