@@ -36,6 +36,7 @@ class ScoreView:
 @dataclass(frozen=True)
 class RunLine:
     id: str
+    kind: str
     model: str
     benchmarks: str
     status: str
@@ -96,6 +97,7 @@ def explanation(run: ContainerRun, why: str | None = None) -> str:
 def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
+        kind=run.kind,
         model=model,
         benchmarks=", ".join(run.benchmarks),
         status=run.status,
