@@ -1,6 +1,6 @@
 """How fast an eval judges traces: 10,000 through the whole service, in a real container, against one subprocess per trace.
 
-    engine-lock python -m tests.bench.evals [--traces 10000] [--alone 400]
+    python -m tests.bench.evals [--traces 10000] [--alone 400] [--engine process]
 
 The comparison runs the same function, interpreter and traces in the same minute, `python -I` once per trace, as many at once
 as there are cores, without any protection; its time for all traces is extrapolated from a part.
@@ -46,9 +46,9 @@ def seconds_of(job: dict[str, Any]) -> float:
     return (datetime.fromisoformat(job["completed_at"]) - datetime.fromisoformat(job["started_at"])).total_seconds()
 
 
-def through_the_service(count: int) -> tuple[dict[str, Any], str]:
+def through_the_service(count: int, engine: str) -> tuple[dict[str, Any], str]:
     with tempfile.TemporaryDirectory() as folder:
-        service = Service(Path(folder) / "data")
+        service = Service(Path(folder) / "data", engine=engine)
         service.start()
         try:
             made = service.client.post("/api/eval-sets", json={"name": "bench"}).json()
@@ -100,8 +100,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--traces", type=int, default=10_000)
     parser.add_argument("--alone", type=int, default=400)
+    parser.add_argument("--engine", choices=("docker", "process"), default="docker")
     options = parser.parse_args()
-    ours, code = through_the_service(options.traces)
+    ours, code = through_the_service(options.traces, options.engine)
     alone = one_process_each(code, options.alone, options.traces)
     ratio = round(alone["for_all_s"] / ours["from_post_to_completed_s"], 1)
     print(
