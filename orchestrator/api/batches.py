@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import islice
 from typing import Annotated
 
@@ -114,20 +115,12 @@ async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
     batch = await context.batches.find(batch_id)
     runs = [run for run, _ in newest_by_slot(await context.db.read(lambda s: batch_queries.members(s, [batch.id])))]
     models = await context.db.read(lambda s: model_queries.by_ids(s, {run.model_id for run in runs}))
-    judged: list[Judged] = []
-    cells: dict[tuple[str, str, str], list[list[JudgedAnswer]]] = {}
+    judged: list[tuple[ContainerRun, list[JudgedAnswer]]] = []
     for run in runs:  # a run at a time: others may read in between
         answers = await context.db.read(lambda s, run_id=run.id: judged_answers(s, run_id))  # type: ignore[misc]
-        slug = models[run.model_id].slug
-        cells.setdefault((slug, run.benchmarks[0], run.instance_type), []).append(answers)
-        judged += [Judged(slug, each.benchmark, each.problem_id, each.sample_index, run.instance_type, each.answer,
-                          each.outcome, each.parity_outcome) for each in answers]  # fmt: skip
-    out = [
-        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own))
-        for (model, benchmark, name), own in cells.items()
-    ]
-    types = list(dict.fromkeys(run.instance_type for run in runs))
-    return MatrixOut.of(batch.id, types, out, compare(judged))
+        judged.append((run, answers))
+    slugs = {number: model.slug for number, model in models.items()}
+    return await asyncio.to_thread(_matrix, batch.id, slugs, judged)
 
 
 @router.post("/{batch_id}/end", status_code=202)
@@ -154,6 +147,25 @@ def _current(session: Session, run: ContainerRun) -> Current | None:
     """The item that has been worked on the longest."""
     key = next(islice(Plan.of(run).keys(), batch_queries.first_open(session, run.id), None), None)
     return None if key is None else Current(benchmark=key[0], problem_id=key[1], sample_index=key[2])
+
+
+def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]) -> MatrixOut:
+    """Takes long where there is much: not for the event loop."""
+    cells: dict[tuple[str, str, str], list[list[JudgedAnswer]]] = {}
+    for run, answers in judged:
+        cells.setdefault((slugs[run.model_id], run.benchmarks[0], run.instance_type), []).append(answers)
+    out = [
+        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own))
+        for (model, benchmark, name), own in cells.items()
+    ]
+    verdicts = (
+        Judged(slugs[run.model_id], a.benchmark, a.problem_id, a.sample_index, run.instance_type, a.answer, a.outcome,
+               a.parity_outcome)
+        for run, answers in judged
+        for a in answers
+    )  # fmt: skip
+    types = list(dict.fromkeys(run.instance_type for run, _ in judged))
+    return MatrixOut.of(batch_id, types, out, compare(verdicts))
 
 
 def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judged:
     """One verdict on one machine."""
 

@@ -157,7 +157,8 @@ class BatchService:
         return new_ids
 
     async def _cells(self, request: NewBatch) -> list[Cell]:
-        types = [self._runs.check_instance_type(name) for name in request.instance_types or (None,)]
+        provider = request.each.provider
+        types = [self._runs.check_instance_type(name, provider) for name in request.instance_types or (None,)]
         models = [await self._runs.find_model(given) for given in request.models]
         if len({model.id for model in models}) < len(models):
             raise Invalid("models: each model may be named once; runs_per_instance_type asks for repeats")

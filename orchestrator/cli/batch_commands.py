@@ -35,6 +35,7 @@ def batch(context: typer.Context, as_json: JsonFlag = False) -> None:
 @batch_app.command("run")
 def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A JSON or YAML file; docs/examples has some.")],
+    provider: Annotated[str | None, typer.Option(help="Only on these machines: local, or the provider of agents.")] = None,
     out: OutOption = RESULTS,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the id and return.")] = False,
     as_json: JsonFlag = False,
@@ -43,7 +44,7 @@ def run(
 
     Exit code: 0 all completed, 3 some failed, 4 some were cancelled.
     """
-    body = read_config(config)
+    body = read_config(config) | ({"provider": provider} if provider is not None else {})
     with command(as_json) as cmd:
         made = cmd.client.create_batch(body)
         cmd.out.note(f"Batch {made['external_id']} ({made['batch_id']}) has {made['runs']} runs.")

@@ -268,7 +268,7 @@ class Client:
     def _download(self, path: str, params: Json) -> Iterator[Iterator[bytes]]:
         """The token is not sent on to where an answer may point."""
         try:
-            with self._http.stream("GET", path, params=params, follow_redirects=True) as response:
+            with self._http.stream("GET", path, params=params, follow_redirects=True, timeout=UPLOAD_TIMEOUT) as response:
                 if response.status_code != httpx.codes.OK:
                     response.read()
                     raise _refusal(response)

@@ -25,7 +25,7 @@ def answer_digest(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JudgedAnswer:
     """A verdict, and the answer that it is about."""
 

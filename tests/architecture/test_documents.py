@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from orchestrator.api.auth import load_token
 from orchestrator.app import create_app
+from orchestrator.batches.state import BatchState, EndMode
 from orchestrator.engines.engine import ContainerState
 from orchestrator.errors import Code
 from orchestrator.runs.lifecycle import Status
@@ -78,6 +79,11 @@ def test_every_reason_has_its_sentence_in_operations(reason: Reason) -> None:
     assert SENTENCES[reason] in text("operations.md")
 
 
+@pytest.mark.parametrize("word", [*BatchState, *EndMode], ids=str)
+def test_every_state_of_a_batch_is_described(word: str) -> None:
+    assert f"`{word}`" in text("batches.md")
+
+
 def test_the_table_of_rooms_is_true_to_the_tree() -> None:
     rooms = set(re.findall(r"^\| `((?:orchestrator|runner)/[a-z_]+/)` \|", text("architecture.md"), re.MULTILINE))
     there = {
@@ -90,7 +96,7 @@ def test_the_table_of_rooms_is_true_to_the_tree() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    mine = ["architecture.md", "contract.md", "api.md", "configuration.md", "operations.md"]
+    mine = ["architecture.md", "batches.md", "contract.md", "api.md", "configuration.md", "operations.md"]
     for document in [*map(DOCS.joinpath, mine), *(DOCS / "decisions").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -39,7 +39,7 @@ async def batch(service: Service, batch_id: str | int) -> dict[str, Any]:
     return body
 
 
-async def until(service: Service, batch_id: str, *states: str, timeout_s: float = 20) -> dict[str, Any]:
+async def until(service: Service, batch_id: str, *states: str, timeout_s: float = 60) -> dict[str, Any]:
     async with asyncio.timeout(timeout_s):
         while (found := await batch(service, batch_id))["state"] not in states:
             await asyncio.sleep(0.05)
@@ -158,7 +158,7 @@ async def half_way(service: Service, slow: Slow) -> dict[str, Any]:
     """A batch with completed none, two running with one item each, one starting, the rest pending."""
     service.engine.behaviour = slow
     made = await new_batch(service)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = await batch(service, made["batch_id"])
             one_each = [m for m in members(found) if m["status"] == "running" and m["progress"]["done"] == 1]
@@ -198,7 +198,7 @@ async def test_ended_early_it_drops_what_has_not_begun_and_lets_the_rest_finish(
     done = await until(service, found["id"], "ended")
     assert done["counts"] == {"cancelled": 5, "completed": 3}
     assert done["progress"]["done"] == 9
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while any((m["archive"] or {}).get("state") != "stored" for m in members(done)):
             await asyncio.sleep(0.1)
             done = await batch(service, found["id"])

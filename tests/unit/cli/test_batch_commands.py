@@ -108,6 +108,12 @@ def test_a_batch_is_run_shown_and_fetched(benchyard: Benchyard, service: Service
     assert "lite" in again.json["new"][0]
 
 
+def test_the_machines_of_a_provider_are_asked_for(benchyard: Benchyard, service: Service, config: Path) -> None:
+    made = benchyard("batch", "run", str(config), "--provider", "lab", "--detach", "--json").json
+    runs = benchyard("batch", "end", str(made["external_id"]), "--stop", "--json").json
+    assert (runs["request"]["provider"], runs["state"], made["runs"]) == ("lab", "ended", 2)
+
+
 def test_an_archive_is_graded_again_and_what_moved_is_said(
     benchyard: Benchyard, service: Service, config: Path, tmp_path: Path
 ) -> None:
