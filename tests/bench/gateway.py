@@ -141,7 +141,7 @@ async def measure(provider: str, gateway: str, pid: int, latency_s: float, at_on
     await asyncio.sleep(IDLE_S)
     idle = (cpu_s(pid) - began) / IDLE_S
     for number in at_once:
-        rounds = max(3, int(os.environ.get("BENCH_CALLS", "60")) // number)
+        rounds = max(3, 60 // number)
         for _ in range(1 if number <= 16 else 2):
             await asyncio.gather(through.many(number, 1, latency_s), direct.many(number, 1, latency_s))
         began, at = cpu_s(pid), time.monotonic()

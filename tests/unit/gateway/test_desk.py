@@ -171,6 +171,40 @@ def test_an_answer_is_held_while_the_ledger_is_away() -> None:
     assert upstream.calls.total() == 1
 
 
+def test_a_refusal_and_an_error_reach_a_ledger_that_was_away() -> None:
+    """Else what cost nothing would count as lost."""
+
+    class Away(MemoryLedger):
+        refusals = 3
+
+        def _away(self) -> None:
+            self.refusals = (self.refusals - 1) % 4
+            if self.refusals:
+                raise LedgerUnavailable("locked")
+
+        async def refused(self, *args: object) -> None:
+            self._away()
+            await super().refused(*args)  # type: ignore[arg-type]
+
+        async def fail(self, *args: object) -> None:
+            self._away()
+            await super().fail(*args)  # type: ignore[arg-type]
+
+    errors = [UpstreamError(429, "slow down", retry=True, crowded=True), UpstreamError(400, "no", retry=False)]
+    upstream, ledger = ScriptedUpstream(act=lambda call: errors.pop(0)), Away()
+
+    async def story() -> None:
+        desk = make_desk(upstream, ledger)
+        with pytest.raises(GatewayError) as refused:
+            await desk.answer(make_call(claude_run(prices=PRICES), "b/p/0/0"))
+        assert refused.value.status == 400
+        await desk.close(0)
+
+    run_virtually(story())
+    (row,) = ledger.rows.values()
+    assert (row.state, row.error, row.lost_sends, row.sends) == ("failed", "no", 0, 2)
+
+
 def test_half_a_letter_in_an_answer_is_no_trouble() -> None:
     message = WIRE.compose(PlainReply("1", "m", 0, "half \ud83d", "", Finish.STOP, TokenUsage(1, 1)))
     assert b"half \\ud83d" in b"".join(WIRE.stream(message, {}))
