@@ -3,18 +3,19 @@ processes of a whole execution, however many processes it has. A group serves th
 
 The keeper makes a yard below its own group, a warden a pen in the yard, and a child walks into the pen by itself, before
 it has a job. Version 2 forbids processes beside groups that have controllers: those of the keeper's own group are then
-moved aside, if they are all ours (a container with a writable group, a delegated scope).
+moved aside, if there is nobody but the runner and the keeper, or if the group is a container's.
 """
 
 import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 NEEDED = ("memory", "pids")
 YARD, ASIDE = "benchyard-", "benchyard-own"
+CONTAINERS_OWN = "/sys/fs/cgroup"
+"""A group at this place that is not the machine's root is a container's: all that is in it belongs to the run."""
 INTERPRETER_BYTES = 32 << 20
 """What a fork of an interpreter is charged for before its program asks for anything."""
 REMOVE_TRIES = 100
@@ -187,9 +188,8 @@ def _delegate(own: str) -> None:
 
 
 def _move_aside(own: str) -> None:
-    ours = set(_ancestors(os.getpid()))
     members = _members(own)
-    if not set(members) <= ours and own != "/sys/fs/cgroup":
+    if own != CONTAINERS_OWN and not set(members) <= {os.getpid(), os.getppid()}:
         raise NoCgroupError("other processes share this cgroup")
     aside = os.path.join(own, ASIDE)
     with contextlib.suppress(FileExistsError):
@@ -197,12 +197,6 @@ def _move_aside(own: str) -> None:
     for pid in members:
         with contextlib.suppress(ProcessLookupError):
             _write(aside, "cgroup.procs", str(pid))
-
-
-def _ancestors(pid: int) -> Iterator[int]:
-    while pid:
-        yield pid
-        pid = int(_read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1])
 
 
 def _remove_stale(folder: str) -> None:

@@ -60,6 +60,7 @@ class Jail:
         self._address_bytes = walls.address_bytes + ADDRESS_SLACK
         self._threads_of_uid = walls.threads_of_uid
         self._uid, self._pen, self._folder = post.uid, pen, folder
+        self._disk = bool(folder)  # what is written to a tmpfs is charged as memory
         confined = walls.landlock_abi >= landlock.CONFINES_SIGNALS
         self._filter = Filter(Rules.for_profile(walls.open_mode, post.allow, post.uid >= 0, confined))
         self._judge_filter = Filter(Rules(walls.open_mode, FOR_JUDGES))
@@ -77,7 +78,7 @@ class Jail:
     def enter(self, job: Job, fds: tuple[int, ...]) -> None:
         """Turn the calling process, a fresh fork of the warden, into a jailed one."""
         if self._pen is not None:
-            self._pen.limit(job.memory_bytes, job.processes)
+            self._pen.limit(job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes)
         code, given, out, err, control = fds
         os.dup2(given, 0, False)
         os.dup2(out, 1, False)
