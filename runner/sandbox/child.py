@@ -295,8 +295,7 @@ class Child:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._report is None:
             try:
-                self._lane.kill()  # the lane has told of its end before it serves again
-                self._release()
+                self._lane.dismiss(self._release)  # the lane tells of its end before it serves again
                 return
             except GoneError:
                 self.abandon()

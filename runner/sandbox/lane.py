@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -153,6 +154,7 @@ class Lane:
         """The child that waits for a job."""
         self._running = 0
         """The child that had the last one and whose end has not been told yet."""
+        self._let_go: Callable[[], None] | None = None
 
     @classmethod
     async def open(cls, zygote: Forker, post: Post) -> Self:
@@ -184,6 +186,11 @@ class Lane:
             raise GoneError(f"the child can't be reached ({error})") from None
         self._running, self._waiting = self._waiting, 0
 
+    def dismiss(self, let_go: Callable[[], None]) -> None:
+        """End the child without waiting for it. `let_go` is called when it is gone: hanging up before would wake it."""
+        self.kill()
+        self._let_go = let_go
+
     def kill(self) -> None:
         """End the child now; harmless when it has ended."""
         try:
@@ -195,7 +202,13 @@ class Lane:
         """Wait for the end of the child."""
         report = Report.unpack(await _receive(self._control, seconds))
         self._running, self._waiting = 0, report.next_pid
+        self._release()
         return report
+
+    def _release(self) -> None:
+        let_go, self._let_go = self._let_go, None
+        if let_go is not None:
+            let_go()
 
     @property
     def closed(self) -> bool:
@@ -204,6 +217,7 @@ class Lane:
 
     def close(self) -> None:
         """Hang up; the warden kills its child and ends."""
+        self._release()
         self._control.close()
         self._jobs.close()
 

@@ -26,8 +26,11 @@ def cpu_seconds(pid: int) -> float | None:
 def peak_bytes(pid: int) -> int:
     """The most memory that a process has occupied so far; 0 when it is gone."""
     try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            text = file.read()
+        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(fd, 8192)
+        finally:
+            os.close(fd)
         at = text.index(b"VmHWM:")
         return int(text[at + 6 : text.index(b"kB", at)]) * 1024
     except (OSError, ValueError):
