@@ -170,6 +170,9 @@ async def growth(executor: Executor) -> None:
 
 async def throughput(slots: int, seconds: float) -> None:
     async with Executor.open(slots) as executor:
+        few = (executor.run_stdin(SMALL, [b"21\n"], LIMITS, lambda *_: True) for _ in range(slots))
+        await asyncio.gather(*few)
+        _same_priority()
         done, until = 0, time.perf_counter() + seconds
 
         async def keep_busy() -> None:
