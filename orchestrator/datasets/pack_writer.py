@@ -75,12 +75,16 @@ def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
         if isinstance(value, list) and value:
             for place, item in enumerate(value):
                 yield b"," if place else b"["
-                yield from _json_pieces(item) if isinstance(item, dict) else _json_text(item)
+                yield from _json_pieces(item) if _has_long_text(item) else _json_text(item)
             yield b"]"
         else:
             yield from _json_text(value)
         before = ","
     yield b"}" if record else b"{}"
+
+
+def _has_long_text(item: Any) -> bool:
+    return isinstance(item, dict) and any(isinstance(value, str) and len(value) > _SLICE for value in item.values())
 
 
 def _json_text(value: Any) -> Iterator[bytes]:
