@@ -43,7 +43,7 @@ test-fast: setup  ## The tests that need neither engine nor browser
 
 test: setup images postgres browser  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
-	@$(pytest) -n 3 --dist loadfile $(quick)
+	@$(pytest) -n 4 --dist loadfile $(quick)
 	@$(pytest) $(middle)
 	@$(pytest) tests/e2e
 	@$(pytest) -n 3 --dist worksteal tests/faults

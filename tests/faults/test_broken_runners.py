@@ -11,7 +11,9 @@ from tests.faults.conftest import StartService
 from tests.faults.invariants import all_hold
 from tests.faults.service import docker, wait_for
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+# Nothing in these depends on the database: the other one is for those with more time.
+EITHER = ["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.parametrize("database_url", EITHER, indirect=True)]
 
 BROKEN = {
     "never_claims": (images.NEVER_CLAIMS, "start_timeout"),

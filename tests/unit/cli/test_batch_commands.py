@@ -154,21 +154,12 @@ def test_an_archive_of_another_dataset_or_none_is_refused(
     assert benchyard("replay", str(tmp_path / "none")).code == 2
 
 
-# A shell that starts the tests in the background lets its children ignore interrupts.
-AT_A_TERMINAL = """
-import signal
-from orchestrator.cli.main import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-main()
-"""
-
-
 class Terminal:
     """The command at a terminal of its own, as somebody sits there."""
 
     def __init__(self, *words: str) -> None:
         self._own, other = pty.openpty()
-        command = [sys.executable, "-c", AT_A_TERMINAL, *words]
+        command = [sys.executable, "-m", "orchestrator.cli", *words]
         self._process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, start_new_session=True)
         os.close(other)
         self.said = ""
