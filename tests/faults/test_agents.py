@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,10 +21,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[SecondMachine]:
-    directory = tmp_path / "m2"
-    directory.mkdir()
-    it = SecondMachine(directory)
+def machine() -> Iterator[SecondMachine]:
+    it = SecondMachine(Path(tempfile.mkdtemp(prefix="by2-")))  # a socket's path must be short
     try:
         it.start()
         yield it
