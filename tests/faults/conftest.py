@@ -13,6 +13,9 @@ os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
 POSTGRES_IMAGE = "benchyard-postgres:17"
 
 StartService = Callable[..., Service]
+EITHER = ["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)]
+ON_EITHER = pytest.mark.parametrize("database_url", EITHER, indirect=True)
+"""For faults that the database has no part in: the second one is for those with more time."""
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,11 @@ import time
 import pytest
 
 from tests.faults import images
-from tests.faults.conftest import StartService
+from tests.faults.conftest import ON_EITHER, StartService
 from tests.faults.invariants import all_hold
 from tests.faults.service import docker, wait_for
 
-# Nothing in these depends on the database: the other one is for those with more time.
-EITHER = ["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)]
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.parametrize("database_url", EITHER, indirect=True)]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, ON_EITHER]
 
 BROKEN = {
     "never_claims": (images.NEVER_CLAIMS, "start_timeout"),

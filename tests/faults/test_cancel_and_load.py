@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.conftest import StartService
+from tests.faults.conftest import ON_EITHER, StartService
 from tests.faults.invariants import all_hold, nothing_left
 from tests.faults.service import wait_for
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, ON_EITHER]
 
 ENDED = ("completed", "failed", "cancelled")
 
