@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from run_world import TYPES, RunWorld
 
@@ -28,13 +30,20 @@ async def warmed(world: RunWorld, warm: int, sleep_after_s: float = 900) -> None
     await world.until(lambda: all(hasattr(c, "waits") for c in world.engine.containers.values()))
 
 
+async def asked(world: RunWorld) -> None:
+    """Wait until everyone who stands ready has asked at the present time."""
+    async with asyncio.timeout(10):
+        while any(row.seen_at != world.clock.now() for row in await rows(world)):
+            await asyncio.sleep(0.005)
+
+
 def standing(world: RunWorld) -> list[str]:
     return [name for name in world.engine.containers if name.startswith(NAME)]
 
 
 async def until_done(world: RunWorld, run_id: str) -> ContainerRun:
-    for _ in range(20):
-        await world.round(1)
+    for _ in range(80):
+        await world.round(0.2)
         await world.quiet()
         if (run := await world.row(run_id)).completed_at is not None:
             return run
@@ -136,7 +145,9 @@ async def test_the_pool_grows_with_the_work_and_shrinks_when_idle(world: RunWorl
         await until_done(world, run_id)
     await world.rounds(2, 1)
     assert len(standing(world)) == 3, "as many as were started within the last minute"
-    await world.rounds(10, 20)
+    for _ in range(10):
+        await world.round(20)
+        await asked(world)
     assert len(standing(world)) == 1
 
 
