@@ -32,6 +32,8 @@ HEARTBEAT_S = 10.0
 LOG_TAIL_BYTES = 64 * 1024
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
+SMALLEST_PER_CPU = 16
+"""Of the smallest instance type: without a number of its own, processors and memory bound an agent, not the count."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class AgentLoop:
             "provider": options.provider,
             "engine": self._engine.name,
             "instance_types": list(options.instance_types),
-            "max_at_once": options.max_at_once or max(1, math.floor(info.cpus)) * 4,
+            "max_at_once": options.max_at_once or max(1, math.floor(info.cpus)) * SMALLEST_PER_CPU,
             "vcpu": float(info.cpus),
             "memory_bytes": int(info.memory_bytes * MEMORY_SHARE),
             "door_url": self._door_url(),

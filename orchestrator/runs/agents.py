@@ -90,6 +90,11 @@ def is_remote(attempt: Attempt) -> bool:
     return attempt.engine.startswith(PREFIX)
 
 
+def held_here(session: Session) -> list[Attempt]:
+    """The attempts that take up room on our own engine."""
+    return [row for row in run_queries.holding_attempts(session) if not is_remote(row)]
+
+
 def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:
     """The agents that are there, with what they hold."""
     found = []

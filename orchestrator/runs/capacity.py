@@ -46,6 +46,11 @@ class Load:
         return Load(self.instances - 1, self.vcpu - instance_type.vcpu, memory, counts)
 
 
+def type_or_largest(types: Mapping[str, InstanceType], name: str) -> InstanceType:
+    """The type, or for one that was since removed from the settings the largest there is."""
+    return types.get(name) or max(types.values(), key=lambda t: (t.vcpu, t.memory_bytes))
+
+
 def never_fits(capacity: Capacity, wanted: InstanceType) -> str | None:
     """Why this type can never run here, or None."""
     if wanted.vcpu > capacity.vcpu + TOLERANCE:

@@ -33,7 +33,7 @@ from orchestrator.engines.engine import (
 )
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs import agents
-from orchestrator.runs.capacity import Capacity, Load, kind_is_full
+from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_largest
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.placement import LOCAL, Place, choose
@@ -162,7 +162,7 @@ class Dispatcher:
 
     def _here(self, session: Session, capacity: Capacity) -> Place:
         """Our own engine with what it holds."""
-        held = [self._type(row.instance_type) for row in run_queries.holding_attempts(session) if not agents.is_remote(row)]
+        held = [self._type(row.instance_type) for row in agents.held_here(session)]
         return Place(LOCAL, capacity, Load.of(held + self._pool.held(session)))
 
     def _dispatch(
@@ -199,9 +199,7 @@ class Dispatcher:
         return free_uid_base(ready | run_queries.used_uid_bases(session))
 
     def _type(self, name: str) -> InstanceType:
-        """The type, or for one that was since removed from the settings the largest there is."""
-        types = self._policy.instance_types
-        return types.get(name) or max(types.values(), key=lambda t: (t.vcpu, t.memory_bytes))
+        return type_or_largest(self._policy.instance_types, name)
 
     async def _launch(self, run: ContainerRun, attempt: Attempt, token: str) -> None:
         instance_type = self._type(run.instance_type)

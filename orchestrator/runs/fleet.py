@@ -22,7 +22,7 @@ from orchestrator.engines.engine import (
     EngineError,
     EngineInfo,
 )
-from orchestrator.runs.agents import is_remote, places
+from orchestrator.runs.agents import held_here, places
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full
 from orchestrator.runs.dispatcher import Hold
 from orchestrator.runs.machine_cost import LastHour
@@ -135,8 +135,7 @@ class Fleet:
         """What containers hold that may still be alive, those of runs that have just ended included."""
 
         def read(session: Session) -> list[str]:
-            attempts = [row for row in run_queries.holding_attempts(session) if not is_remote(row)]
-            ready = pool_queries.waiting(session)
+            attempts, ready = held_here(session), pool_queries.waiting(session)
             return [*(row.instance_type for row in attempts), *(row.instance_type for row in ready)]
 
         held, types = await self._db.read(read), self._settings.instance_types

@@ -31,8 +31,10 @@ from orchestrator.engines.engine import (
     LaunchRequest,
 )
 from orchestrator.identifiers import new_token, token_hash, uuid7
-from orchestrator.runs.capacity import Capacity, Load, why_not
+from orchestrator.runs.agents import held_here
+from orchestrator.runs.capacity import Capacity, Load, type_or_largest, why_not
 from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.pool_policy import DEMAND_S, PoolLimits, PoolSize, to_retire, unwell, wanted
 from runner.contract import BootConfig, StandReady
@@ -138,11 +140,11 @@ class Pool:
             return
 
         def add(session: Session) -> list[tuple[WarmRunner, str]]:
-            if run_queries.due(session, now, limit=1):
+            if any(run.provider in (None, LOCAL) for run in run_queries.due(session, now, limit=50)):
                 return []
             rows = pool_queries.waiting(session)
-            attempts = run_queries.holding_attempts(session)
-            load = Load.of([*(self._type(row.instance_type) for row in attempts), *self.held(session)])
+            held = [self._type(row.instance_type) for row in held_here(session)]
+            load = Load.of(held + self.held(session))
             used = {row.sandbox_uid_base for row in rows} | run_queries.used_uid_bases(session)
             started = pool_queries.started_since(session, now - timedelta(seconds=DEMAND_S))
             made = []
@@ -259,8 +261,7 @@ class Pool:
             await self._leadership.write(work)
 
     def _type(self, name: str) -> InstanceType:
-        types = self._policy.instance_types
-        return types.get(name) or max(types.values(), key=lambda t: (t.vcpu, t.memory_bytes))
+        return type_or_largest(self._policy.instance_types, name)
 
     def _failed(self, name: str, why: str) -> None:
         """Try again later, and later each time, until one has come up."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from orchestrator.api.container_runs import create_run
 from orchestrator.api.quotes import QuoteOut, make_quote
 from orchestrator.api.schemas import RunCreate
-from orchestrator.dashboard.frame import Frame, Page, page_router
+from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.dashboard.views.quote import Quote, quote
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.db import model_queries, page_queries
@@ -78,11 +78,8 @@ async def start_run(page: Page) -> Response:
     try:
         body = RunCreate.model_validate(values.body())
         created = await create_run(body, page.context, Response(), values.texts.get("key", "")[:200] or None)
-    except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])
-        return await _form(page, values, said)
-    except ClientError as error:
-        return await _form(page, values, error.detail)
+    except (ValidationError, ClientError) as error:
+        return await _form(page, values, said(error))
     return page.go(f"/runs/{created.run_id}")
 
 

@@ -10,6 +10,7 @@ from orchestrator.runs.capacity import GIB, Capacity, Load, never_fits, why_not
 HALF = InstanceType("half", 0.5, 4 * GIB, 0)
 HUGE = InstanceType("huge", 64, GIB, 0)
 FAT = InstanceType("fat", 0.5, 64 * GIB, 0)
+FEW = InstanceType("few", 0.1, GIB, 0, max_instances=2)
 ROOM = Capacity(3, 2.0, 16 * GIB)
 
 
@@ -21,6 +22,8 @@ ROOM = Capacity(3, 2.0, 16 * GIB)
         pytest.param([HALF] * 3, HALF, "all 3 instances are in use", id="max_instances"),
         pytest.param([InstanceType("x", 1.9, GIB, 0)], HALF, "1.9 of 2 vCPU are in use, half needs 0.5", id="vcpu"),
         pytest.param([InstanceType("x", 0.1, 13 * GIB, 0)], HALF, "13 of 16 GiB of memory are in use", id="memory"),
+        pytest.param([FEW] * 2, FEW, "all 2 instances of few are in use", id="max_instances of a type"),
+        pytest.param([FEW] * 2, HALF, None, id="another type's max_instances"),
         pytest.param([], HUGE, "huge needs 64 vCPU, this engine has 2", id="never: vcpu"),
         pytest.param([], FAT, "fat needs 64 GiB of memory, this engine has 16", id="never: memory"),
     ],

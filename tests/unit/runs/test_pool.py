@@ -168,7 +168,13 @@ async def test_no_pool_is_wanted_any_more(world: RunWorld) -> None:
     assert not await rows(world)
 
 
-async def test_a_type_has_its_own_limit(world: RunWorld) -> None:
+async def test_runs_that_are_not_for_this_machine_do_not_keep_the_pool_empty(world: RunWorld) -> None:
+    await world.new_run(instance_type=TYPE, provider="nowhere")
+    await warmed(world, 1)
+    assert len(standing(world)) == 1
+
+
+async def test_the_pool_keeps_within_max_instances(world: RunWorld) -> None:
     world.pool_sizes[TYPE] = PoolSize(9)
     await world.rounds(2, 1)
     assert len(standing(world)) == 4, "max_instances holds for the pool as well"
