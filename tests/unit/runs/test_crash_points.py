@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from run_world import Crash, CrashAt, RunWorld
+from mortality import Crash, CrashAt
+from run_world import RunWorld
 
 from orchestrator.db.session import Database
 from orchestrator.engines.fake_container import FakeContainer

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 
 import pytest
-from run_world import Crash, CrashAt, RunWorld
+from mortality import Crash, CrashAt
+from run_world import RunWorld
 
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.engines.engine import EngineUnreachable
