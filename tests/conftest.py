@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from tests.manual_clock import ManualClock
@@ -22,6 +23,9 @@ if TYPE_CHECKING:  # what a test does not use, it does not wait for
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So a shell starts what runs in the background; commands that the tests start and interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+hypothesis.settings.register_profile("no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("no clock")
 
 
 @pytest.fixture(scope="session")

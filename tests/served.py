@@ -37,8 +37,8 @@ class Service:
         self.settings = settings
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self.client = httpx.AsyncClient(base_url=self.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=20)
-        self.stranger = httpx.AsyncClient(base_url=self.url, timeout=20)
+        self.client = httpx.AsyncClient(base_url=self.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60)
+        self.stranger = httpx.AsyncClient(base_url=self.url, timeout=60)
 
     @property
     def services(self) -> Services:
@@ -62,7 +62,7 @@ class Service:
         body: dict[str, Any] = answer.json()
         return body
 
-    async def until(self, run_id: str, *statuses: str, timeout_s: float = 15) -> dict[str, Any]:
+    async def until(self, run_id: str, *statuses: str, timeout_s: float = 60) -> dict[str, Any]:
         async with asyncio.timeout(timeout_s):
             while (run := await self.run(run_id))["status"] not in statuses:
                 await asyncio.sleep(0.03)
@@ -83,7 +83,7 @@ async def served(settings: Settings, *, engine: FakeEngine | None = None) -> Asy
     config.lifespan = "on"
     server = QuietServer(config)
     task = asyncio.create_task(server.serve())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not server.started:
             if task.done():
                 await task
@@ -96,7 +96,7 @@ async def served(settings: Settings, *, engine: FakeEngine | None = None) -> Asy
         await service.close()
         app.state.services.live.end_streams()
         server.should_exit = True
-        await asyncio.wait_for(task, 20)
+        await asyncio.wait_for(task, 60)
 
 
 class RunnerClient:
@@ -109,7 +109,7 @@ class RunnerClient:
         self.seq = 0
         self.spec: dict[str, Any] = {}
         self.http = httpx.AsyncClient(
-            base_url=boot["orchestrator_url"], headers={"authorization": f"Bearer {self.token}"}, timeout=20
+            base_url=boot["orchestrator_url"], headers={"authorization": f"Bearer {self.token}"}, timeout=60
         )
 
     async def claim(self, **changed: Any) -> httpx.Response:

@@ -40,7 +40,7 @@ async def started(service: Service) -> RunnerClient:
     service.engine.behaviour = waits
     run_id = await service.new_run()
     name = f"benchyard-run-{run_id}-a1"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while name not in service.engine.containers or not service.engine.containers[name].boot_line:
             await asyncio.sleep(0.01)
     return RunnerClient(service.engine.containers[name].boot_line)
@@ -109,7 +109,7 @@ async def test_an_old_attempt_must_stop(service: Service, runner: RunnerClient) 
     await runner.claim()
     run_id = runner.spec["run_id"]
     service.engine.crash(f"benchyard-run-{run_id}-a1")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await service.run(run_id))["attempts"][0]["ended_at"] is None:
             service.clock.advance(0.2)
             await asyncio.sleep(0.05)

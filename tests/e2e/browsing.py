@@ -165,7 +165,7 @@ def finished_run(api: httpx.Client, **changed: Any) -> str:
     return run_id
 
 
-def until(reached: Callable[[], bool], timeout_s: float = 20) -> None:
+def until(reached: Callable[[], bool], timeout_s: float = 60) -> None:
     end = time.monotonic() + timeout_s
     while not reached():
         assert time.monotonic() < end

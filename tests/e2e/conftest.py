@@ -35,5 +35,5 @@ def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
 
 @pytest.fixture
 def api(site: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=20) as client:
+    with httpx.Client(base_url=site.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
         yield client

@@ -58,7 +58,7 @@ def over(service: Service, job_id: str, within_s: float = 90) -> dict[str, Any]:
 
 
 def no_container(service: Service) -> None:
-    wait_for(lambda: not service.containers(all_states=True), 20, "no container is left")
+    wait_for(lambda: not service.containers(all_states=True), 60, "no container is left")
 
 
 def test_the_whole_story(service: Service, traces: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_orchestrator_that_is_killed_counts_no_trace_twice(service: Service) 
     eval_id = over(service, job_id)["eval_id"]
     # When it is killed in the middle of an execution
     job_id = service.client.post(f"/api/evals/{eval_id}/execute").json()["job_id"]
-    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 30, "it judges", 0.02)
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 60, "it judges", 0.02)
     service.kill()
     service.start()
     # Then the job completes, and every trace is there once
@@ -138,7 +138,7 @@ def test_an_orchestrator_that_is_killed_counts_no_trace_twice(service: Service) 
 def test_a_job_that_is_cancelled_stops_for_good(service: Service) -> None:
     eval_id = service.client.get("/api/evals", params={"name": "many"}).json()["items"][0]["id"]
     job_id = service.client.post(f"/api/evals/{eval_id}/execute", json={"force": True}).json()["job_id"]
-    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 30, "it judges", 0.02)
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 60, "it judges", 0.02)
     assert service.client.post(f"/api/jobs/{job_id}/cancel").status_code == 202
     job = over(service, job_id)
     assert job["status"] == "cancelled"
@@ -150,7 +150,7 @@ def test_a_job_that_is_cancelled_stops_for_good(service: Service) -> None:
 def test_a_runner_that_is_killed_counts_no_trace_twice(service: Service) -> None:
     eval_id = service.client.get("/api/evals", params={"name": "many"}).json()["items"][0]["id"]
     job_id = service.client.post(f"/api/evals/{eval_id}/execute", json={"force": True}).json()["job_id"]
-    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 30, "it judges", 0.02)
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 60, "it judges", 0.02)
     docker("kill", service.container(job_id))
     job = over(service, job_id)
     assert (job["status"], job["attempt"], job["progress"]["done"]) == ("completed", 2, MANY)

@@ -209,7 +209,7 @@ def request(rig: Rig, boot_line: bytes, **changes: Any) -> LaunchRequest:
     return LaunchRequest(**values)
 
 
-async def until(engine: Engine, name: str, state: ContainerState, seconds: float = 30) -> ContainerFacts:
+async def until(engine: Engine, name: str, state: ContainerState, seconds: float = 60) -> ContainerFacts:
     end = time.monotonic() + seconds
     while True:
         facts = await engine.inspect(name)
@@ -220,7 +220,7 @@ async def until(engine: Engine, name: str, state: ContainerState, seconds: float
         await asyncio.sleep(0.03)
 
 
-async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 30) -> bytes:
+async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 60) -> bytes:
     end = time.monotonic() + seconds
     while word not in (text := await engine.logs(name, tail_bytes=1 << 20)):
         if time.monotonic() > end:
@@ -229,7 +229,7 @@ async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 
     return text
 
 
-async def first(stream: AsyncIterator[str], name: str, seconds: float = 20) -> None:
+async def first(stream: AsyncIterator[str], name: str, seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         async for seen in stream:
             if seen == name:

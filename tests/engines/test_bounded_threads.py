@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -31,21 +30,20 @@ async def test_a_slow_call_is_given_up_and_told_so() -> None:
     release, stopped = threading.Event(), threading.Event()
 
     def slow(deadline: Deadline) -> None:
-        release.wait(5)
+        release.wait(60)
         try:
             deadline.check()
         except GivenUp:
             stopped.set()
             raise
 
-    began = time.monotonic()
     with pytest.raises(TimeoutError):
         await threads.call(slow, limit_s=0.1)
     with pytest.raises(TimeoutError):  # waiting for a free thread counts
         await threads.call(lambda _: pytest.fail("must not run"), limit_s=0.1)
-    assert time.monotonic() - began < 4
+    assert not stopped.is_set()  # neither waited for the slow one
     release.set()
-    assert await asyncio.to_thread(stopped.wait, 5)
+    assert await asyncio.to_thread(stopped.wait, 60)
     assert await threads.call(lambda _: 1, limit_s=1) == 1
     threads.close()
 
@@ -57,7 +55,7 @@ async def test_a_cancelled_caller_gives_up_too() -> None:
 
     def slow(deadline: Deadline) -> None:
         seen.append(deadline)
-        release.wait(5)
+        release.wait(60)
 
     task = asyncio.create_task(threads.call(slow, limit_s=5))
     while not seen:

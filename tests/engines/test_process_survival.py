@@ -51,7 +51,7 @@ def keepers_of(directory: Path) -> list[str]:
 
 
 async def gone(*pids: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while any(lives(pid) for pid in pids):
             await asyncio.sleep(0.02)
 

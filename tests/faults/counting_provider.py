@@ -102,7 +102,7 @@ class CountingProvider:
     def __enter__(self) -> CountingProvider:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-        wait_for(self._up, 30, "the provider listens")
+        wait_for(self._up, 60, "the provider listens")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -30,7 +30,7 @@ def nothing_lost(service: Service, run: dict[str, Any]) -> None:
     assert not [item for item in items if item["outcome"] in ("infra_error", "provider_error")]
 
 
-def nothing_left(service: Service, within_s: float = 30) -> None:
+def nothing_left(service: Service, within_s: float = 60) -> None:
     """I3: no container of ours once nothing runs."""
     wait_for(lambda: not service.containers(all_states=True), within_s, "every container is removed")
 

@@ -77,7 +77,7 @@ class Service:
         }
         if database_url:
             self._env["DATABASE_URL"] = database_url
-        self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=20)
+        self.client = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
 
     def start(self) -> None:
         self.data.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ class Service:
         command = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "serve"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log, start_new_session=True)
         log.close()
-        wait_for(self._ready, 40, f"the service is ready; log: {self.log_tail()}")
+        wait_for(self._ready, 60, f"the service is ready; log: {self.log_tail()}")
 
     def _ready(self) -> bool:
         assert self._process is not None
@@ -191,5 +191,5 @@ class Service:
         return docker("ps", *flags, "--filter", f"label={label}", "--format", "{{.Names}}").split()
 
     def container(self, run_id: str) -> str:
-        names: list[str] = wait_for(lambda: self.containers(run_id), 20, f"a container of run {run_id}")
+        names: list[str] = wait_for(lambda: self.containers(run_id), 60, f"a container of run {run_id}")
         return names[0]

@@ -62,7 +62,7 @@ def test_runner_killed(start_service: StartService) -> None:
     run_id = service.submit(sample_size=12, concurrency=2)
     before = service.wait_items(run_id, 3)
     docker("kill", service.container(run_id))
-    wait_for(lambda: service.run(run_id)["attempt"] == 2, 10, "a second attempt")
+    wait_for(lambda: service.run(run_id)["attempt"] == 2, 60, "a second attempt")
     run = service.wait_status(run_id, "completed")
     kept = [item for item in service.items(run_id) if item["attempt"] == 1]
     assert len(kept) >= before["progress"]["done"]
@@ -76,7 +76,7 @@ def test_container_removed_by_an_operator(start_service: StartService) -> None:
     run_id = service.submit(sample_size=10, concurrency=2)
     service.wait_items(run_id, 2)
     docker("rm", "-f", service.container(run_id))
-    wait_for(lambda: service.run(run_id)["attempt"] == 2, 10, "a second attempt")
+    wait_for(lambda: service.run(run_id)["attempt"] == 2, 60, "a second attempt")
     run = service.wait_status(run_id, "completed")
     assert run["attempts"][0]["reason"] == "container_gone"
     all_hold(service, run)
@@ -88,7 +88,7 @@ def test_container_paused(start_service: StartService) -> None:
     run_id = service.submit(sample_size=10, concurrency=2)
     service.wait_items(run_id, 2)
     docker("pause", service.container(run_id))
-    wait_for(lambda: service.run(run_id)["attempt"] == 2, 25, "a second attempt")
+    wait_for(lambda: service.run(run_id)["attempt"] == 2, 60, "a second attempt")
     run = service.wait_status(run_id, "completed")
     assert run["attempts"][0]["reason"] == "heartbeat_lost"
     all_hold(service, run)
@@ -114,7 +114,7 @@ def test_runner_cut_off_for_ever(start_service: StartService) -> None:
     run_id = service.submit(sample_size=10, concurrency=2)
     service.wait_items(run_id, 2)
     docker("network", "disconnect", "--force", service.network, service.container(run_id))
-    wait_for(lambda: service.run(run_id)["attempt"] == 2, 25, "a second attempt")
+    wait_for(lambda: service.run(run_id)["attempt"] == 2, 60, "a second attempt")
     run = service.wait_status(run_id, "completed")
     assert run["attempts"][0]["reason"] == "heartbeat_lost"
     all_hold(service, run)

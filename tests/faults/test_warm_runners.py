@@ -32,7 +32,7 @@ def test_warm_runners(start_service: StartService) -> None:
     run = service.wait_status(run_id, "completed")
     assert [attempt["container_name"] for attempt in run["attempts"]] == [first]
     assert run["attempts"][0]["facts"]["uid"] != 0, "it gave up root before it had a run"
-    wait_for(lambda: first not in service.containers(all_states=True), 30, "it is gone after its one run")
+    wait_for(lambda: first not in service.containers(all_states=True), 60, "it is gone after its one run")
 
     wait_for(lambda: ready(service), 60, "another stands ready")
     (second,) = standing(service)
@@ -47,4 +47,4 @@ def test_warm_runners(start_service: StartService) -> None:
 
     wait_for(lambda: ready(service), 60, "one stands ready")
     service.signal(signal.SIGTERM)
-    wait_for(lambda: not service.containers(all_states=True), 30, "nothing stays behind when the service stops")
+    wait_for(lambda: not service.containers(all_states=True), 60, "nothing stays behind when the service stops")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -165,15 +164,18 @@ class TestSize:
         check_problem(answer, 413, "TOO_LARGE", "1048576 bytes")
 
     async def test_more_than_was_declared_to_come(self, shared_service: Service) -> None:
+        sent = 0
+
         async def endless():  # type: ignore[no-untyped-def]
-            for _ in range(10_000):
+            nonlocal sent
+            while sent < 10_000:
+                sent += 1
                 yield b"x" * 65536
 
-        sent = time.monotonic()
         try:
             answer = await shared_service.client.post(RUNS, content=endless())
         except (httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
-            assert time.monotonic() - sent < 10  # cut off while still sending
+            assert sent < 10_000  # cut off while still sending
         else:
             check_problem(answer, 413, "TOO_LARGE")
 
@@ -195,7 +197,7 @@ async def test_a_slow_body_is_given_up(new_settings: Callable[..., Settings]) ->
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         head = f"POST {RUNS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 100\r\n\r\n{{"
         writer.write(head.encode())
-        answer = (await asyncio.wait_for(reader.read(), 5)).decode()
+        answer = (await asyncio.wait_for(reader.read(), 60)).decode()
         writer.close()
         assert answer.startswith("HTTP/1.1 408 ")
         assert "application/problem+json" in answer
@@ -209,7 +211,7 @@ async def test_a_slow_head_is_cut_off(new_settings: Callable[..., Settings], mon
     async with served(new_settings()) as service:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), 60) == b""
         writer.close()
 
 

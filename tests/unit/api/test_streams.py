@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 async def read_events(response: httpx.Response, until: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     kind = ""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         async for line in response.aiter_lines():
             if line.startswith("event: "):
                 kind = line.removeprefix("event: ")
@@ -98,7 +98,7 @@ async def test_a_frozen_client_is_dropped(new_settings: Callable[..., Settings],
             for number in range(400):
                 event_queries.append(session, "log", START, data={"message": "x" * 20_000, "n": number})
 
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while service.services.live.clients == 0:
                 await asyncio.sleep(0.01)
             await service.services.db.write(flood)
@@ -111,16 +111,16 @@ async def test_a_frozen_client_is_dropped(new_settings: Callable[..., Settings],
 async def test_a_client_that_goes_away_is_forgotten(service: Service) -> None:
     assert "benchyard_stream_clients 0.0" in (await service.client.get("/metrics")).text
     async with service.client.stream("GET", "/api/events"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while service.services.live.clients != 1:
                 await asyncio.sleep(0.01)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while service.services.live.clients > 0:
             await asyncio.sleep(0.01)
 
 
 async def test_a_stop_ends_open_streams_quickly(new_settings: Callable[..., Settings]) -> None:
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):
         async with served(new_settings()) as service:
             client = httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"})
             request = client.build_request("GET", "/api/events")

@@ -21,7 +21,7 @@ SAME = {"sec-fetch-site": "same-origin"}
 
 @asynccontextmanager
 async def holder(service: Service, token: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {token}"}, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {token}"}, timeout=60) as client:
         yield client
 
 
@@ -93,7 +93,7 @@ async def test_scopes_hold_over_http(service: Service) -> None:
 @pytest.mark.anyio
 async def test_a_page_signed_in_with_a_token_can_do_no_more_and_ends_with_it(service: Service) -> None:
     made = await make(service, name="<b>reader</b>")
-    async with httpx.AsyncClient(base_url=service.url, headers={**SAME, "accept": "text/html"}, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=service.url, headers={**SAME, "accept": "text/html"}, timeout=60) as client:
         assert (await client.post("/login", data={"token": made["token"]})).status_code == 303
         page = await client.get("/runs")
         assert page.status_code == 200

@@ -201,7 +201,7 @@ def test_interrupted_it_asks_what_shall_become_of_the_batch(
     # Given a batch of which a half runs, followed at a terminal
     held = service.engine.behaviour = Held()
     config.write_text(json.dumps({**SMALL, "runs_per_instance_type": 4}))
-    http = httpx.Client(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=20)
+    http = httpx.Client(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60)
 
     terminal = Terminal("batch", "run", str(config), "--out", str(tmp_path / "results"))
     terminal.until(" has 8 runs.")

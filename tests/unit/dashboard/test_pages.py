@@ -23,7 +23,7 @@ PAGES += ["/batches", "/schedules", "/schedules/new", "/settings"]
 
 @asynccontextmanager
 async def browser(service: Service) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=service.url, headers=SAME, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=service.url, headers=SAME, timeout=60) as client:
         answer = await client.post("/login", data={"token": TOKEN})
         assert answer.status_code == 303
         yield client

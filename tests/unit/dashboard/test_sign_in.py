@@ -90,7 +90,7 @@ async def test_the_page_that_was_asked_for_comes_after_signing_in(service: Servi
 async def test_under_a_sub_path_whether_the_proxy_strips_it_or_not(new_settings: Callable[..., Settings]) -> None:
     async with served(new_settings(public_url="https://lab.example/bench/")) as service:
         headers = {"host": "lab.example", "x-forwarded-proto": "https"}
-        async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
             for front in ("", "/bench"):
                 sent = await client.get(f"{front}/runs?status=failed")
                 assert sent.headers["location"] == "/bench/login?next=%2Fruns%3Fstatus%3Dfailed"

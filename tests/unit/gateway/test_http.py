@@ -82,7 +82,7 @@ async def server(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIte
         yield running.sockets[0].getsockname()[1]
     finally:
         running.close()
-        await asyncio.wait_for(asyncio.gather(*busy, return_exceptions=True), 5)
+        await asyncio.wait_for(asyncio.gather(*busy, return_exceptions=True), 60)
 
 
 def connections(port: int, *, tls: ssl.SSLContext | None = None, host: str = "localhost", idle_s: float = 5) -> Connections:

@@ -41,7 +41,7 @@ def ask(clients: dict[str, LlmClient], orchestrator: FakeOrchestrator) -> Ask:
         key = url + spec.model_dump_json()
         if key not in clients:
             clients[key] = open_client(spec, f"{url or orchestrator.url}/gateway", RUN_TOKEN)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await clients[key].complete(PROMPT, "sample/p/0/0")
 
     return ask

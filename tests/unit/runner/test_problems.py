@@ -27,7 +27,7 @@ async def fetching(fake: FakeOrchestrator, wanted: list[str] | None = None, **mo
         problems = Problems(client, f"{fake.url}/runner/runs/{RUN_ID}/problems", keys, Log(), **more)
         task = asyncio.create_task(problems.fetch())
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 yield problems
         finally:
             task.cancel()

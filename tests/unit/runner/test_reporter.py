@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.anyio
 async def reporting(fake: FakeOrchestrator, **more: Any) -> AsyncIterator[Reporter]:
     options = {"attempt": 1, "heartbeat_s": 60.0, "batch_s": 0.01, "log": Log(), "boot_acked": False, **more}
     async with (
-        httpx.AsyncClient(timeout=2.0, trust_env=False) as client,
+        httpx.AsyncClient(timeout=20.0, trust_env=False) as client,
         Reporter(client, f"{fake.url}/runner/runs/{RUN_ID}/events", **options) as reporter,
     ):
         yield reporter
@@ -37,7 +36,7 @@ def item(problem_id: str, **more: Any) -> ItemResult:
 async def report(reporter: Reporter, count: int) -> None:
     for index in range(count):
         await reporter.item(item(str(index)))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await reporter.complete(count)
 
 
@@ -95,7 +94,7 @@ async def test_a_server_that_is_away_and_comes_back(orchestrator: FakeOrchestrat
 @pytest.mark.parametrize("status", [401, 403, 409, 410])
 async def test_a_superseded_runner_stops(orchestrator: FakeOrchestrator, status: int) -> None:
     orchestrator.before_event = lambda n: JSONResponse({"detail": "newer attempt"}, status)
-    async with reporting(orchestrator) as reporter, asyncio.timeout(5):
+    async with reporting(orchestrator) as reporter, asyncio.timeout(60):
         assert await reporter.stop is Stop.SUPERSEDED
         await asyncio.sleep(0.1)
     assert len(orchestrator.posts) == 1
@@ -103,12 +102,12 @@ async def test_a_superseded_runner_stops(orchestrator: FakeOrchestrator, status:
 
 async def test_cancel_is_heard(orchestrator: FakeOrchestrator) -> None:
     orchestrator.desired = "cancel"
-    async with reporting(orchestrator) as reporter, asyncio.timeout(5):
+    async with reporting(orchestrator) as reporter, asyncio.timeout(60):
         assert await reporter.stop is Stop.CANCELLED
 
 
 async def test_a_server_that_forgets_is_noticed(orchestrator: FakeOrchestrator) -> None:
-    async with reporting(orchestrator) as reporter, asyncio.timeout(5):
+    async with reporting(orchestrator) as reporter, asyncio.timeout(60):
         await reporter.item(item("1"))
         await reporter.flush()
         orchestrator.events.clear()
@@ -120,7 +119,7 @@ async def test_heartbeats_come_by_themselves_and_tell_the_state(orchestrator: Fa
     async with reporting(orchestrator, heartbeat_s=0.1) as reporter:
         reporter.describe = lambda: ("the gateway", "3 of 4")
         await asyncio.sleep(0.55)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await reporter.failed(FailureReason.RUNNER_ERROR, "x")
         await asyncio.sleep(0.25)
     beats = orchestrator.of("heartbeat")
@@ -134,7 +133,7 @@ async def test_heartbeats_do_not_pile_up_in_an_outage(orchestrator: FakeOrchestr
     async with reporting(orchestrator, heartbeat_s=0.05) as reporter:
         await asyncio.sleep(0.6)
         orchestrator.before_event = lambda n: None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await reporter.flush()
     assert len(orchestrator.of("heartbeat")) <= 3
 
@@ -151,7 +150,7 @@ async def test_a_full_backlog_pauses_the_work_and_loses_nothing(orchestrator: Fa
         await asyncio.sleep(0.3)
         assert not work.done()
         orchestrator.before_event = lambda n: None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await work
             await reporter.complete(50)
     assert len(orchestrator.of("progress")) == 50
@@ -191,10 +190,8 @@ async def test_sends_keep_their_distance(orchestrator: FakeOrchestrator) -> None
 
 
 async def test_flush_is_quick_in_the_middle_of_a_pause(orchestrator: FakeOrchestrator) -> None:
-    async with reporting(orchestrator, batch_s=5.0) as reporter:
+    async with reporting(orchestrator, batch_s=600.0) as reporter:
         await reporter.flush()
         await reporter.item(item("1"))
-        began = time.monotonic()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(60):
             await reporter.flush()
-        assert time.monotonic() - began < 1

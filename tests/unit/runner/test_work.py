@@ -34,7 +34,7 @@ async def work_on(fake: FakeOrchestrator, executor_type: type[Executor] = Execut
     model = open_client(spec.model, spec.gateway_url, spec.run_token)
     calls = Calls(model, spec.concurrency, log, max_pause_s=0.05, patience_s=1.0)
     async with (
-        asyncio.timeout(15),
+        asyncio.timeout(60),
         httpx.AsyncClient(trust_env=False) as client,
         Reporter(client, f"{base}/events", attempt=1, heartbeat_s=9, batch_s=0.01, log=log) as reporter,
         executor_type.open(slots=spec.sandbox_slots, uid_base=70000) as executor,

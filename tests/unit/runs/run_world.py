@@ -110,7 +110,7 @@ class RunWorld:
         self.agents = Agents(db, self.clock, TYPES, self.bells)
         self.hand_over = HandOver(db, self.clock, self.intake, self.bells, came_up=self.pool.came_up)
 
-    async def round(self, seconds: float = 0.0) -> None:
+    async def round(self, seconds: float = 60) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""
         self.clock.advance(seconds)
         if await self.leadership.hold():
@@ -125,11 +125,11 @@ class RunWorld:
             if isinstance(result, BaseException):
                 raise result
 
-    async def rounds(self, count: int, seconds: float = 5.0) -> None:
+    async def rounds(self, count: int, seconds: float = 60) -> None:
         for _ in range(count):
             await self.round(seconds)
 
-    async def settle(self, *, seconds: float = 5.0, limit: int = 60) -> None:
+    async def settle(self, *, seconds: float = 60, limit: int = 60) -> None:
         """Rounds until every run is over and every container gone."""
         for _ in range(limit):
             await self.round(seconds)
@@ -139,7 +139,7 @@ class RunWorld:
                 return
         raise AssertionError(f"not settled: {[(row.status, row.attempt, row.reason) for row in rows]}")
 
-    async def quiet(self, timeout_s: float = 2.0) -> None:
+    async def quiet(self, timeout_s: float = 60) -> None:
         """Wait until the programs in the containers have done what they can do now."""
 
         def busy() -> bool:
@@ -191,7 +191,7 @@ class RunWorld:
         row = await self.row(run_id)
         return row.status, row.reason
 
-    async def until(self, condition: Callable[[], bool], timeout_s: float = 3.0) -> None:
+    async def until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
         async with asyncio.timeout(timeout_s):
             while not condition():
                 await asyncio.sleep(0.002)

@@ -32,7 +32,7 @@ async def warmed(world: RunWorld, warm: int, sleep_after_s: float = 900) -> None
 
 async def asked(world: RunWorld) -> None:
     """Wait until everyone who stands ready has asked at the present time."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while any(row.seen_at != world.clock.now() for row in await rows(world)):
             await asyncio.sleep(0.005)
 

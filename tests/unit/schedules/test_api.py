@@ -27,7 +27,7 @@ async def get(service: Service, path: str) -> dict[str, Any]:
 
 
 async def until_fires(service: Service, count: int, **wanted: Any) -> list[dict[str, Any]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             fires = (await get(service, "/demo-strong/fires"))["items"]
             if len(fires) >= count and all(fires[0][name] == value for name, value in wanted.items()):
