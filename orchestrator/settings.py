@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=30, gt=0)
     suspect_s: float = Field(default=30, gt=0)
     heartbeat_s: float = Field(default=10, gt=0)
+    runner_patience_s: float = Field(default=6 * 3600, gt=0)
     reconcile_s: float = Field(default=5, gt=0)
     default_deadline_s: int = Field(default=24 * 3600, ge=1)
     leader_lease_s: float = Field(default=15, gt=0)

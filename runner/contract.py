@@ -186,6 +186,8 @@ class RunSpec(Message):
     gateway_url: str
     heartbeat_s: float = 10.0
     batch_s: float = 0.25
+    patience_s: float = Field(default=6 * 3600.0, gt=0)
+    """A runner that has not reached the orchestrator for so long ends."""
 
 
 class ClaimedRun(Message):

@@ -18,6 +18,7 @@ EXIT_REFUSED = 2  # no usable boot configuration, or no run given
 EXIT_SUPERSEDED = 3  # another attempt has taken over, or the token is dead
 EXIT_FAILED = 4  # the run failed, and the orchestrator knows
 EXIT_CRASHED = 5  # the runner itself failed
+EXIT_ABANDONED = 6  # the orchestrator did not come back
 EXIT_TERMINATED = 143  # SIGTERM
 
 

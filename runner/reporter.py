@@ -1,13 +1,15 @@
 """Everything that the orchestrator hears from a running attempt: events with consecutive numbers, sent until acknowledged.
 
 One task sends, one sees to the heartbeat. Events wait, encoded, in a backlog that only an acknowledgement shortens; an
-outage of hours loses nothing, because work pauses when the backlog is full. Nothing here knows what an item is.
+outage of hours loses nothing, because work pauses when the backlog is full. Only an orchestrator that is away for longer
+than `patience_s` is given up. Nothing here knows what an item is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections import deque
@@ -52,6 +54,7 @@ class Stop(StrEnum):
     SUPERSEDED = "superseded"  #: another attempt has taken over, or the token is dead
     CANCELLED = "cancelled"  #: the orchestrator wants it so
     LOST = "lost"  #: the orchestrator has forgotten events that it had acknowledged
+    ABANDONED = "abandoned"  #: the orchestrator has not answered for too long
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,14 @@ class Reporter:
         boot_acked: bool = False,
         max_backlog_bytes: int = MAX_BACKLOG_BYTES,
         usage: UsageLog | None = None,
+        patience_s: float = math.inf,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._url, self._attempt = client, url, attempt
         self._heartbeat_s, self._batch_s, self._log = heartbeat_s, batch_s, log
         self._max_backlog_bytes = max_backlog_bytes
         self._usage = usage
+        self._patience_s, self._now = patience_s, now
         self._max_batch_bytes = MAX_BATCH_BYTES
         self._backlog: deque[_Pending] = deque()
         self._bytes = 0
@@ -197,11 +203,12 @@ class Reporter:
             self._usage.take()
 
     async def _send(self) -> None:
-        failures = 0
+        failures, heard = 0, self._now()
         while not self.stop.done():
             if not self._backlog:
                 self._news.clear()
                 await self._news.wait()
+                heard = self._now()  # nothing was to be said: silence was ours
             began = time.monotonic()
             batch = self._batch()
             try:
@@ -210,9 +217,13 @@ class Reporter:
                 trouble, retry_after_s = f"{type(error).__name__}: {error}", None
             self.reachable = trouble is None
             if trouble is None:
-                failures = 0
+                failures, heard = 0, self._now()
                 await self._pause(self._batch_s - (time.monotonic() - began))
                 continue
+            if self._now() - heard > self._patience_s:
+                self._end(
+                    Stop.ABANDONED, f"the orchestrator has not answered for {self._patience_s:.0f} s, at last: {trouble}"
+                )
             if failures & (failures + 1) == 0:
                 self._log("report.again", trouble=trouble, tries=failures + 1, backlog=len(self._backlog))
             pause = min(0.1 * 2 ** min(failures, 10), MAX_PAUSE_S)

@@ -22,7 +22,7 @@ import httpx
 from runner.boot import hide_memory
 from runner.contract import FailureReason, RunKind, RunSpec, Stage
 from runner.contract_evals import EvalTask
-from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
+from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.evals.work import execute, generate
 from runner.llm.calls import Calls
 from runner.llm.client import LlmClient, NoClient, open_client
@@ -38,7 +38,12 @@ RUNNER_UID = 65532
 UNASKING = frozenset({RunKind.GRADE, RunKind.EVAL_EXECUTE})
 FLUSH_S = 3.0
 LOG_UPLOAD_S = 5.0
-EXITS = {Stop.SUPERSEDED: EXIT_SUPERSEDED, Stop.CANCELLED: EXIT_DONE, Stop.LOST: EXIT_CRASHED}
+EXITS = {
+    Stop.SUPERSEDED: EXIT_SUPERSEDED,
+    Stop.CANCELLED: EXIT_DONE,
+    Stop.LOST: EXIT_CRASHED,
+    Stop.ABANDONED: EXIT_ABANDONED,
+}
 
 
 async def carry_out(
@@ -70,6 +75,7 @@ async def carry_out(
             boot_facts=boot_facts,
             boot_acked=boot_acked,
             usage=UsageLog(reader(engine)),
+            patience_s=spec.patience_s,
         ) as reporter,
     ):
         work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened))

@@ -98,6 +98,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             gateway_url=f"{door}/gateway" if door else deps.gateway_url(),
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,
+            patience_s=deps.settings.runner_patience_s,
             task=claimed.task,
         )
         return ClaimedRun(spec=spec)

@@ -123,6 +123,7 @@ def run_spec(
     gateway_url: str,
     finished: list[tuple[str, str, int]],
     heartbeat_s: float,
+    patience_s: float,
     task: EvalTask | None = None,
 ) -> RunSpec:
     limits = execution_limits(instance_type)
@@ -145,4 +146,5 @@ def run_spec(
         finished=[ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in finished],
         gateway_url=gateway_url,
         heartbeat_s=heartbeat_s,
+        patience_s=patience_s,
     )

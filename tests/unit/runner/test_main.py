@@ -82,9 +82,9 @@ def slowly(key: str, body: dict[str, Any]) -> str:
     return RIGHT
 
 
-@pytest.mark.parametrize("how", ["superseded", "cancelled", "terminated"])
+@pytest.mark.parametrize("how", ["superseded", "cancelled", "abandoned", "terminated"])
 def test_runs_that_are_stopped(orchestrator: FakeOrchestrator, start_runner: StartRunner, how: str) -> None:
-    orchestrator.spec["heartbeat_s"] = 0.1
+    orchestrator.spec |= {"heartbeat_s": 0.1, "patience_s": 0.5}
     orchestrator.answer = slowly
     process = start_runner(orchestrator.boot_line)
     wait_for(lambda: bool(orchestrator.calls))
@@ -92,12 +92,14 @@ def test_runs_that_are_stopped(orchestrator: FakeOrchestrator, start_runner: Sta
         orchestrator.before_event = lambda n: JSONResponse({}, 409)
     elif how == "cancelled":
         orchestrator.desired = "cancel"
+    elif how == "abandoned":
+        orchestrator.before_event = lambda n: JSONResponse({}, 500)
     else:
         assert TOKEN not in Path(f"/proc/{process.pid}/cmdline").read_text()
         assert os.readlink(f"/proc/{process.pid}/fd/0") == "/dev/null"
         process.send_signal(signal.SIGTERM)
     code, err = finish(process)
-    assert code == {"superseded": 3, "cancelled": 0, "terminated": 143}[how], err
+    assert code == {"superseded": 3, "cancelled": 0, "abandoned": 6, "terminated": 143}[how], err
     assert not orchestrator.of("complete")
 
 

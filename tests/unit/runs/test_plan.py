@@ -62,8 +62,10 @@ def test_the_runner_is_told_everything_and_no_more() -> None:
         gateway_url="http://o/gateway",
         finished=[("sample", "p0", 0)],
         heartbeat_s=10,
+        patience_s=600,
     )
     assert (spec.attempt, spec.sandbox_uid_base, spec.sandbox_slots, spec.run_token) == (2, 20064, 2, "secret")
+    assert spec.patience_s == 600
     assert (spec.model.max_tokens, spec.model.temperature) == (99, 0.5)
     assert [key.problem_id for key in spec.finished] == ["p0"]
     assert spec.benchmarks[0].problem_ids == ["p0", "p1"]
