@@ -46,6 +46,7 @@ from orchestrator.api.context import Services
 from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.middleware import Guard
 from orchestrator.api.sub_path import SubPath
+from orchestrator.archives.batch_keeper import BatchAsItIs
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
 from orchestrator.bells import Bells
@@ -316,8 +317,21 @@ async def open_services(
                 wake=signals.wake,
             )
         )
-        keeper = await stack.enter_async_context(
-            open_archives(db, leadership, clock, settings, data_dir, has_room=lambda: fleet_view.disk_has_room, rng=rng)
+
+        async def describe_batch(batch_id: str) -> BatchAsItIs:
+            return await archives.batch_as_it_is(db, await batch_service.find(batch_id))
+
+        kept = await stack.enter_async_context(
+            open_archives(
+                db,
+                leadership,
+                clock,
+                settings,
+                data_dir,
+                describe_batch=describe_batch,
+                has_room=lambda: fleet_view.disk_has_room,
+                rng=rng,
+            )
         )
         authority: Authority = app.state.authority
         authority.open(db)
@@ -332,7 +346,7 @@ async def open_services(
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=grade_service,
             batches=batch_service,
-            archives=keeper,
+            archives=kept,
             uploads=uploads,
             evals=EvalService(db, clock),
             eval_jobs=EvalJobs(db, settings, clock, runs, wake=signals.wake),

@@ -60,16 +60,17 @@ class AgentLoop:
         self.leaving = asyncio.Event()
 
     async def run(self) -> None:
-        """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`."""
+        """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`, and `EngineError` if the
+        engine does not answer at the start; later it is waited for."""
         info = await self._engine.info()
-        await self._report()
+        await self._guarded(self._report())
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch())
             reporting = tasks.create_task(self._reports())
             await self._claims(info)
-            while await self._living():  # noqa: ASYNC110 -- the engine is asked
+            while (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- the engine is asked
                 await asyncio.sleep(0.5)
-            await self._report()
+            await self._guarded(self._report())
             watching.cancel()
             reporting.cancel()
 

@@ -57,7 +57,7 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
         return None
     except asyncio.CancelledError:
         log.info("stopped", action="agent_stopped")
-    except (LinkLost, LinkRefused) as error:
+    except (LinkLost, LinkRefused, EngineError) as error:
         trouble = str(error)
     except ExceptionGroup as group:  # of the tasks that claim and report
         known = [each for each in group.exceptions if isinstance(each, LinkLost | LinkRefused)]

@@ -9,13 +9,19 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
+from sqlmodel import Session
 
-from orchestrator.api.batches import BatchId, get_batch
+from orchestrator.api.batch_schemas import BatchOut
+from orchestrator.api.batches import BatchId
 from orchestrator.api.container_runs import RunId
 from orchestrator.api.context import Context
 from orchestrator.archives.batch_archive import BatchMember, batch_tar_gz
+from orchestrator.archives.batch_keeper import BatchAsItIs
 from orchestrator.archives.contents import kind_of
-from orchestrator.db import archive_queries
+from orchestrator.batches.state import newest_by_slot
+from orchestrator.db import archive_queries, batch_queries
+from orchestrator.db.batch_tables import Batch
+from orchestrator.db.session import Database
 from orchestrator.errors import Conflict
 from orchestrator.runs.lifecycle import TERMINAL
 
@@ -38,27 +44,43 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
     row = await context.db.read(lambda s: archive_queries.get(s, run_id))
     headers = {"content-disposition": f'attachment; filename="{run_id}-{kind_of(run.status)}.tar.gz"'}
     if row is not None and row.kind is not None:
-        if (address := context.archives.address(row)) is not None:
+        if (address := context.archives.runs.address(row)) is not None:
             return RedirectResponse(address, 307)
-        if (file := await asyncio.to_thread(context.archives.open, row)) is not None:
+        if (file := await asyncio.to_thread(context.archives.runs.open, row)) is not None:
             headers["content-length"] = str(os.fstat(file).st_size)
             return StreamingResponse(_pieces(file), media_type=MEDIA, headers={**headers, "etag": f'"{row.sha256}"'})
-    contents = await context.archives.contents(run_id)
+    contents = await context.archives.runs.contents(run_id)
     return StreamingResponse(contents.tar_gz(), media_type=MEDIA, headers=headers)
 
 
-@router.get("/api/batches/{batch_id}/archive", response_class=Response, responses={200: _ANSWERS[200]})
+@router.get("/api/batches/{batch_id}/archive", response_class=Response, responses=_ANSWERS)
 async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
     """All ended members in one file, each in `<instance-type>-<run-id>/`. The others are named in `batch.json`."""
-    batch = await get_batch(batch_id, context)
-    members = [
-        BatchMember(each.run_id, group.instance_type, each.status, each.status in TERMINAL)
-        for group in batch.instance_types
-        for each in group.members
-    ]
-    about = {"batch": batch.model_dump(mode="json", include={"id", "external_id", "name", "state", "request", "created_at"})}
+    batch = await context.batches.find(batch_id)
+    found = await batch_as_it_is(context.db, batch)
+    if context.archives.batches is not None:
+        address = await context.archives.batches.address(batch.id, found.runs)
+        if address is not None:
+            return RedirectResponse(address, 307)
     headers = {"content-disposition": f'attachment; filename="batch-{batch.external_id}.tar.gz"'}
-    return StreamingResponse(batch_tar_gz(about, members, context.archives.contents), media_type=MEDIA, headers=headers)
+    pieces = batch_tar_gz(found.about, found.members, context.archives.runs.contents)
+    return StreamingResponse(pieces, media_type=MEDIA, headers=headers)
+
+
+async def batch_as_it_is(db: Database, batch: Batch) -> BatchAsItIs:
+    """For its archive."""
+
+    def read(session: Session) -> BatchAsItIs:
+        runs = batch_queries.members(session, [batch.id])
+        newest = newest_by_slot(runs)
+        about = BatchOut.of(batch, newest, runs).model_dump(
+            mode="json", include={"id", "external_id", "name", "state", "request", "created_at"}
+        )
+        members = [BatchMember(run.id, run.instance_type, run.status, run.status in TERMINAL) for run, _ in newest]
+        in_order = sorted(members, key=lambda each: each.instance_type)
+        return BatchAsItIs({"batch": about}, in_order, len(runs))
+
+    return await db.read(read)
 
 
 async def _pieces(file: int) -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from orchestrator.api.callers import Authority, Caller
-from orchestrator.archives.keeper import ArchiveKeeper
+from orchestrator.archives.wiring import Archives
 from orchestrator.batches.service import BatchService
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
@@ -44,7 +44,7 @@ class Services:
     webhooks: WebhookService
     grades: GradeService
     batches: BatchService
-    archives: ArchiveKeeper
+    archives: Archives
     uploads: Uploads
     evals: EvalService
     eval_jobs: EvalJobs

@@ -11,9 +11,7 @@ import contextlib
 import hashlib
 import os
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,8 @@ from sqlmodel import Session
 
 from orchestrator.archives.contents import Contents, contents_of
 from orchestrator.archives.object_store import ObjectStore, StoreError
-from orchestrator.archives.retention import expired
+from orchestrator.archives.retention import KeepPolicy
+from orchestrator.archives.rounds import SWEEP_S, wait_after
 from orchestrator.clock import Clock
 from orchestrator.db import archive_queries as queries
 from orchestrator.db.batch_tables import ArchiveRow
@@ -32,24 +31,9 @@ from orchestrator.runs.leadership import Leadership
 
 log = structlog.get_logger()
 
-ROUND_S = 1.0
 AT_ONCE = 4
-FIRST_WAIT_S = 2.0
-LONGEST_WAIT_S = 900.0
-SWEEP_S = 60.0
+PIECE = 1 << 20
 DISK, S3 = "disk", "s3"
-
-
-@dataclass(frozen=True)
-class KeepPolicy:
-    max_bytes: int
-    days: int | None
-    max_total_bytes: int | None
-
-
-def wait_after(tries: int, rng: random.Random) -> timedelta:
-    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
-    return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
 
 
 class ArchiveKeeper:
@@ -70,18 +54,6 @@ class ArchiveKeeper:
         self._folder, self._artefacts, self._store = folder, artefacts, store
         self._has_room, self._rng = has_room, rng
         self._swept: float | None = None
-
-    async def run(self) -> None:
-        """Rounds for ever; no error ends them."""
-        while True:
-            busy = False
-            try:
-                busy = await self.round()
-            except (DatabaseUnavailable, LeadershipLost) as error:
-                log.warning("archives given up for now", action="archives_failed", error=str(error))
-            except Exception:
-                log.exception("archives failed", action="archives_crashed")
-            await asyncio.sleep(0 if busy else ROUND_S)
 
     async def round(self) -> bool:
         """Whether there may be more at once."""
@@ -124,7 +96,7 @@ class ArchiveKeeper:
                 built = await self._build(row.run_id)
                 row = await self._note(row.run_id, state=queries.BUILT, place=DISK, **built)
             if self._store is not None:
-                await self._store.put(row.run_id, self.path(row))
+                await self._store.put(row.run_id, self.path(row).name, _pieces(self.path(row)))
             place = DISK if self._store is None else S3
             fresh = {"error": None, "stored_at": self._clock.now()}
             await self._note(row.run_id, state=queries.STORED, place=place, **fresh)
@@ -173,9 +145,8 @@ class ArchiveKeeper:
 
     async def _sweep(self) -> None:
         """Remove what was kept long enough: the file first, then the row says so."""
-        stored = await self._db.read(queries.stored)
-        gone = expired(stored, self._clock.now(), days=self._policy.days, max_total_bytes=self._policy.max_total_bytes)
-        for run_id in gone:
+        gone = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
+        for run_id in [each for kind, each in gone if kind == queries.RUN]:
             row = await self._db.read(lambda s, run_id=run_id: queries.get(s, run_id))  # type: ignore[misc]
             if row is None or (row.place == S3 and self._store is None):
                 continue
@@ -194,3 +165,9 @@ class ArchiveKeeper:
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty, or gone
             path.parent.rmdir()
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece

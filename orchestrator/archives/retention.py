@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-Stored = tuple[str, int, datetime]
-"""(run, size, since when)"""
+Key = tuple[str, str]
+"""(of a run or of a batch, its id)"""
+Stored = tuple[Key, int, datetime]
+"""(which, size, since when)"""
 
 
-def expired(stored: Sequence[Stored], now: datetime, *, days: int | None, max_total_bytes: int | None) -> list[str]:
-    """Those older than `days`, and the oldest of the rest until all together fit. Given oldest first."""
-    oldest = None if days is None else now - timedelta(days=days)
-    total = sum(size for _, size, _ in stored)
-    gone = []
-    for run_id, size, at in stored:
-        too_old = oldest is not None and at < oldest
-        if not too_old and (max_total_bytes is None or total <= max_total_bytes):
-            break
-        gone.append(run_id)
-        total -= size
-    return gone
+@dataclass(frozen=True)
+class KeepPolicy:
+    max_bytes: int
+    days: int | None
+    max_total_bytes: int | None
+
+    def oldest(self, now: datetime) -> datetime | None:
+        """What is older is not kept."""
+        return None if self.days is None else now - timedelta(days=self.days)
+
+    def expired(self, stored: Sequence[Stored], now: datetime) -> list[Key]:
+        """Those that are too old, and the oldest of the rest until all together fit. Given oldest first."""
+        oldest = self.oldest(now)
+        total = sum(size for _, size, _ in stored)
+        gone = []
+        for key, size, at in stored:
+            too_old = oldest is not None and at < oldest
+            if not too_old and (self.max_total_bytes is None or total <= self.max_total_bytes):
+                break
+            gone.append(key)
+            total -= size
+        return gone

@@ -1,21 +1,31 @@
-"""Puts the keeper of archives together and has it do its rounds."""
+"""Puts the keepers of archives together and has them do their rounds."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.archives.keeper import ArchiveKeeper, KeepPolicy
+from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
+from orchestrator.archives.keeper import ArchiveKeeper
 from orchestrator.archives.object_store import ObjectStore
 from orchestrator.archives.presigned import Bucket
+from orchestrator.archives.retention import KeepPolicy
+from orchestrator.archives.rounds import keep_on
 from orchestrator.clock import Clock
 from orchestrator.db.session import Database
 from orchestrator.runs.leadership import Leadership
 from orchestrator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Archives:
+    runs: ArchiveKeeper
+    batches: BatchKeeper | None
+    """None where there is no object store."""
 
 
 @asynccontextmanager
@@ -26,9 +36,10 @@ async def open_archives(
     settings: Settings,
     data_dir: Path,
     *,
+    describe_batch: Callable[[str], Awaitable[BatchAsItIs]],
     has_room: Callable[[], bool],
     rng: random.Random,
-) -> AsyncIterator[ArchiveKeeper]:
+) -> AsyncIterator[Archives]:
     bucket = bucket_of(settings)
     store = ObjectStore(bucket, clock) if bucket is not None else None
     policy = KeepPolicy(
@@ -45,13 +56,17 @@ async def open_archives(
         has_room=has_room,
         rng=rng,
     )
-    rounds = asyncio.create_task(keeper.run())
+    batches = None
+    if store is not None:
+        contents = keeper.contents
+        batches = BatchKeeper(db, leadership, clock, policy, store, describe=describe_batch, contents=contents, rng=rng)
+    tasks = [asyncio.create_task(keep_on(each.round)) for each in (keeper, batches) if each is not None]
     try:
-        yield keeper
+        yield Archives(keeper, batches)
     finally:
-        rounds.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await rounds
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if store is not None:
             await store.close()
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import exists
+from sqlalchemy import and_, exists, func, or_
 from sqlmodel import Session, col, select
 
-from orchestrator.db.batch_tables import ArchiveRow
+from orchestrator.db.batch_tables import ArchiveRow, Batch, BatchArchiveRow
 from orchestrator.db.insert_once import insert_once
-from orchestrator.db.tables import Attempt
+from orchestrator.db.tables import Attempt, ContainerRun
 
 WAITING = "waiting"
 BUILT = "built"
 STORED = "stored"
 EXPIRED = "expired"
+RUN, BATCH = "run", "batch"
 
 
 def want(session: Session, run_id: str, now: datetime) -> None:
@@ -43,11 +44,59 @@ def of_runs(session: Session, run_ids: Iterable[str]) -> dict[str, ArchiveRow]:
     return {row.run_id: row for row in rows}
 
 
-def stored(session: Session) -> list[tuple[str, int, datetime]]:
-    """(run, size, since when) of all stored files, oldest first."""
-    query = (
-        select(ArchiveRow.run_id, ArchiveRow.size_bytes, ArchiveRow.stored_at)
-        .where(ArchiveRow.state == STORED)
-        .order_by(col(ArchiveRow.stored_at), col(ArchiveRow.run_id))
+def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
+    """((of a run or of a batch, its id), size, since when) of all that is stored, oldest first."""
+    runs = select(ArchiveRow.run_id, ArchiveRow.size_bytes, ArchiveRow.stored_at).where(ArchiveRow.state == STORED)
+    batches = select(BatchArchiveRow.batch_id, BatchArchiveRow.size_bytes, BatchArchiveRow.stored_at).where(
+        BatchArchiveRow.state == STORED
     )
-    return [(run_id, size or 0, at) for run_id, size, at in session.exec(query).all() if at is not None]
+    found = [
+        ((kind, each), size or 0, at)
+        for kind, query in ((RUN, runs), (BATCH, batches))
+        for each, size, at in session.exec(query).all()
+        if at is not None
+    ]
+    return sorted(found, key=lambda each: (each[2], each[0]))
+
+
+# -- of batches: only where there is an object store
+
+
+def due_batch(session: Session, now: datetime, oldest: datetime | None) -> str | None:
+    """A batch that is over, its members' archives made, whose own is not where it belongs."""
+    own = col(ContainerRun.batch_id) == col(Batch.id)
+    going = exists().where(own, col(ContainerRun.status).not_in(("completed", "failed", "cancelled")))
+    unmade = exists().where(own, col(ArchiveRow.run_id) == col(ContainerRun.id), col(ArchiveRow.state).in_((WAITING, BUILT)))
+    row = BatchArchiveRow
+    query = (
+        select(Batch.id)
+        .outerjoin(row, col(row.batch_id) == col(Batch.id))
+        .where(
+            or_(col(row.batch_id).is_(None), and_(col(row.state) == WAITING, col(row.not_before) <= now)), ~going, ~unmade
+        )
+        .order_by(col(Batch.id))
+        .limit(1)
+    )
+    if oldest is not None:
+        query = query.where(col(Batch.created_at) >= oldest)
+    return session.exec(query).first()
+
+
+def get_batch(session: Session, batch_id: str) -> BatchArchiveRow | None:
+    return session.get(BatchArchiveRow, batch_id)
+
+
+def lock_batch(session: Session, batch_id: str) -> BatchArchiveRow | None:
+    return session.exec(select(BatchArchiveRow).where(BatchArchiveRow.batch_id == batch_id).with_for_update()).first()
+
+
+def batch_changed(session: Session, batch_id: str, now: datetime) -> None:
+    """One of its members is taken up again: the archive must be made anew."""
+    if (row := lock_batch(session, batch_id)) is not None:
+        row.state, row.not_before = WAITING, now
+        session.add(row)
+
+
+def runs_of_batch(session: Session, batch_id: str) -> int:
+    query = select(func.count()).select_from(ContainerRun).where(ContainerRun.batch_id == batch_id)
+    return int(session.exec(query).one())

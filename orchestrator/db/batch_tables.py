@@ -40,3 +40,18 @@ class ArchiveRow(SQLModel, table=True):
     not_before: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     error: str | None = Field(default=None, sa_column=Column(Text))
     stored_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+
+
+class BatchArchiveRow(SQLModel, table=True):
+    """The archive of an ended batch in the object store; made with the first try. Out of date when `runs` is."""
+
+    __tablename__ = "batch_archives"
+    batch_id: str = Field(primary_key=True, foreign_key="batches.id", max_length=36)
+    state: str = Field(default="waiting", max_length=20)
+    runs: int = 0
+    size_bytes: int | None = Field(default=None, sa_column=Column(BigInteger))
+    sha256: str | None = Field(default=None, max_length=64)
+    tries: int = 0
+    not_before: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    error: str | None = Field(default=None, sa_column=Column(Text))
+    stored_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))

@@ -15,7 +15,15 @@ from sqlmodel import Session
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.selection import Selection
-from orchestrator.db import event_queries, given_queries, idempotency_queries, item_queries, model_queries, run_queries
+from orchestrator.db import (
+    archive_queries,
+    event_queries,
+    given_queries,
+    idempotency_queries,
+    item_queries,
+    model_queries,
+    run_queries,
+)
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
@@ -327,6 +335,8 @@ def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -
     kept = item_queries.outcome_counts(session, new.id)
     new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
     session.add(new)
+    if new.batch_id is not None:
+        archive_queries.batch_changed(session, new.batch_id, now)
     event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
     return new
 

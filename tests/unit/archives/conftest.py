@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.archives.keeper import ArchiveKeeper, KeepPolicy
+from orchestrator.api.archives import batch_as_it_is
+from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
+from orchestrator.archives.keeper import ArchiveKeeper
 from orchestrator.archives.object_store import ObjectStore
-from orchestrator.db import archive_queries
-from orchestrator.db.batch_tables import ArchiveRow
+from orchestrator.archives.retention import KeepPolicy
+from orchestrator.db import archive_queries, batch_queries, run_queries
+from orchestrator.db.batch_tables import ArchiveRow, Batch
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Artefact, LlmModel
 from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.service import add_retry
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model, a_run, an_attempt, an_item
 
@@ -41,6 +45,48 @@ class Yard:
             has_room=lambda: self.room,
             rng=random.Random(1),
         )
+
+    def batch_keeper(self, store: ObjectStore, **policy: Any) -> BatchKeeper:
+        async def describe(batch_id: str) -> BatchAsItIs:
+            batch = await self.db.read(lambda s: batch_queries.find(s, batch_id))
+            assert batch is not None
+            return await batch_as_it_is(self.db, batch)
+
+        return BatchKeeper(
+            self.db,
+            self.leadership,
+            self.clock,
+            KeepPolicy(**{"max_bytes": GIB, "days": None, "max_total_bytes": None, **policy}),
+            store,
+            describe=describe,
+            contents=self.keeper().contents,
+            rng=random.Random(1),
+        )
+
+    async def batch(self) -> str:
+        row = Batch(id="b-1", external_id=1, request={}, created_at=self.clock.now())
+        await self.db.write(lambda session: session.add(row))
+        return "b-1"
+
+    async def set_status(self, run_id: str, status: str) -> None:
+        def work(session: Session) -> None:
+            run = run_queries.get(session, run_id)
+            assert run is not None
+            run.status = status
+            session.add(run)
+
+        await self.db.write(work)
+
+    async def retry(self, run_id: str) -> str:
+        def work(session: Session) -> str:
+            run = run_queries.get(session, run_id)
+            assert run is not None
+            run.items_done -= 1
+            new = add_retry(session, run, "r-again", self.clock.now())
+            assert new is not None
+            return new.id
+
+        return await self.db.write(work)
 
     async def ended_run(self, *, items: int = 2, text: str = "x", status: str = "completed", **changed: Any) -> str:
         """Its container is gone, its archive is wanted."""

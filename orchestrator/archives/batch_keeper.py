@@ -1,0 +1,133 @@
+"""Carries the archive of every ended batch into the object store, and removes it when it was kept long enough.
+
+It is made from the rows while it is sent: no disk is needed, however large it is. Where there is no object store, nothing
+is kept: the archive of a batch is made while it is downloaded. A member that is taken up again makes it out of date.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.archives.batch_archive import BatchMember, batch_tar_gz
+from orchestrator.archives.contents import Contents
+from orchestrator.archives.object_store import ObjectStore, StoreError, batch_folder
+from orchestrator.archives.retention import KeepPolicy
+from orchestrator.archives.rounds import SWEEP_S, wait_after
+from orchestrator.clock import Clock
+from orchestrator.db import archive_queries as queries
+from orchestrator.db.batch_tables import BatchArchiveRow
+from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.runs.leadership import Leadership
+
+log = structlog.get_logger()
+
+FILENAME = "batch.tar.gz"
+
+
+@dataclass(frozen=True)
+class BatchAsItIs:
+    """What goes into `batch.json`, and the members, of which some may not be over. `runs` counts those before them too."""
+
+    about: dict[str, Any]
+    members: Sequence[BatchMember]
+    runs: int
+
+
+class BatchKeeper:
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        clock: Clock,
+        policy: KeepPolicy,
+        store: ObjectStore,
+        *,
+        describe: Callable[[str], Awaitable[BatchAsItIs]],
+        contents: Callable[[str], Awaitable[Contents]],
+        rng: random.Random,
+    ) -> None:
+        self._db, self._leadership, self._clock, self._policy = db, leadership, clock, policy
+        self._store, self._describe, self._contents, self._rng = store, describe, contents, rng
+        self._swept: float | None = None
+
+    async def round(self) -> bool:
+        """Whether there may be more at once."""
+        if self._leadership.epoch is None:
+            return False
+        monotonic = self._clock.monotonic()
+        if self._swept is None or monotonic - self._swept > SWEEP_S:
+            self._swept = monotonic
+            await self._sweep()
+        now = self._clock.now()
+        batch_id = await self._db.read(lambda s: queries.due_batch(s, now, self._policy.oldest(now)))
+        if batch_id is not None:
+            await self._try(batch_id)
+        return batch_id is not None
+
+    async def address(self, batch_id: str, runs: int) -> str | None:
+        """Where it can be fetched, if it is in the object store as it is now."""
+        row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
+        if row is None or row.state != queries.STORED or row.runs != runs:
+            return None
+        return self._store.address(batch_folder(batch_id), FILENAME)
+
+    async def _try(self, batch_id: str) -> None:
+        digest, size = hashlib.sha256(), 0
+
+        async def counted(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+            nonlocal size
+            async for piece in pieces:
+                digest.update(piece)
+                size += len(piece)
+                yield piece
+
+        try:
+            batch = await self._describe(batch_id)
+            pieces = batch_tar_gz(batch.about, batch.members, self._contents)
+            await self._store.put(batch_folder(batch_id), FILENAME, counted(pieces))
+            facts = {"runs": batch.runs, "size_bytes": size, "sha256": digest.hexdigest(), "stored_at": self._clock.now()}
+            await self._note(batch_id, state=queries.STORED, tries=0, error=None, **facts)
+        except (DatabaseUnavailable, LeadershipLost):
+            raise
+        except Exception as error:  # written down, and tried again
+            row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
+            tries = (row.tries if row else 0) + 1
+            again = self._clock.now() + wait_after(tries, self._rng)
+            said = f"{type(error).__name__}: {error}"[:500]
+            log.warning(
+                "batch archive not stored", action="batch_archive_failed", batch_id=batch_id, tries=tries, error=said
+            )
+            await self._note(batch_id, tries=tries, not_before=again, error=said)
+
+    async def _note(self, batch_id: str, **values: Any) -> None:
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            row = queries.lock_batch(session, batch_id) or BatchArchiveRow(batch_id=batch_id, not_before=now)
+            for name, value in values.items():
+                setattr(row, name, value)
+            if row.runs != queries.runs_of_batch(session, batch_id):
+                row.state = queries.WAITING  # a member was taken up again meanwhile
+            session.add(row)
+
+        await self._leadership.write(work)
+
+    async def _sweep(self) -> None:
+        """Remove what was kept long enough: the object first, then the row says so."""
+        gone = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
+        for batch_id in [each for kind, each in gone if kind == queries.BATCH]:
+            try:
+                await self._store.delete(batch_folder(batch_id), FILENAME)
+            except StoreError as error:
+                log.warning("batch archive not removed", action="batch_archive_kept", batch_id=batch_id, error=str(error))
+                return  # with the next sweep
+            await self._note(batch_id, state=queries.EXPIRED)
+            log.info("batch archive removed", action="batch_archive_expired", batch_id=batch_id)
