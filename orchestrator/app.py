@@ -10,11 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from orchestrator.api import (
     agents,
     archives,
     artefacts,
+    audit,
     batches,
     benchmarks,
     calls,
@@ -40,11 +42,14 @@ from orchestrator.api import (
     tokens,
     traces,
 )
+from orchestrator.api.audit_trail import AuditBook, AuditTrail
 from orchestrator.api.auth import Gate, load_token
 from orchestrator.api.callers import Authority
 from orchestrator.api.context import Services
+from orchestrator.api.cross_origin import cross_origin
 from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.middleware import Guard
+from orchestrator.api.proxies import TrustedProxies
 from orchestrator.api.sub_path import SubPath
 from orchestrator.archives.batch_keeper import BatchAsItIs
 from orchestrator.archives.wiring import open_archives
@@ -117,6 +122,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         lifespan=lifespan,
     )
     app.state.authority = Authority(token, clock)
+    app.state.audit = AuditBook(clock)
     app.state.guess_delay = GuessDelay()
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
@@ -144,6 +150,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         agents,
         machine_costs,
         tokens,
+        audit,
         streams,
         health,
     )
@@ -151,7 +158,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         app.include_router(module.router)
     pages.install(app)
     openapi.install(app)
-    # The last one added is the outermost: sub-path, guard, gate, and all of them before any parsing.
+    # The last one added is the outermost: proxies, other origins, sub-path, guard, audit, gate; all before any parsing.
     app.add_middleware(
         Gate,
         authority=app.state.authority,
@@ -159,8 +166,12 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         public_url=settings.public_url,
         page_error=pages.refusal,
     )
+    app.add_middleware(AuditTrail, book=app.state.audit)
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
     app.add_middleware(SubPath, root=settings.root)
+    if settings.cors_origins:
+        app.add_middleware(CORSMiddleware, **cross_origin(settings.cors_origins))
+    app.add_middleware(TrustedProxies, networks=settings.trusted_proxies)
     return app
 
 
@@ -334,8 +345,9 @@ async def open_services(
             )
         )
         authority: Authority = app.state.authority
-        authority.open(db)
-        stack.callback(authority.open, None)
+        for opened in (authority, app.state.audit):
+            opened.open(db)
+            stack.callback(opened.open, None)
         yield Services(
             settings=settings,
             clock=clock,

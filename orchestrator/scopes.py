@@ -22,7 +22,7 @@ class Scope(StrEnum):
 
 
 _STEPS = (Scope.READ, Scope.RUN, Scope.ADMIN)
-_SECRETS = re.compile(r"(/api/tokens|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
+_SECRETS = re.compile(r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
 _WORK = re.compile(
     r"/api/(container-runs|batches|grades|quotes)"
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"

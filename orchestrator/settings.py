@@ -17,6 +17,7 @@ from runner.contract import RunKind
 
 GIB = 1 << 30
 MIB = 1 << 20
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class InstanceTypeSetting(BaseModel):
@@ -54,6 +55,27 @@ def _hosts_and_networks(given: object) -> object:
     return entries
 
 
+def _networks(given: object) -> object:
+    """A list with commas, each entry an address or a network."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return tuple(ipaddress.ip_network(entry.strip()) for entry in given.split(",") if entry.strip())
+    except ValueError as error:
+        raise ValueError(f"{error}; write for example '10.1.0.0/16, 127.0.0.1'") from None
+
+
+def _origins(given: object) -> object:
+    """A list with commas, each entry an origin as browsers send it."""
+    if not isinstance(given, str):
+        return given
+    entries = tuple(entry.strip().rstrip("/") for entry in given.split(",") if entry.strip())
+    for entry in entries:
+        if not re.fullmatch(r"https?://[a-z0-9.\-\[\]:]+", entry):
+            raise ValueError(f"{entry!r} is no origin; write for example 'https://lab.example' and no path, nor *")
+    return entries
+
+
 class Settings(BaseSettings):
     """Read once at start. `BENCHYARD_` in front of the name, except where an alias says otherwise."""
 
@@ -64,6 +86,8 @@ class Settings(BaseSettings):
     public_url: str | None = None
     runner_host: str | None = None
     runner_port: int | None = Field(default=None, ge=0, le=65535)
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
+    cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)] = ()
     data: Path = Path("data")
     token: SecretStr | None = None
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")

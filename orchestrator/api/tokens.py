@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from typing import Annotated, Self
 
 import structlog
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from pydantic import Field, StrictInt
 from sqlmodel import Session
 
+from orchestrator.api.audit_trail import note
 from orchestrator.api.callers import new_secret
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer, Body, Page, Text
@@ -62,7 +63,7 @@ async def list_tokens(context: Context) -> Page[TokenOut]:
 
 
 @router.post("", status_code=201)
-async def create_token(body: TokenCreate, context: Context) -> TokenCreated:
+async def create_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
     """Make a token. It is shown only now: of its secret the service keeps a hash."""
     secret, now = new_secret(), context.clock.now()
     row = ApiToken(
@@ -82,6 +83,7 @@ async def create_token(body: TokenCreate, context: Context) -> TokenCreated:
         stored = await context.db.write(insert)
     except KeyTaken as error:
         raise Conflict(f"there is a token {row.name!r} already; revoke it first, or choose another name") from error
+    note(request.scope, object_id=str(stored.id), detail=f"{stored.name} ({stored.scope})")
     log.info("token made", action="token_made", token=stored.id, name=stored.name, scope=stored.scope)
     return TokenCreated.of(stored, now).model_copy(update={"token": secret})
 

@@ -10,6 +10,7 @@ import typer
 
 from orchestrator.cli import (
     agent_commands,
+    audit_commands,
     batch_commands,
     calls_commands,
     catalogue_commands,
@@ -73,6 +74,7 @@ app.add_typer(eval_commands.evals_app, name="evals")
 app.add_typer(job_commands.jobs_app, name="jobs")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
+app.add_typer(audit_commands.audit_app, name="audit")
 app.add_typer(agent_commands.agents_app, name="agents")
 
 

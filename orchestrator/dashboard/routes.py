@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
 from orchestrator.dashboard.pages import (
+    audit,
     batches,
     compare,
     datasets,
@@ -47,6 +48,7 @@ PAGES = (
     schedules,
     settings,
     webhooks,
+    audit,
 )
 PROGRAMS = ("/api", "/shared", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
 

@@ -30,6 +30,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "compression": ("orchestrator.zstd",),
     "typer": ("orchestrator.cli.",),
     "rich": ("orchestrator.cli.",),
+    "cryptography": ("orchestrator.accounts.vault",),
     "yaml": ("orchestrator.cli.batch_config",),
 }
 """Package -> the modules that may import it (by the beginning of their names)."""

@@ -47,7 +47,7 @@ async def make_token(page: Page) -> Response:
     if days := given.get("expires_in_days"):
         body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
     try:
-        made = await api.create_token(api.TokenCreate.model_validate(body), page.context)
+        made = await api.create_token(api.TokenCreate.model_validate(body), page.request, page.context)
     except (ValidationError, ClientError) as error:
         return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
     return await settings_view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))

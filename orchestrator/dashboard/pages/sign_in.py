@@ -11,6 +11,7 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
+from orchestrator.api.audit_trail import note
 from orchestrator.api.auth import COOKIE
 from orchestrator.api.callers import SESSION_S
 from orchestrator.api.context import Context
@@ -85,10 +86,12 @@ async def _sign_in(request: Request, context: Context, delay: GuessDelay, token:
     try:
         await asyncio.sleep(delay.wait_s(address, context.clock.monotonic()))
     except RateLimited as error:
+        note(request.scope, action="sign-in")
         response = _form(request, error.status, error.detail, wanted)
         response.headers.update(error.headers)
         return response
     caller = await context.authority.by_token(token)
+    note(request.scope, action="sign-in", actor=caller)
     if caller is None:
         delay.wrong(address, context.clock.monotonic())
         return _form(request, 401, WRONG, wanted)

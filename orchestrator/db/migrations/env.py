@@ -11,6 +11,7 @@ from sqlmodel import SQLModel
 
 from orchestrator.db import (
     agent_tables,
+    audit_tables,
     batch_tables,
     call_tables,
     eval_tables,
@@ -31,6 +32,7 @@ NEEDED = (
     batch_tables.Batch,
     eval_tables.EvalSet,
     agent_tables.Agent,
+    audit_tables.AuditEntry,
 )
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 

@@ -1,0 +1,105 @@
+"""Secrets that must be read again, such as a caller's provider key: sealed with a key that is not in the database.
+
+The one door to `cryptography`. Several master keys may be given: the first seals, all of them open, so that a key can be
+changed without a moment in which something cannot be read. What is sealed is bound to its place: copied into another row it
+does not open.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_FILE = "master_key"
+KEY_BYTES = 32
+NONCE_BYTES = 12
+VERSION = "v1"
+HOW = "32 random bytes in base64, for example from `openssl rand -base64 32`; several with commas, the newest first"
+
+
+class BadMasterKey(ValueError):
+    """What was given as master key is none."""
+
+
+class CannotOpen(Exception):
+    """It was sealed with a master key that is not here, for another place, or was changed since."""
+
+
+class Vault:
+    """`keys`: the first seals, all open. `entropy` gives random bytes."""
+
+    def __init__(self, keys: Sequence[bytes], entropy: Callable[[int], bytes] = os.urandom) -> None:
+        if not keys or any(len(key) != KEY_BYTES for key in keys):
+            raise BadMasterKey(f"the master key must be {HOW}")
+        self._ciphers = {_name(key): AESGCM(key) for key in reversed(keys)}
+        self._first = _name(keys[0])
+        self._entropy = entropy
+
+    def seal(self, secret: str, place: str) -> str:
+        nonce = self._entropy(NONCE_BYTES)
+        closed = self._ciphers[self._first].encrypt(nonce, secret.encode(), place.encode())
+        return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + closed).decode()}"
+
+    def open(self, sealed: str, place: str) -> str:
+        """The secret that was sealed for this place. Raises `CannotOpen`, which says nothing of the secret."""
+        version, _, rest = sealed.partition(".")
+        name, _, body = rest.partition(".")
+        cipher = self._ciphers.get(name)
+        if version != VERSION or cipher is None:
+            raise CannotOpen(
+                f"it was sealed with master key {name[:8]!r}, which is not given here; add it to BENCHYARD_MASTER_KEY"
+            )
+        try:
+            raw = base64.urlsafe_b64decode(body)
+            return cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], place.encode()).decode()
+        except (InvalidTag, ValueError, binascii.Error):
+            raise CannotOpen("it was changed in the database, or belongs to another row; enter it again") from None
+
+    def is_current(self, sealed: str) -> bool:
+        """Whether it was sealed with the first key."""
+        return sealed.startswith(f"{VERSION}.{self._first}.")
+
+
+def read_keys(text: str) -> list[bytes]:
+    """Master keys as people give them: base64, separated by commas or lines."""
+    keys = []
+    for part in filter(None, re.split(r"[\s,]+", text)):
+        try:
+            key = base64.b64decode(part.replace("-", "+").replace("_", "/") + "=" * (-len(part) % 4), validate=True)
+        except (ValueError, binascii.Error):
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise BadMasterKey(f"the master key must be {HOW}")
+        keys.append(key)
+    return keys
+
+
+def load_vault(configured: str | None, file: Path | None, data_dir: Path) -> Vault:
+    """With the keys that were given, else with that of the data directory, which is made at the first start."""
+    if configured:
+        return Vault(read_keys(configured))
+    if file is not None:
+        return Vault(read_keys(file.read_text()))
+    path = data_dir / KEY_FILE
+    try:
+        fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return Vault(read_keys(path.read_text()))
+    with os.fdopen(fresh, "w") as made:
+        made.write(base64.b64encode(os.urandom(KEY_BYTES)).decode() + "\n")
+        made.flush()
+        os.fsync(made.fileno())
+    return Vault(read_keys(path.read_text()))
+
+
+def _name(key: bytes) -> str:
+    """Which key it is, without saying anything of it."""
+    return hashlib.sha256(b"benchyard master key " + key).hexdigest()[:8]
