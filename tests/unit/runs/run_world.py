@@ -110,7 +110,7 @@ class RunWorld:
         self.agents = Agents(db, self.clock, TYPES, self.bells)
         self.hand_over = HandOver(db, self.clock, self.intake, self.bells, came_up=self.pool.came_up)
 
-    async def round(self, seconds: float = 60) -> None:
+    async def round(self, seconds: float = 0.0) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""
         self.clock.advance(seconds)
         if await self.leadership.hold():
@@ -125,11 +125,11 @@ class RunWorld:
             if isinstance(result, BaseException):
                 raise result
 
-    async def rounds(self, count: int, seconds: float = 60) -> None:
+    async def rounds(self, count: int, seconds: float = 5.0) -> None:
         for _ in range(count):
             await self.round(seconds)
 
-    async def settle(self, *, seconds: float = 60, limit: int = 60) -> None:
+    async def settle(self, *, seconds: float = 5.0, limit: int = 60) -> None:
         """Rounds until every run is over and every container gone."""
         for _ in range(limit):
             await self.round(seconds)
