@@ -1,4 +1,5 @@
-"""What a caller may do, as three steps: look, start and stop work, everything; and, apart from these, agents. Pure."""
+"""What a caller may do, in steps: look, start and stop work, schedule it, everything in a workspace, everything; and, apart
+from these, agents. People have roles, which come to the same steps. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +13,34 @@ class Scope(StrEnum):
     READ = "read"  #: may look at everything but tokens, webhooks and share links, which are secrets or hold some
     RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now,
     #: import and rate traces, and have evals written and executed
-    ADMIN = "admin"  #: may do everything
+    SCHEDULE = "schedule"  #: may also make, pause and remove schedules
+    ADMIN = "admin"  #: may do everything in its workspace; if an owner made it, everything
+    OWNER = "owner"  #: what owners may do: also change what all workspaces share. No token is made with it
     AGENT = "agent"  #: may run containers for this installation on another machine, and nothing else
 
     def allows(self, needed: Scope) -> bool:
         if Scope.AGENT in (self, needed):
-            return self in (needed, Scope.ADMIN)
+            return self in (needed, Scope.OWNER)
         return _STEPS.index(self) >= _STEPS.index(needed)
 
 
-_STEPS = (Scope.READ, Scope.RUN, Scope.ADMIN)
+class Role(StrEnum):
+    VIEWER = "viewer"  #: may look
+    MEMBER = "member"  #: may also start, stop and schedule work
+    ADMIN = "admin"  #: may do everything in the workspace, and say who else is in it
+    OWNER = "owner"  #: may do everything in every workspace, and change what they share: models, datasets, machines
+
+    @property
+    def scope(self) -> Scope:
+        return _SCOPES[self]
+
+
+_SCOPES = {Role.VIEWER: Scope.READ, Role.MEMBER: Scope.SCHEDULE, Role.ADMIN: Scope.ADMIN, Role.OWNER: Scope.OWNER}
+_STEPS = (Scope.READ, Scope.RUN, Scope.SCHEDULE, Scope.ADMIN, Scope.OWNER)
 _SECRETS = re.compile(r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
+_SHARED = re.compile(r"(/api/(models|datasets|agents)|/(models|datasets))(/.*)?", re.DOTALL)
+"""What all workspaces share: everybody may look, owners may change."""
+_SCHEDULES = re.compile(r"/api/schedules(/.*)?|/schedules/(new|[^/]+/(pause|remove))", re.DOTALL)
 _WORK = re.compile(
     r"/api/(container-runs|batches|grades|quotes)"
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
@@ -43,4 +61,8 @@ def needed(method: str, path: str) -> Scope:
         return Scope.ADMIN
     if method in SAFE_METHODS or path == "/logout":
         return Scope.READ
-    return Scope.RUN if method == "POST" and _WORK.fullmatch(path) else Scope.ADMIN
+    if method == "POST" and _WORK.fullmatch(path):
+        return Scope.RUN
+    if _SCHEDULES.fullmatch(path):
+        return Scope.SCHEDULE
+    return Scope.OWNER if _SHARED.fullmatch(path) else Scope.ADMIN

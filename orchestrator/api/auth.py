@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -14,12 +15,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.api.callers import Authority, Caller
 from orchestrator.api.problems import render
+from orchestrator.db.owned import acting_as
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
 from orchestrator.identifiers import new_token
 from orchestrator.scopes import SAFE_METHODS, needed
+from orchestrator.scopes import Scope as Need
 
 COOKIE = "benchyard_session"
+WORKSPACE_HEADER = "x-benchyard-workspace"
 TOKEN_FILE = "token"  # noqa: S105
 WHERE = "it is in the file `token` of the data directory"
 
@@ -62,10 +66,13 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
             try:
-                await self._admit(scope)
+                caller = await self._admit(scope)
             except ServiceError as error:
                 await self._refuse(error, kind, scope)(scope, receive, send)
                 return
+            with acting_as(caller.acting):
+                await self._app(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
     def _refuse(self, error: ServiceError, kind: str, scope: Scope) -> Response:
@@ -78,7 +85,7 @@ class Gate:
             return self._page_error(scope, error)
         return render(error, scope.get("benchyard.request_id", ""))
 
-    async def _admit(self, scope: Scope) -> None:
+    async def _admit(self, scope: Scope) -> Caller:
         try:
             caller = await self._known(Headers(scope=scope), scope["method"])
         except DatabaseUnavailable as error:
@@ -86,18 +93,20 @@ class Gate:
         scope["benchyard.caller"] = caller
         wanted = needed(scope["method"], scope["path"])
         if not caller.scope.allows(wanted):
-            raise Forbidden(f"The token {caller.name!r} has the scope {caller.scope}; this needs a token of scope {wanted}.")
+            raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(wanted)}.")
+        return replace(caller, scope=wanted) if wanted is Need.AGENT else caller
 
     async def _known(self, headers: Headers, method: str) -> Caller:
         authorization = headers.get("authorization")
+        workspace = headers.get(WORKSPACE_HEADER)
         if authorization is not None:
             scheme, _, given = authorization.partition(" ")
-            caller = await self._authority.by_token(given.strip()) if scheme.lower() == "bearer" else None
+            caller = await self._authority.by_token(given.strip(), workspace) if scheme.lower() == "bearer" else None
             if caller is None:
                 raise Unauthorized(f"The token is wrong, was revoked or has expired; the installation's own: {WHERE}.")
             return caller
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        caller = await self._authority.by_session(cookie) if cookie else None
+        caller = await self._authority.by_session(cookie, workspace) if cookie else None
         if caller is None:
             raise Unauthorized(f"A token is needed: send `Authorization: Bearer <token>`; {WHERE}.")
         if method not in SAFE_METHODS and not self._same_origin(headers):
@@ -110,3 +119,13 @@ class Gate:
         origin = urlsplit(headers.get("origin") or "")
         # A proxy may give the service another name than people use.
         return bool(origin.netloc) and origin.netloc in (headers.get("host"), self._public.netloc)
+
+
+def _who(caller: Caller) -> str:
+    return f"The token {caller.name!r}" if caller.session_id is None else caller.name
+
+
+def _what(wanted: Need) -> str:
+    if wanted is Need.OWNER:
+        return "an owner of the installation, since all workspaces share it"
+    return f"a token of scope {wanted}"

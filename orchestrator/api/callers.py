@@ -1,41 +1,58 @@
-"""Who calls: the installation's own token, one of the named tokens, or a browser that was signed in with one of them.
+"""Who calls, and in which workspace: the installation's own token, one of the named tokens, or a browser that was signed in
+with one of them.
 
 The secret of a named token is known to its holder only: it is found by its hash, asked for at each request, so that a
-revoked token ends at once, on every orchestrator of the database. A page's session names its token and is sealed with the
-installation's token: what is in the database does not open a page.
+revoked token ends at once, on every orchestrator of the database. A token may never do more than whoever made it may do
+now. A page's session names its token and is sealed with the installation's token: what is in the database does not open a
+page.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import token_queries
+from orchestrator.db import account_queries, token_queries
+from orchestrator.db.owned import DEFAULT_WORKSPACE, Acting
 from orchestrator.db.session import Database
 from orchestrator.db.token_tables import ApiToken
+from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token, same_token, token_hash
-from orchestrator.scopes import Scope
+from orchestrator.scopes import Role, Scope
 
 PREFIX = "by_"
 SESSION_S = 30 * 24 * 3600
 USED_AGAIN_AFTER = timedelta(minutes=1)
 """How exact the time of the last use is."""
+DEFAULT_SLUG = "default"
 
 
 @dataclass(frozen=True)
 class Caller:
     name: str
     scope: Scope
+    """What they may do here and now: what their token allows, and no more than their role."""
     token_id: int = 0
-    """0: the installation's own token."""
+    """0: the installation's own token, or a user who signed in."""
+    role: Role = Role.OWNER
+    user_id: int | None = None
+    workspace_id: int = DEFAULT_WORKSPACE
+    workspace: str = DEFAULT_SLUG
+    session_id: str | None = None
+    """Of a user who signed in."""
+
+    @property
+    def acting(self) -> Acting | None:
+        """Where they see and make things; agents work for all workspaces."""
+        return None if self.scope is Scope.AGENT else Acting(self.workspace_id, self.user_id)
 
 
-OWNER = Caller("the installation's token", Scope.ADMIN)
+OWNER = Caller("the installation's token", Scope.OWNER)
 
 
 def new_secret() -> str:
@@ -54,46 +71,69 @@ class Authority:
     def open(self, db: Database | None) -> None:
         self._db = db
 
-    async def by_token(self, given: str) -> Caller | None:
+    async def by_token(self, given: str, wanted: str | None = None) -> Caller | None:
+        """Who has this token, in the workspace they ask for. Raises `NotFound` where that is none of theirs."""
         if same_token(given, self._token):
-            return OWNER
+            return await self._owner_in(wanted)
         if self._db is None or not given.startswith(PREFIX):
             return None
         secret = token_hash(given)
-        row = await self._db.read(lambda s: token_queries.by_hash(s, secret))
-        return await self._known(row) if row is not None and same_token(row.secret_hash, secret) else None
+        found = await self._db.read(lambda s: _found(s, token_queries.by_hash(s, secret), self._clock.now()))
+        if found is None or not same_token(found.row.secret_hash, secret):
+            return None
+        return _in_its_own(await self._known(found), wanted)
 
-    async def by_session(self, given: str) -> Caller | None:
-        token_id, issued, seal = _parts(given)
+    async def by_session(self, given: str, wanted: str | None = None) -> Caller | None:
+        token_id, issued, workspace_id, seal = _parts(given)
         if not 0 <= self._clock.now().timestamp() - issued < SESSION_S or self._db is None:
             return None
-        row = await self._db.read(lambda s: token_queries.by_id(s, token_id)) if token_id else None
-        if token_id and row is None:
+        found: _Found | None = None
+        if token_id:
+            found = await self._db.read(lambda s: _found(s, token_queries.by_id(s, token_id), self._clock.now()))
+            if found is None:
+                return None
+        secret = found.row.secret_hash if found else ""
+        if not same_token(seal, self._seal(token_id, issued, workspace_id, secret)):
             return None
-        if not same_token(seal, self._seal(token_id, issued, row.secret_hash if row else "")):
-            return None
-        return OWNER if row is None else await self._known(row)
+        if found is not None:
+            return _in_its_own(await self._known(found), wanted)
+        return await self._owner_in(wanted, workspace_id)
 
     async def session_for(self, caller: Caller) -> str:
-        """The value of a cookie for somebody who has shown a token."""
+        """The value of a cookie for somebody who has shown a token, in the workspace where they are."""
         issued = int(self._clock.now().timestamp())
         secret = ""
         if caller.token_id and self._db is not None:
             row = await self._db.read(lambda s: token_queries.by_id(s, caller.token_id))
             secret = row.secret_hash if row else ""
-        return f"{caller.token_id}.{issued}.{self._seal(caller.token_id, issued, secret)}"
+        seal = self._seal(caller.token_id, issued, caller.workspace_id, secret)
+        return f"{caller.token_id}.{issued}.{caller.workspace_id}.{seal}"
 
-    def _seal(self, token_id: int, issued: int, secret_hash: str) -> str:
-        text = f"benchyard page session 2 {token_id} {issued} {secret_hash}"
+    def _seal(self, token_id: int, issued: int, workspace_id: int, secret_hash: str) -> str:
+        text = f"benchyard page session 3 {token_id} {issued} {workspace_id} {secret_hash}"
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
-    async def _known(self, row: ApiToken) -> Caller | None:
-        now = self._clock.now()
-        if row.expires_at is not None and row.expires_at <= now:
-            return None
+    async def _owner_in(self, slug: str | None, workspace_id: int = DEFAULT_WORKSPACE) -> Caller:
+        if (slug or DEFAULT_SLUG) == DEFAULT_SLUG and (slug or workspace_id == DEFAULT_WORKSPACE):
+            return OWNER
+        assert self._db is not None
+        found = await self._db.read(
+            lambda s: account_queries.by_slug(s, slug) if slug else account_queries.workspace(s, workspace_id)
+        )
+        if found is None:
+            raise _no_workspace(slug or str(workspace_id))
+        return replace(OWNER, workspace_id=found.id or 0, workspace=found.slug)
+
+    async def _known(self, found: _Found) -> Caller:
+        row, now = found.row, self._clock.now()
         if row.last_used_at is None or now - row.last_used_at >= USED_AGAIN_AFTER:
             await self._used(row.id or 0, now)
-        return Caller(row.name, Scope(row.scope), row.id or 0)
+        scope = Scope(row.scope)
+        if scope is Scope.ADMIN and found.role is Role.OWNER:
+            scope = Scope.OWNER
+        elif not found.role.scope.allows(scope):
+            scope = found.role.scope
+        return Caller(row.name, scope, row.id or 0, found.role, row.user_id, row.workspace_id, found.workspace)
 
     async def _used(self, token_id: int, now: datetime) -> None:
         assert self._db is not None
@@ -104,10 +144,43 @@ class Authority:
         await self._db.write(mark)
 
 
-def _parts(session: str) -> tuple[int, int, str]:
-    """Token, time of issue, seal; what is no session of ours was issued at the beginning of time."""
+@dataclass(frozen=True)
+class _Found:
+    row: ApiToken
+    role: Role
+    """Of whoever made it, in its workspace."""
+    workspace: str
+
+
+def _found(session: Session, row: ApiToken | None, now: datetime) -> _Found | None:
+    """The token as it may be used now: not expired, and made by somebody who is still here."""
+    if row is None or (row.expires_at is not None and row.expires_at <= now):
+        return None
+    slug = DEFAULT_SLUG
+    if row.workspace_id != DEFAULT_WORKSPACE:
+        place = account_queries.workspace(session, row.workspace_id)
+        if place is None:
+            return None
+        slug = place.slug
+    role = Role.OWNER if row.user_id is None else account_queries.role_in(session, row.user_id, row.workspace_id)
+    return None if role is None else _Found(row, Role(role), slug)
+
+
+def _in_its_own(caller: Caller, wanted: str | None) -> Caller:
+    if wanted and wanted != caller.workspace:
+        raise _no_workspace(wanted)
+    return caller
+
+
+def _no_workspace(slug: str) -> NotFound:
+    return NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/whoami lists yours")
+
+
+def _parts(session: str) -> tuple[int, int, int, str]:
+    """Token, time of issue, workspace, seal; what is no session of ours was issued at the beginning of time."""
     match session.split("."):
-        case [token_id, issued, seal] if (token_id + issued).isascii() and (token_id + issued).isdigit():
-            if len(token_id) < 11 and len(issued) < 13 and token_id and issued:
-                return int(token_id), int(issued), seal
-    return 0, 0, ""
+        case [token_id, issued, workspace_id, seal]:
+            numbers = (token_id, issued, workspace_id)
+            if all(each.isascii() and each.isdigit() and len(each) < 13 for each in numbers):
+                return int(token_id), int(issued), int(workspace_id), seal
+    return 0, 0, 0, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import structlog
 from fastapi import APIRouter, Path, Request
@@ -25,11 +25,15 @@ router = APIRouter(prefix="/api/tokens", tags=["tokens"])
 log = structlog.get_logger()
 
 
+Given = Literal[Scope.READ, Scope.RUN, Scope.SCHEDULE, Scope.ADMIN, Scope.AGENT]
+MEANINGS = (
+    "`read`: look; `run`: also start and stop runs; `schedule`: also schedule them; `admin`: everything that you may do."
+)
+
+
 class TokenCreate(Body):
     name: Annotated[Text, Field(min_length=1, max_length=100, pattern=r"\S", description="Who or what will use it.")]
-    scope: Annotated[Scope, Field(description="`read`: look; `run`: also start and stop runs; `admin`: everything.")] = (
-        Scope.READ
-    )
+    scope: Annotated[Given, Field(description=MEANINGS)] = Scope.READ
     expires_in_days: Annotated[StrictInt, Field(ge=1, le=3650)] | None = None
 
 

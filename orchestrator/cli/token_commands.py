@@ -47,7 +47,9 @@ def list_tokens(as_json: JsonFlag = False) -> None:
 @tokens_app.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(help="Who or what will use it.")],
-    scope: Annotated[Scope, typer.Option(help="read: look; run: also start and stop runs; admin: everything.")] = Scope.READ,
+    scope: Annotated[
+        Scope, typer.Option(help="read: look; run: also start and stop runs; schedule: also schedule; admin: everything.")
+    ] = Scope.READ,
     days: Annotated[int | None, typer.Option(help="Days until it expires. Default: never.")] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -41,12 +41,13 @@ def _take_off(dialect: Any) -> Any:
 
 def _book(dialect: Any) -> Any:
     names = ("calls", "input_tokens", "output_tokens", "settled_usd", "lost_usd", "lost_sends")
-    model = sa_select(_RUNS.c.model_id).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
-    statement = dialect.insert(_DAYS).values(
-        day=bindparam("day"), model_id=model, **{each: bindparam(each) for each in names}
-    )
+    of_run = {
+        name: sa_select(_RUNS.c[name]).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
+        for name in ("workspace_id", "model_id")
+    }
+    statement = dialect.insert(_DAYS).values(day=bindparam("day"), **of_run, **{each: bindparam(each) for each in names})
     sums = {each: _DAYS.c[each] + statement.excluded[each] for each in names}
-    return statement.on_conflict_do_update(index_elements=["day", "model_id"], set_=sums)
+    return statement.on_conflict_do_update(index_elements=["day", "workspace_id", "model_id"], set_=sums)
 
 
 _BOOK = {"sqlite": _book(sqlite), "postgresql": _book(postgresql)}

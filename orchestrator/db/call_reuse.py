@@ -1,4 +1,4 @@
-"""Statements on answers that another run has bought: which may be given to this run, once."""
+"""Statements on answers that another run of the same workspace has bought: which may be given to this run, once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, case
 from sqlalchemy import select as sa_select
 
-from orchestrator.db.tables import GatewayCall
+from orchestrator.db.tables import ContainerRun, GatewayCall
 
 BOUGHT = "bought"
 
 _CALLS: Any = GatewayCall.__table__  # type: ignore[attr-defined]
 _KEPT = _CALLS.alias("kept")
+_OWN: Any = ContainerRun.__table__.alias("own")  # type: ignore[attr-defined]
+_OTHER: Any = ContainerRun.__table__.alias("other")  # type: ignore[attr-defined]
 _USED = _CALLS.alias("used")
 _FIND = (
     sa_select(_KEPT.c.run_id, _KEPT.c.call_key, _KEPT.c.answer)
@@ -23,6 +25,9 @@ _FIND = (
         _KEPT.c.source == BOUGHT,
         _KEPT.c.settled_at >= bindparam("since"),
         _KEPT.c.run_id != bindparam("of_run"),
+        sa_select(_OTHER.c.id)
+        .where(_OTHER.c.id == _KEPT.c.run_id, _OWN.c.id == bindparam("of_run"), _OTHER.c.workspace_id == _OWN.c.workspace_id)
+        .exists(),
         ~sa_select(_USED.c.call_key)
         .where(
             _USED.c.run_id == bindparam("of_run"),
@@ -39,7 +44,7 @@ _FIND = (
 
 
 def find(connection: Connection, run_id: str, call_key: str, question_key: str, since: datetime) -> Any:
-    """An answer to the same question that another run bought since then and this run has not been given yet, or None: the
-    one to the same sample of the same problem if there is one, else the oldest."""
+    """An answer to the same question that another run of the workspace bought since then and this run has not been given
+    yet, or None: the one to the same sample of the same problem if there is one, else the oldest."""
     values = {"of_run": run_id, "of_key": call_key, "question": question_key, "since": since}
     return connection.execute(_FIND, values).first()

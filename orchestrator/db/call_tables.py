@@ -8,6 +8,7 @@ from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, Text
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import UtcDateTime
+from orchestrator.db.owned import Owned, owned_key
 from orchestrator.db.tables import EVENT_ID
 
 
@@ -35,11 +36,12 @@ class LostSend(SQLModel, table=True):
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class DaySpending(SQLModel, table=True):
-    """What one model used and cost on one day (UTC), kept as sums: a cap per day asks for it with every call."""
+class DaySpending(Owned, table=True):
+    """What one model used and cost in a workspace on one day (UTC), as sums: a cap per day asks for it with every call."""
 
     __tablename__ = "gateway_spending"
     day: str = Field(primary_key=True, max_length=10)
+    workspace_id: int = owned_key()
     model_id: int = Field(primary_key=True, foreign_key="models.id")
     calls: int = 0
     input_tokens: int = Field(default=0, sa_column=Column(BigInteger, nullable=False))

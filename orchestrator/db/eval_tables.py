@@ -9,30 +9,35 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, St
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.owned import Owned
 from orchestrator.db.tables import EVENT_ID
 
 NUMBER = BigInteger()
 
 
-class EvalSet(SQLModel, table=True):
+class EvalSet(Owned, table=True):
     """A question that people answer about traces, for example whether an answer was helpful."""
 
     __tablename__ = "eval_sets"
+    __table_args__ = (UniqueConstraint("workspace_id", "name", name="uq_eval_sets_workspace"),)
     id: str = Field(primary_key=True, max_length=36)
-    name: str = Field(unique=True, max_length=200)
+    name: str = Field(max_length=200)
     description: str = Field(default="", sa_column=Column(Text, nullable=False))
     project: str | None = Field(default=None, max_length=100)
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class Trace(SQLModel, table=True):
+class Trace(Owned, table=True):
     """One thing that an application did. `number` is ours, in order of arrival; `id` is the application's."""
 
     __tablename__ = "traces"
-    __table_args__ = (Index("ix_traces_project", "project", "number"),)
+    __table_args__ = (
+        UniqueConstraint("workspace_id", "id", name="uq_traces_workspace"),
+        Index("ix_traces_project", "project", "number"),
+    )
     number: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
-    id: str = Field(unique=True, max_length=200)
+    id: str = Field(max_length=200)
     project: str = Field(default="", max_length=100)
     digest: str = Field(max_length=64)
     data: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
@@ -53,7 +58,7 @@ class TraceFeedback(SQLModel, table=True):
     updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class Eval(SQLModel, table=True):
+class Eval(Owned, table=True):
     """One version of an eval. Its code never changes."""
 
     __tablename__ = "evals"

@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import delete, func, text
 from sqlmodel import Session, col, select
 
-from orchestrator.db.tables import Event
+from orchestrator.db.owned import acting_in, workspace_of
+from orchestrator.db.tables import ContainerRun, Event
 
 EVENT_LOCK = 7_346_020
 
@@ -27,7 +28,11 @@ def append(
     if session.get_bind().dialect.name == "postgresql":
         # Held to the commit: without it a later number could become visible before an earlier one.
         session.connection().execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EVENT_LOCK})
-    session.add(Event(run_id=run_id, attempt=attempt, seq=seq, type=type_, data=data or {}, at=at))
+    run = session.get(ContainerRun, run_id) if run_id is not None and acting_in(session) is None else None
+    workspace_id = run.workspace_id if run else workspace_of(session)
+    session.add(
+        Event(workspace_id=workspace_id, run_id=run_id, attempt=attempt, seq=seq, type=type_, data=data or {}, at=at)
+    )
 
 
 def after(session: Session, number: int, *, run_id: str | None = None, limit: int = 500) -> Sequence[Event]:

@@ -9,11 +9,12 @@ from sqlalchemy import delete
 from sqlmodel import Session, col
 
 from orchestrator.db.insert_once import insert_once
+from orchestrator.db.owned import workspace_of
 from orchestrator.db.tables import IdempotencyKey
 
 
 def find(session: Session, scope: str, key: str) -> IdempotencyKey | None:
-    return session.get(IdempotencyKey, (key, scope))
+    return session.get(IdempotencyKey, (workspace_of(session), key, scope))
 
 
 def remember(

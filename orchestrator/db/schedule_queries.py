@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
+from orchestrator.db.owned import stamp, workspace_of
 from orchestrator.db.run_queries import WITHOUT_PLAN
 from orchestrator.db.schedule_tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.db.tables import ContainerRun, ItemRow, LlmModel
@@ -25,7 +26,7 @@ _OF_FIRE = col(ContainerRun.id) == col(ScheduleFire.run_id)
 
 
 def get(session: Session, model_id: int) -> Schedule | None:
-    return session.get(Schedule, model_id)
+    return session.get(Schedule, (workspace_of(session), model_id))
 
 
 def lock(session: Session, model_id: int) -> Schedule | None:
@@ -65,7 +66,7 @@ def under_way(session: Session, model_id: int) -> str | None:
 
 
 def panel(session: Session, model_id: int, version: int) -> SchedulePanel | None:
-    return session.get(SchedulePanel, (model_id, version))
+    return session.get(SchedulePanel, (workspace_of(session), model_id, version))
 
 
 def last_panel_version(session: Session, model_id: int) -> int:
@@ -78,7 +79,7 @@ def panels(session: Session, model_id: int) -> Sequence[SchedulePanel]:
 
 
 def fire(session: Session, model_id: int, instant: datetime) -> ScheduleFire | None:
-    return session.get(ScheduleFire, (model_id, instant))
+    return session.get(ScheduleFire, (workspace_of(session), model_id, instant))
 
 
 def record(session: Session, rows: Sequence[ScheduleFire]) -> int:
@@ -87,6 +88,8 @@ def record(session: Session, rows: Sequence[ScheduleFire]) -> int:
         return 0
     columns = [column.name for column in ScheduleFire.__table__.columns]  # type: ignore[attr-defined]
     dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    for row in rows:
+        stamp(session, row)
     values = [{name: getattr(row, name) for name in columns} for row in rows]
     statement = dialect.insert(ScheduleFire).values(values).on_conflict_do_nothing().returning(ScheduleFire.instant)
     return len(session.connection().execute(statement).all())

@@ -9,6 +9,7 @@ from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.owned import Owned, owned_key
 from orchestrator.db.tables import EVENT_ID
 
 
@@ -17,11 +18,14 @@ def _model_key() -> Column[int]:
     return Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
 
 
-class Schedule(SQLModel, table=True):
-    """When a model is measured again; one per model."""
+class Schedule(Owned, table=True):
+    """When a model is measured again; one per workspace and model."""
 
     __tablename__ = "schedules"
+    workspace_id: int = owned_key()
     model_id: int = Field(sa_column=_model_key())
+    user_id: int | None = None
+    """Who made it, if it was a user."""
     cron_expression: str = Field(max_length=200)
     timezone: str = Field(default="UTC", max_length=60)
     # what is run
@@ -50,10 +54,11 @@ class Schedule(SQLModel, table=True):
     updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class SchedulePanel(SQLModel, table=True):
+class SchedulePanel(Owned, table=True):
     """The problems that a schedule uses, drawn once. A change is a new version; old ones stay."""
 
     __tablename__ = "schedule_panels"
+    workspace_id: int = owned_key()
     model_id: int = Field(sa_column=_model_key())
     version: int = Field(primary_key=True)
     seed: int
@@ -64,7 +69,7 @@ class SchedulePanel(SQLModel, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class ScheduleFire(SQLModel, table=True):
+class ScheduleFire(Owned, table=True):
     """What became of one instant of a schedule. The key is what keeps an instant from being used twice."""
 
     __tablename__ = "schedule_fires"
@@ -73,6 +78,7 @@ class ScheduleFire(SQLModel, table=True):
         Index("ix_fires_unjudged", "verdict", "run_id"),
         Index("ix_fires_panel", "model_id", "panel_version", "look"),
     )
+    workspace_id: int = owned_key()
     model_id: int = Field(sa_column=_model_key())
     instant: datetime = Field(sa_column=Column(UtcDateTime, primary_key=True))
     outcome: str = Field(max_length=30)
@@ -89,7 +95,7 @@ class ScheduleFire(SQLModel, table=True):
     judged_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
 
 
-class Alert(SQLModel, table=True):
+class Alert(Owned, table=True):
     """Something that somebody should know; `uid` is what receivers deduplicate by."""
 
     __tablename__ = "alerts"
@@ -103,7 +109,7 @@ class Alert(SQLModel, table=True):
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class Webhook(SQLModel, table=True):
+class Webhook(Owned, table=True):
     """An address that is told of alerts."""
 
     __tablename__ = "webhooks"

@@ -23,6 +23,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
+from orchestrator.db.owned import Acting, NarrowSession, acting
+
 T = TypeVar("T")
 
 GROUP_LIMIT = 200
@@ -83,11 +85,11 @@ class Database:
     async def read(self, fn: Callable[[Session], T]) -> T:
         if self._closed:
             raise DatabaseUnavailable("the service is shutting down")
-        return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn)
+        return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn, acting())
 
     async def write(self, fn: Callable[[Session], T]) -> T:
         """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
-        return await self._submit(_in_session(fn))
+        return await self._submit(_in_session(fn, acting()))
 
     async def write_plain(self, fn: Callable[[Connection], T]) -> T:
         """As `write`, for work of statements alone: without a session, which costs more than some statements."""
@@ -124,9 +126,10 @@ class Database:
         self._read_engine.dispose()
         self._write_engine.dispose()
 
-    def _read(self, fn: Callable[[Session], T]) -> T:
+    def _read(self, fn: Callable[[Session], T], who: Acting | None) -> T:
         try:
-            with Session(self._read_engine, expire_on_commit=False) as session:
+            with NarrowSession(self._read_engine, expire_on_commit=False) as session:
+                session.enter(who)
                 return fn(session)
         except (OperationalError, InterfaceError) as error:
             raise DatabaseUnavailable(_first_line(error)) from error
@@ -227,11 +230,12 @@ class _Job:
             self._loop.call_soon_threadsafe(settle)
 
 
-def _in_session(fn: Callable[[Session], T]) -> Callable[[Connection], T]:
+def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Connection], T]:
     """A failed flush undoes what the connection is in: the job's savepoint, or its transaction."""
 
     def work(connection: Connection) -> T:
-        with Session(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+        with NarrowSession(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
+            session.enter(who)
             value = fn(session)
             session.commit()
             return value

@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.owned import Owned, owned_key
 
 EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -47,7 +48,7 @@ class LlmModel(SQLModel, table=True):
     updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
-class ContainerRun(SQLModel, table=True):
+class ContainerRun(Owned, table=True):
     """One run: request, state, progress and result. This row is the queue."""
 
     __tablename__ = "container_runs"
@@ -56,10 +57,13 @@ class ContainerRun(SQLModel, table=True):
         Index("ix_runs_created", "created_at", "id"),
         Index("ix_runs_model", "model_id", "created_at"),
         Index("ix_runs_batch", "batch_id", "batch_slot"),
+        Index("ix_runs_workspace", "workspace_id", "id"),
     )
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(default="benchmark", max_length=40)
     model_id: int = Field(foreign_key="models.id")
+    user_id: int | None = None
+    """Who made it, if it was a user."""
     trigger_type: str = Field(default="manual", max_length=40)
     retry_of: str | None = Field(default=None, max_length=36)
     batch_id: str | None = Field(default=None, max_length=36)
@@ -182,7 +186,7 @@ class GivenRow(SQLModel, table=True):
     answers: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
 
 
-class Event(SQLModel, table=True):
+class Event(Owned, table=True):
     """What happened, in commit order; ids are the numbers of the live streams."""
 
     __tablename__ = "events"
@@ -248,10 +252,11 @@ class GatewayCall(SQLModel, table=True):
     from_key: str | None = Field(default=None, max_length=400)
 
 
-class IdempotencyKey(SQLModel, table=True):
+class IdempotencyKey(Owned, table=True):
     """The answer that a POST with this key was given, for a day."""
 
     __tablename__ = "idempotency_keys"
+    workspace_id: int = owned_key()
     key: str = Field(primary_key=True, max_length=200)
     scope: str = Field(primary_key=True, max_length=200)
     request_hash: str = Field(max_length=64)

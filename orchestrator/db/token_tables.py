@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Column
-from sqlmodel import Field, SQLModel
+from sqlalchemy import Column, UniqueConstraint
+from sqlmodel import Field
 
 from orchestrator.db.columns import UtcDateTime
+from orchestrator.db.owned import Owned
 
 
-class ApiToken(SQLModel, table=True):
+class ApiToken(Owned, table=True):
     """A token by its name. The secret itself is not here: its hash is, and finds it."""
 
     __tablename__ = "api_tokens"
+    __table_args__ = (UniqueConstraint("workspace_id", "name", name="uq_api_tokens_workspace"),)
     id: int | None = Field(default=None, primary_key=True)
-    name: str = Field(unique=True, max_length=100)
+    name: str = Field(max_length=100)
+    user_id: int | None = None
+    """Who made it: it may never do more than they. None: it was made with the installation's own token."""
     secret_hash: str = Field(unique=True, max_length=64)
     scope: str = Field(max_length=20)
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))

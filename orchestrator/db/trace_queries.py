@@ -10,6 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, col, select
 
 from orchestrator.db.eval_tables import Trace, TraceFeedback
+from orchestrator.db.owned import workspace_of
 
 PART = 500
 """Values in one IN list: SQLite and PostgreSQL both take many more, and plan worse with them."""
@@ -31,8 +32,9 @@ def digests(session: Session, ids: Sequence[str]) -> dict[str, str]:
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
     """Store new traces; one that another import has just stored under the same id stays."""
     if rows:
+        owned = [{**row, "workspace_id": workspace_of(session)} for row in rows]
         dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-        session.connection().execute(dialect.insert(Trace).on_conflict_do_nothing(), list(rows))
+        session.connection().execute(dialect.insert(Trace).on_conflict_do_nothing(), owned)
 
 
 def numbers(session: Session, ids: Sequence[str]) -> dict[str, int]:

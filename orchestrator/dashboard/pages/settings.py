@@ -21,6 +21,7 @@ router = page_router()
 SCOPES = {
     Scope.READ: "look at everything",
     Scope.RUN: "also start and stop runs",
+    Scope.SCHEDULE: "also make and remove schedules",
     Scope.ADMIN: "everything",
     Scope.AGENT: "for a runner machine, and nothing else",
 }

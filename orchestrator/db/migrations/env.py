@@ -10,6 +10,7 @@ from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
 from orchestrator.db import (
+    account_tables,
     agent_tables,
     audit_tables,
     batch_tables,
@@ -33,6 +34,7 @@ NEEDED = (
     eval_tables.EvalSet,
     agent_tables.Agent,
     audit_tables.AuditEntry,
+    account_tables.User,
 )
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 

@@ -90,7 +90,7 @@ class ScheduleWorld:
 
     async def schedule(self, model_id: int) -> Schedule:
         def read(session: Session) -> Schedule:
-            found = session.get(Schedule, model_id)
+            found = session.get(Schedule, (1, model_id))
             assert found is not None
             return found
 

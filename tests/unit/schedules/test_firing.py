@@ -190,7 +190,7 @@ async def test_a_zone_that_is_gone_pauses(world: ScheduleWorld) -> None:
     model_id = await world.add()
 
     def break_it(session: Session) -> None:
-        schedule = session.get(Schedule, model_id)
+        schedule = session.get(Schedule, (1, model_id))
         assert schedule is not None
         schedule.timezone = "Mars/Olympus"
 

@@ -55,7 +55,7 @@ async def a_series(world: ScheduleWorld, **changed: Any) -> Series:
     model_id = await world.add(**changed)
 
     def enlarge(session: Session) -> None:
-        panel = session.get(SchedulePanel, (model_id, 1))
+        panel = session.get(SchedulePanel, (1, model_id, 1))
         assert panel is not None
         panel.benchmarks, panel.problems = [SPEC], len(PROBLEMS)
         session.add(panel)
@@ -122,7 +122,7 @@ async def test_a_chosen_run_stays_the_measure(world: ScheduleWorld) -> None:
     first = await series.run(36)
 
     def choose(session: Session) -> None:
-        schedule = session.get(Schedule, series.model_id)
+        schedule = session.get(Schedule, (1, series.model_id))
         assert schedule is not None
         schedule.baseline, schedule.baseline_run_id = "run", first.run_id
         session.add(schedule)
@@ -141,8 +141,8 @@ async def test_a_new_panel_starts_a_new_series(world: ScheduleWorld) -> None:
         await series.run(30)
 
     def redraw(session: Session) -> None:
-        schedule = session.get(Schedule, series.model_id)
-        panel = session.get(SchedulePanel, (series.model_id, 1))
+        schedule = session.get(Schedule, (1, series.model_id))
+        panel = session.get(SchedulePanel, (1, series.model_id, 1))
         assert schedule is not None
         assert panel is not None
         schedule.panel_version = 2

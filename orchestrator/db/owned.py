@@ -1,0 +1,119 @@
+"""Which workspace rows belong to, and the rule that a session in a workspace sees and writes nothing of another.
+
+The gate says once per request for whom it works (`acting_as`); `Database` carries it to its threads; every query through a
+session is then narrowed to the workspace, and every new row gets it, whoever wrote the query. Work of the service itself
+(loops, runners, the gateway) acts for nobody and sees all; where it makes rows, it enters their workspace first. Statements
+on a bare connection are not narrowed: they go by an owner that was read through a session, or say the workspace themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Column, Integer, column, event
+from sqlalchemy.orm import ORMExecuteState, with_loader_criteria
+from sqlmodel import Field, Session, SQLModel
+
+DEFAULT_WORKSPACE = 1
+"""The one that every installation has; what was there before there were workspaces belongs to it."""
+_KEY = "acting"
+
+
+@dataclass(frozen=True)
+class Acting:
+    """In which workspace something is done, and by which user, if it is one."""
+
+    workspace_id: int
+    user_id: int | None = None
+
+
+_acting: ContextVar[Acting | None] = ContextVar("acting", default=None)
+
+
+def acting() -> Acting | None:
+    return _acting.get()
+
+
+@contextmanager
+def acting_as(who: Acting | None) -> Iterator[None]:
+    """All database work within is done in that workspace; with None it is the service's own and sees every workspace."""
+    token = _acting.set(who)
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+class Owned(SQLModel):
+    """A row of one workspace. Workspaces are never deleted, so the column needs no foreign key."""
+
+    workspace_id: int = Field(default=DEFAULT_WORKSPACE, sa_column_kwargs={"server_default": str(DEFAULT_WORKSPACE)})
+
+
+def owned_key() -> Any:
+    """The column as part of a primary key."""
+    default = str(DEFAULT_WORKSPACE)
+    column: Column[int] = Column(Integer, primary_key=True, autoincrement=False, server_default=default)
+    return Field(default=DEFAULT_WORKSPACE, sa_column=column)
+
+
+class NarrowSession(Session):
+    """A session that keeps to the workspace it was opened for."""
+
+    def enter(self, who: Acting | None) -> None:
+        self.info[_KEY] = who
+
+
+def acting_in(session: Session) -> Acting | None:
+    who: Acting | None = session.info.get(_KEY)
+    return who
+
+
+def workspace_of(session: Session) -> int:
+    """The workspace that new rows of this session belong to."""
+    who = acting_in(session)
+    return who.workspace_id if who else DEFAULT_WORKSPACE
+
+
+def stamp(session: Session, row: Any) -> None:
+    """Make a new row belong to the session's workspace; outside of one it keeps what it was made with."""
+    who = acting_in(session)
+    if who is None or not isinstance(row, Owned):
+        return
+    row.workspace_id = who.workspace_id
+    if getattr(row, "user_id", 0) is None:
+        row.user_id = who.user_id
+
+
+class _AnyOwned:
+    """Stands for all tables in the criterion below: SQLAlchemy asks a common base for its column before it goes through the
+    tables, and a SQLModel that is no table has none."""
+
+    workspace_id = column("workspace_id", Integer)
+
+    @classmethod
+    def __subclasses__(cls) -> list[type[Owned]]:
+        return Owned.__subclasses__()
+
+
+@lru_cache(maxsize=1000)
+def _only(workspace_id: int) -> Any:
+    return with_loader_criteria(_AnyOwned, lambda table: table.workspace_id == workspace_id, include_aliases=True)
+
+
+@event.listens_for(NarrowSession, "do_orm_execute")
+def _narrow(state: ORMExecuteState) -> None:
+    who = acting_in(state.session)  # type: ignore[arg-type]
+    if who is not None and not state.is_column_load and not state.is_relationship_load:
+        state.statement = state.statement.options(_only(who.workspace_id))
+
+
+@event.listens_for(NarrowSession, "before_flush")
+def _stamp_new(session: Session, *_: object) -> None:
+    for row in session.new:
+        stamp(session, row)
