@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -40,20 +39,19 @@ def megabytes(task: str, folder: Path, source: Path) -> float:
 
 
 @pytest.mark.slow
-def test_a_gigabyte_of_tests(tmp_path: Path) -> None:
+@pytest.mark.parametrize("problems", [300, pytest.param(1000, marks=pytest.mark.exhaustive)])
+def test_a_megabyte_of_tests_for_every_problem(tmp_path: Path, problems: int) -> None:
     source = tmp_path / "big.jsonl"
     row = "\n".join(str((i * 7919) % 1_000_003) for i in range(15_000))
     packed = encoded([{"input": row[k:], "output": "5\n", "testtype": "stdin"} for k in range(10)])
     with source.open("w") as out:
-        for i in range(1000):
+        for i in range(problems):
             out.write(json.dumps(lcb_record(f"q{i}", private_test_cases=packed)) + "\n")
-    assert megabytes("build", tmp_path, source) < 500
+    assert megabytes("build", tmp_path, source) < 200
     catalogue = Catalogue(tmp_path)
     ids = catalogue.choose("big", Selection(sample_size=100))
-    started = time.perf_counter()
     size = sum(len(test["input"]) for record in catalogue.records("big", ids) for test in record["private_test_cases"])
     assert size > 95_000_000
-    assert time.perf_counter() - started < 5, "the goal is 1 s on an idle machine, see tests/bench"
     assert megabytes("open", tmp_path, source) < 200
 
 
