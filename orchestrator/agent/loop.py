@@ -55,7 +55,7 @@ class AgentLoop:
         self._options = options
         self._door_url = door_url
         self._refused: dict[str, str] = {}
-        self._kept: set[str] = set()
+        self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
 
@@ -151,7 +151,7 @@ class AgentLoop:
 
     async def _report(self) -> None:
         """Say what there is, stop what must be, remove what has been told."""
-        facts = [fact for fact in await self._engine.list() if fact.name not in self._kept]
+        facts = [fact for fact in await self._engine.list() if fact.name not in self.kept]
         said = [await self._said(fact) for fact in facts]
         refused = dict(self._refused)
         said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items()]
@@ -171,7 +171,7 @@ class AgentLoop:
 
     async def _clear_away(self, fact: ContainerFacts) -> None:
         if self._options.debug and fact.exit_code != 0:
-            self._kept.add(fact.name)
+            self.kept.add(fact.name)
             log.warning("failed container kept", action="agent_kept", container=fact.name, exit_code=fact.exit_code)
             return
         await self._engine.remove(fact.name)

@@ -15,6 +15,7 @@ import structlog
 from orchestrator.agent.door import door_app
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.loop import AgentLoop, AgentOptions
+from orchestrator.engines.docker_cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.engines.factory import choose_engine
 from orchestrator.runner_door import RunnerDoor
@@ -29,7 +30,8 @@ PASSED_ON_S = httpx.Timeout(None, connect=10.0)
 async def run_agent(settings: Settings, url: str, token: str, options: AgentOptions) -> str | None:
     """Work until told to leave; why it ended, if that was not in good order."""
     async with AsyncExitStack() as stack:
-        choice = choose_engine(settings, f"agent-{options.agent_id}", settings.data.absolute())
+        instance = f"agent-{options.agent_id}"
+        choice = choose_engine(settings, instance, settings.data.absolute())
         stack.push_async_callback(choice.engine.close)
         door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
         stack.push_async_callback(door.close)
@@ -47,7 +49,12 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         loop = AgentLoop(choice.engine, Link(client, rng=random.Random(os.urandom(8))), options, door_url=lambda: door.url)
         work = asyncio.create_task(loop.run())
         _obey_signals(loop, work)
-        return await _to_the_end(loop, work)
+        trouble = await _to_the_end(loop, work)
+        left_in_order = trouble is None and not work.cancelled()
+        if left_in_order and not loop.kept and choice.engine.name == "docker":
+            await door.close()
+            await asyncio.to_thread(_leave_nothing, settings.docker_host, instance)
+        return trouble
 
 
 async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
@@ -66,6 +73,17 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
         trouble = str(known[0])
     await loop.stop_all()
     return trouble
+
+
+def _leave_nothing(docker_host: str | None, instance: str) -> None:
+    """The network of our containers, and its firewall rules; what cannot be removed does no harm."""
+    cleanup = DockerCleanup(docker_host)
+    try:
+        cleanup.sweep(cleanup.find(instance))
+    except EngineError as error:
+        log.warning("not everything was removed", action="agent_left", error=str(error))
+    finally:
+        cleanup.close()
 
 
 def _obey_signals(loop: AgentLoop, work: asyncio.Task[None]) -> None:

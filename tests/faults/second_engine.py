@@ -41,10 +41,9 @@ class SecondMachine:
         for command in (f"addr add {self._address}/30 dev {theirs}", f"link set {theirs} up", "link set lo up"):
             _run("ip", "-n", self._name, *command.split())
         self.start_engine()
-        archive = self._directory / "runner.tar"
-        _run("docker", "save", "--output", str(archive), RUNNER)
-        _run("docker", "--host", self.socket, "load", "--input", str(archive))
-        archive.unlink()
+        with subprocess.Popen(["docker", "save", RUNNER], stdout=subprocess.PIPE) as saving:
+            load = ["docker", "--host", self.socket, "load", "--quiet"]
+            subprocess.run(load, stdin=saving.stdout, check=True, capture_output=True, timeout=300)
 
     def start_engine(self) -> None:
         log = (self._directory / "dockerd.log").open("ab")
@@ -64,6 +63,12 @@ class SecondMachine:
             assert time.monotonic() < until, f"the second engine does not answer: {tail}"
             time.sleep(0.2)
 
+    def kill_engine(self) -> None:
+        """As when the power goes: it ends no container properly, and is told of none that ends meanwhile."""
+        assert self._engine is not None
+        os.killpg(self._engine.pid, signal.SIGKILL)
+        self._engine.wait()
+
     def popen(self, command: Sequence[str], **options: object) -> subprocess.Popen[bytes]:
         """A process on that machine."""
         inside = ["nsenter", f"--net=/run/netns/{self._name}", *command]  # `ip netns exec` would hide the cgroups
@@ -73,11 +78,10 @@ class SecondMachine:
         return _run("docker", "--host", self.socket, *arguments, check=False)
 
     def stop(self) -> None:
-        for name in self.docker("ps", "--all", "--quiet").split():
-            self.docker("rm", "--force", name)
+        if left := self.docker("ps", "--all", "--quiet").split():
+            self.docker("rm", "--force", *left)
         if self._engine is not None and self._engine.poll() is None:
-            os.killpg(self._engine.pid, signal.SIGTERM)
-            self._engine.wait(30)
+            self.kill_engine()
         _run("ip", "netns", "del", self._name, check=False)
         _run("ip", "link", "del", f"{self._name}a", check=False)
         for mount in reversed([line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]):
