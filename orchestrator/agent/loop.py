@@ -55,6 +55,9 @@ class AgentLoop:
         self._options = options
         self._door_url = door_url
         self._refused: dict[str, str] = {}
+        self._launching: set[str] = set()
+        self._untouched: set[str] = set()
+        """What was being launched at any moment since the last report began: what a list says of it may be old."""
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
@@ -134,12 +137,16 @@ class AgentLoop:
             sandbox_slots=order["sandbox_slots"],
         )
         log.info("launch", action="agent_launch", container=request.name, run_id=request.run_id)
+        self._launching.add(request.name)
+        self._untouched.add(request.name)
         try:
             await self._engine.launch(request)
         except EngineError as error:
             log.warning("launch refused", action="agent_launch_refused", container=request.name, error=str(error))
             self._refused[request.name] = str(error)
             self._changed.set()
+        finally:
+            self._launching.discard(request.name)
 
     async def _reports(self) -> None:
         while True:
@@ -151,6 +158,7 @@ class AgentLoop:
 
     async def _report(self) -> None:
         """Say what there is, stop what must be, remove what has been told."""
+        self._untouched = set(self._launching)
         facts = [fact for fact in await self._engine.list() if fact.name not in self.kept]
         said = [await self._said(fact) for fact in facts]
         refused = dict(self._refused)
@@ -166,7 +174,8 @@ class AgentLoop:
         for name in answer["stop"]:
             await self._engine.stop(name, grace_s=STOP_GRACE_S)
         for fact in facts:
-            if fact.state in ENDED or fact.state is ContainerState.CREATED:
+            never_started = fact.state is ContainerState.CREATED and fact.name not in self._untouched
+            if fact.state in ENDED or never_started:
                 await self._clear_away(fact)
 
     async def _clear_away(self, fact: ContainerFacts) -> None:

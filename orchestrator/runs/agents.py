@@ -207,7 +207,10 @@ class Agents:
         session.add(agent)
         waiting = agent_queries.living_attempts(session, who.id)
         for run, row in waiting:
-            if row.container_name not in known and run.attempt == row.number and run.status == "starting":
+            said = last_said(row)
+            ended = said is not None and said.state is ContainerState.EXITED
+            due = run.status == "starting" and run.attempt == row.number and not ended
+            if due and row.container_name not in known:
                 return self._order(session, agent, run, row, now)
         if agent.leaving and not waiting:
             session.delete(agent)

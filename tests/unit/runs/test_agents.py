@@ -70,6 +70,12 @@ async def test_a_lost_order_is_given_again_and_the_first_token_is_void(world: Ru
     assert await order_of(world, second.name) is None, "what the agent has is not given again"
 
 
+async def test_an_order_whose_container_has_ended_is_not_given_again(world: RunWorld) -> None:
+    _, order = await given(world)
+    await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=2)])
+    assert await order_of(world) is None, "before anybody has looked at the end"
+
+
 @pytest.mark.parametrize("fate", ["dies", "silent before the claim", "silent", "refused"])
 async def test_what_goes_wrong_elsewhere_costs_one_attempt(world: RunWorld, fate: str) -> None:
     run_id, order = await given(world)

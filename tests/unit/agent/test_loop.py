@@ -1,0 +1,138 @@
+"""The agent's own work, with a whole service at the other end: claim, launch, report, clean up, and outlive silence."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from orchestrator.agent.link import Link, LinkLost, LinkRefused
+from orchestrator.agent.loop import AgentLoop, AgentOptions
+from orchestrator.engines.engine import ContainerFacts, ContainerState
+from orchestrator.engines.fake_engine import FakeEngine
+from tests.served import Service, http_runner
+
+pytestmark = pytest.mark.anyio
+
+OPTIONS: dict[str, Any] = {
+    "agent_id": "agent001",
+    "name": "far",
+    "provider": "elsewhere",
+    "instance_types": ("standard-1",),
+    "image": "benchyard-runner:latest",
+    "heartbeat_s": 0.2,
+}
+
+
+@asynccontextmanager
+async def agent(service: Service, engine: FakeEngine, **changed: Any) -> AsyncIterator[tuple[AgentLoop, asyncio.Task[None]]]:
+    loop = AgentLoop(
+        engine, Link(service.client, rng=random.Random(1)), AgentOptions(**OPTIONS | changed), door_url=lambda: service.url
+    )
+    task = asyncio.create_task(loop.run())
+    try:
+        yield loop, task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(condition: Any, what: str) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
+    assert condition(), what
+
+
+class SlowStart(FakeEngine):
+    """As a real engine: made first, started some time after, and a list may have been read in between."""
+
+    async def launch(self, request: Any) -> ContainerFacts:
+        self.faults.start_lost = True
+        try:
+            await super().launch(request)
+        except Exception:
+            self.faults.start_lost = False
+        for watcher in self._watchers:
+            watcher.put_nowait(request.name)
+        await asyncio.sleep(0.5)
+        return await super().launch(request)
+
+
+async def test_an_agent_from_its_first_claim_until_it_is_told_to_leave(service: Service) -> None:
+    engine = SlowStart("agent", behaviour=http_runner, cpus=1)
+    async with agent(service, engine, debug=True) as (loop, work):
+        # What is being launched is not cleared away; never more at once than there are processors
+        runs = [await service.new_run(provider="elsewhere") for _ in range(4)]
+        for run_id in runs:
+            run = await service.until(run_id, "completed", "failed")
+            assert (run["status"], run["attempt"]) == ("completed", 1)
+        assert 1 <= engine.most_live <= 2, "a standard-1 is half a processor"
+        # With --debug what failed is kept, and told of once
+        engine.faults.exit_at_once = 7
+        failing = await service.new_run(provider="elsewhere")
+        await until(lambda: loop.kept, "the failed one is kept")
+        await service.client.post(f"/api/container-runs/{failing}/cancel")
+        engine.faults.exit_at_once = None
+        await service.until(failing, "cancelled")
+        kept = {name for name in loop.kept if name.endswith("-a1")}
+        assert len(kept) == 1
+        # An engine that is away for a while ends nothing
+        last = await service.new_run(provider="elsewhere")
+        await service.until(last, "running", "completed")
+        engine.faults.unreachable = True
+        (known,) = (await service.client.get("/api/agents")).json()["items"]
+        await service.client.delete(f"/api/agents/{known['id']}")
+        await asyncio.sleep(0.5)
+        assert not work.done()
+        engine.faults.unreachable = False
+        async with asyncio.timeout(60):
+            await work
+        await service.until(last, "completed")
+    assert not service.engine.containers, "nothing of it was started here"
+    assert {name for name, each in engine.containers.items() if each.state is ContainerState.EXITED} == loop.kept
+    assert len(engine.containers) == len(loop.kept)
+    assert (await service.client.get("/api/agents")).json()["items"] == []
+
+
+class Answers(httpx.AsyncBaseTransport):
+    def __init__(self, *statuses: int | None) -> None:
+        self.statuses = [*statuses]
+        self.asked = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked += 1
+        status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+        if status is None:
+            raise httpx.ConnectError("nobody listens")
+        return httpx.Response(status, json={"detail": "no"} if status >= 400 else {"stop": []})
+
+
+async def test_silence_is_outlived_for_ten_minutes_and_a_refusal_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+
+    monkeypatch.setattr("orchestrator.agent.link.asyncio.sleep", sleep)
+
+    def link(transport: Answers) -> Link:
+        client = httpx.AsyncClient(transport=transport, base_url="http://o")
+        return Link(client, rng=random.Random(1), now=lambda: clock)
+
+    assert await link(Answers(None, 503, 429, 200)).post("/x", {}) == {"stop": []}
+    began, silent = clock, Answers(None)
+    with pytest.raises(LinkLost, match="did not answer for 600 s"):
+        await link(silent).post("/x", {})
+    assert 500 < clock - began <= 600
+    assert silent.asked > 30
+    refusing = Answers(403)
+    with pytest.raises(LinkRefused):
+        await link(refusing).post("/x", {})
+    assert refusing.asked == 1
