@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.archives.contents import Contents
+from orchestrator.archives.layout import BATCH, BATCH_FORMAT
 from orchestrator.archives.names import safe_name
 from orchestrator.archives.tar_stream import gzipped, tar_of, whole
-
-FORMAT = "benchyard-batch-1"
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ async def _tar(
     rows = [
         {"run_id": each.run_id, "status": each.status, "folder": each.folder if each.ended else None} for each in members
     ]
-    document = json.dumps({"format": FORMAT, **about, "members": rows}, sort_keys=True).encode() + b"\n"
-    async for piece in tar_of([whole("batch.json", document)]):
+    document = json.dumps({"format": BATCH_FORMAT, **about, "members": rows}, sort_keys=True).encode() + b"\n"
+    async for piece in tar_of([whole(BATCH, document)]):
         yield piece
     for each in members:
         if each.ended:

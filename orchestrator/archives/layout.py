@@ -1,4 +1,5 @@
 """The format of archives, for those who write and those who read them."""
 
 FORMAT = "benchyard-archive-1"
-MANIFEST, ITEMS, OUTPUT = "manifest.json", "items.jsonl", "output.txt"
+BATCH_FORMAT = "benchyard-batch-1"
+MANIFEST, ITEMS, OUTPUT, BATCH = "manifest.json", "items.jsonl", "output.txt", "batch.json"

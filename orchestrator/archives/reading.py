@@ -1,4 +1,5 @@
-"""Reads an archive of a run back: manifest and results, checked against their digests. A stream; nothing is unpacked."""
+"""Reads an archive of a run or a batch back: manifests and results, checked against their digests. A stream; nothing is
+unpacked."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ import json
 import tarfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from orchestrator.archives.layout import FORMAT, ITEMS, MANIFEST
+from orchestrator.archives.layout import BATCH, BATCH_FORMAT, FORMAT, ITEMS, MANIFEST
 
 MAX_MANIFEST = 64 << 20
 MAX_LINE = 256 << 20
@@ -21,35 +23,75 @@ class BadArchive(Exception):
     """The file is not an archive of ours, or not whole."""
 
 
-def read_archive(path: Path, take: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """The manifest; `take` is given each result as it comes. What it was given counts only if this returns."""
+Take = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was in a file: a run's manifest, or those of all ended members of a batch."""
+
+    batch: dict[str, Any] | None
+    manifests: list[dict[str, Any]]
+
+
+def read_archive(path: Path, take: Take) -> dict[str, Any]:
+    """The manifest of a run's archive; `take` is given each result as it comes. That counts only if this returns."""
+    found = read_archives(path, lambda: take)
+    if found.batch is not None:
+        raise BadArchive(f"{path.name} holds a whole batch; give the archive of one of its runs.")
+    return found.manifests[0]
+
+
+def read_archives(path: Path, begin: Callable[[], Take]) -> Read:
+    """An archive of a run or of a batch. `begin` is called before each run; what it answers is given that run's results."""
     try:
         with tarfile.open(path, "r|gz") as tar:
-            return _read(tar, path.name, take)
+            first = tar.next()
+            if first is not None and first.name == BATCH:
+                return _read_batch(tar, first, path.name, begin)
+            manifest = _read_run(tar, first, path.name, "", begin())
+            if (more := tar.next()) is not None:
+                raise _unnamed(path.name, more)
+            return Read(None, [manifest])
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise BadArchive(f"{path.name} cannot be read as a tar.gz ({error}).") from error
 
 
-def _read(tar: tarfile.TarFile, name: str, take: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    first = tar.next()
-    if first is not None and first.name == "batch.json":
-        raise BadArchive(f"{name} holds a whole batch; give the archive of one of its runs.")
-    if first is None or first.name != MANIFEST or not first.isreg() or first.size > MAX_MANIFEST:
-        raise BadArchive(f"{name} is not an archive of a run: it does not begin with {MANIFEST}.")
-    manifest = _json(_content(tar, first).read(), MANIFEST)
-    if manifest.get("format") != FORMAT:
-        raise BadArchive(f"{name} has the format {manifest.get('format')!r}; this version reads {FORMAT}.")
+def _read_batch(tar: tarfile.TarFile, first: tarfile.TarInfo, name: str, begin: Callable[[], Take]) -> Read:
+    batch = _manifest(tar, first, name, BATCH_FORMAT)
     try:
-        expected = {str(each["name"]): (int(each["size_bytes"]), str(each["sha256"])) for each in manifest["files"]}
+        folders = [str(each["folder"]) for each in batch["members"] if each["folder"] is not None]
+    except (KeyError, TypeError) as error:
+        raise BadArchive(f"{name}: {BATCH} does not name its members.") from error
+    left, manifests = set(folders), []
+    while (member := tar.next()) is not None:
+        folder = member.name.partition("/")[0]
+        if folder not in left:
+            raise _unnamed(name, member)
+        left.remove(folder)
+        manifests.append(_read_run(tar, member, name, f"{folder}/", begin()))
+    if left:
+        raise BadArchive(f"{name} lacks {', '.join(sorted(left)[:5])}; it is not whole.")
+    return Read(batch, manifests)
+
+
+def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, folder: str, take: Take) -> dict[str, Any]:
+    if first is None or first.name != folder + MANIFEST:
+        raise BadArchive(f"{name} is not an archive of a run: it does not begin with {MANIFEST}.")
+    manifest = _manifest(tar, first, name, FORMAT)
+    try:
+        expected = {folder + str(each["name"]): (int(each["size_bytes"]), str(each["sha256"])) for each in manifest["files"]}
     except (KeyError, TypeError, ValueError) as error:
         raise BadArchive(f"{name}: {MANIFEST} does not name its files.") from error
-    while (member := tar.next()) is not None:
+    while expected:
+        if (member := tar.next()) is None:
+            raise BadArchive(f"{name} lacks {', '.join(sorted(expected)[:5])}; it is not whole.")
         if not member.isreg() or member.name not in expected:
-            raise BadArchive(f"{name} holds {member.name!r}, which its manifest does not name.")
+            raise _unnamed(name, member)
         size, sha256 = expected.pop(member.name)
         digest = hashlib.sha256()
         content = _content(tar, member)
-        if member.name == ITEMS:
+        if member.name == folder + ITEMS:
             while line := content.readline(MAX_LINE):
                 digest.update(line)
                 take(_json(line, ITEMS))
@@ -58,9 +100,20 @@ def _read(tar: tarfile.TarFile, name: str, take: Callable[[dict[str, Any]], None
                 digest.update(piece)
         if member.size != size or digest.hexdigest() != sha256:
             raise BadArchive(f"{name}: {member.name} is not what the manifest says; the file is damaged or was changed.")
-    if expected:
-        raise BadArchive(f"{name} lacks {', '.join(sorted(expected)[:5])}; it is not whole.")
     return manifest
+
+
+def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, known: str) -> dict[str, Any]:
+    if not member.isreg() or member.size > MAX_MANIFEST:
+        raise BadArchive(f"{name}: {member.name} is not a file of a sensible size.")
+    found = _json(_content(tar, member).read(), member.name)
+    if found.get("format") != known:
+        raise BadArchive(f"{name} has the format {found.get('format')!r}; this version reads {known}.")
+    return found
+
+
+def _unnamed(name: str, member: tarfile.TarInfo) -> BadArchive:
+    return BadArchive(f"{name} holds {member.name!r}, which its manifest does not name.")
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import tempfile
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
-from orchestrator.archives.reading import BadArchive, read_archive
-from orchestrator.archives.replay import Verdicts
+from orchestrator.archives.reading import BadArchive
 from orchestrator.cli.context import Command, command
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.grade_commands import EngineOption, SizeOption, grading_service, wait_graded
 from orchestrator.cli.output import JsonFlag, facts, table
+from orchestrator.cli.replay_answers import Unpacked, unpacked
 from orchestrator.cli.run_commands import raise_for
 from orchestrator.cli.text import clean
 
@@ -25,7 +22,7 @@ SHOWN = 20
 
 
 def replay(
-    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A result.tar.gz or error.tar.gz of a run.")],
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The result.tar.gz of a run, or a batch's archive.")],
     instance_type: SizeOption = None,
     engine: EngineOption = None,
     as_json: JsonFlag = False,
@@ -38,86 +35,74 @@ def replay(
         raise BadUsage(f"There is no file {clean(archive)}.")
     with tempfile.TemporaryDirectory(prefix="benchyard-replay-") as folder:
         try:
-            manifest, verdicts, files = _unpacked(archive, Path(folder))
+            found = unpacked(archive, Path(folder))
         except BadArchive as error:
             raise CliError(clean(error)) from error
-        if verdicts.digest != manifest["grading_digest"]:
-            raise CliError(f"The verdicts in {clean(archive)} are not those of its grading digest.")
         with command(as_json) as cmd, grading_service(cmd, engine) as (place, is_own):
-            _check_packs(place, verdicts, files)
-            runs, items = _graded(place, files, instance_type, is_own=is_own)
-            digest, moved, kept = verdicts.now(items)
-            answer = {
-                "archive": str(archive),
-                "run_id": manifest["run_id"],
-                "replayed_as": [run["id"] for run in runs],
-                "verdicts": len(verdicts.then),
-                "not_graded_again": kept,
-                "grading_digest": manifest["grading_digest"],
-                "replayed_digest": digest,
-                "same": digest == manifest["grading_digest"],
-                "moved": [asdict(each) for each in moved],
-            }
-            cmd.out.result(answer, lambda: facts(_shown(answer)))
+            _check_packs(place, found)
+            graded, items = _graded(place, found, instance_type, is_own=is_own)
+            runs = _compared(found, items)
+            moved = [each for run in runs for each in run["moved"]]
+            same = all(run["same"] for run in runs)
+            about = {"archive": str(archive), "replayed_as": [run["id"] for run in graded], "same": same}
+            if found.batch is None:
+                answer = {**runs[0], **about}
+            else:
+                answer = {**about, "batch_id": found.batch["batch"]["id"], "runs": runs}
+            cmd.out.result(answer, lambda: facts(_shown(runs[0])) if found.batch is None else _table(runs))
             if moved and not as_json:
                 columns = ("Problem", "Sample", "Before", "Now", "Official way before", "Now")
-                rows = [(m.problem_id, m.sample_index, m.before, m.after, m.parity_before or "–", m.parity_after or "–")
-                        for m in moved[:SHOWN]]  # fmt: skip
+                rows = [(m["problem_id"], m["sample_index"], m["before"], m["after"], m["parity_before"] or "–",
+                         m["parity_after"] or "–") for m in moved[:SHOWN]]  # fmt: skip
                 cmd.out.console.print(table(columns, rows))
-            raise_for(runs)
-            if not answer["same"]:
-                raise CliError(f"{len(moved)} of {len(verdicts.then)} verdicts moved: the digest is another one.")
+            raise_for(graded)
+            if not same:
+                verdicts = sum(run["verdicts"] for run in runs)
+                raise CliError(f"{len(moved)} of {verdicts} verdicts moved: the digest is another one.")
 
 
-def _unpacked(archive: Path, folder: Path) -> tuple[dict[str, Any], Verdicts, dict[str, Path]]:
-    """The manifest, the verdicts, and for each benchmark a file with the answers that can be graded again."""
-    from orchestrator.grading.answers import answer_of_item
-
-    found = Verdicts()
-    files: dict[str, Path] = {}
-    with ExitStack() as stack:
-        writers: dict[str, TextIO] = {}
-
-        def take(item: dict[str, Any]) -> None:
-            try:
-                if not found.add(item) or item.get("without_texts"):
-                    return
-                name, answer = str(item["benchmark"]), answer_of_item(item)
-            except (KeyError, TypeError, ValueError) as error:
-                raise BadArchive(f"A line of the archive's results cannot be understood ({error!r}).") from error
-            if answer is None:
-                return
-            if name not in writers:
-                files[name] = folder / f"{len(files)}.jsonl.gz"
-                writers[name] = stack.enter_context(gzip.open(files[name], "wt", compresslevel=1))
-            one = {"code": answer.code} if answer.code is not None else {"answer": answer.text}
-            row = {"problem_id": item["problem_id"], "sample_index": answer.sample_index, "finish": answer.finish, **one}
-            writers[name].write(json.dumps(row) + "\n")
-
-        manifest = read_archive(archive, take)
-    return manifest, found.with_packs(manifest), files
-
-
-def _check_packs(cmd: Command, verdicts: Verdicts, files: dict[str, Path]) -> None:
+def _check_packs(cmd: Command, found: Unpacked) -> None:
     """Before anything is started: the tests must be those of then."""
-    if not files:
+    if not found.files:
         raise CliError("The archive holds no answer that could be graded again.")
     here = {each["name"]: each["pack_digest"] for each in cmd.client.benchmarks()}
-    for name in files:
-        wanted = verdicts.packs.get(name, ("", ""))[0]
-        if here.get(name) != wanted:
-            have = f"the one here is {here[name]}" if name in here else "there is none here"
-            raise CliError(f"The archive was graded with the dataset {clean(name)} ({clean(wanted)}); {have}. Add that one.")
+    for run in found.runs:
+        for name in {key[0] for key in run.verdicts.then} & set(found.files):
+            wanted = run.verdicts.packs.get(name, ("", ""))[0]
+            if here.get(name) != wanted:
+                have = f"the one here is {here[name]}" if name in here else "there is none here"
+                raise CliError(
+                    f"The archive was graded with the dataset {clean(name)} ({clean(wanted)}); {have}. Add that one."
+                )
 
 
 def _graded(
-    cmd: Command, files: dict[str, Path], instance_type: str | None, *, is_own: bool
+    cmd: Command, found: Unpacked, instance_type: str | None, *, is_own: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    made = [cmd.client.grade(path, benchmark=name, instance_type=instance_type) for name, path in files.items()]
+    made = [cmd.client.grade(path, benchmark=name, instance_type=instance_type) for name, path in found.files.items()]
     for accepted in made:
         cmd.out.note(f"{accepted['answers']} answers of {clean(accepted['benchmark'])} are graded again.")
     runs = wait_graded(cmd, [accepted["run_id"] for accepted in made], is_own=is_own)
     return runs, [item for run in runs for item in cmd.client.items(str(run["id"]))]
+
+
+def _compared(found: Unpacked, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each run of the archive: its digest then and now."""
+    answers = []
+    for run, own in zip(found.runs, found.by_run(items), strict=True):
+        digest, moved, kept = run.verdicts.now(own)
+        answers.append(
+            {
+                "run_id": run.manifest["run_id"],
+                "verdicts": len(run.verdicts.then),
+                "not_graded_again": kept,
+                "grading_digest": run.manifest["grading_digest"],
+                "replayed_digest": digest,
+                "same": digest == run.manifest["grading_digest"],
+                "moved": [asdict(each) for each in moved],
+            }
+        )
+    return answers
 
 
 def _shown(answer: dict[str, Any]) -> list[tuple[str, object]]:
@@ -129,3 +114,13 @@ def _shown(answer: dict[str, Any]) -> list[tuple[str, object]]:
         ("Digest", answer["grading_digest"]),
         ("Now", "the same" if answer["same"] else answer["replayed_digest"]),
     ]
+
+
+def _table(runs: list[dict[str, Any]]) -> Any:
+    columns = ("Run", "Verdicts", "Moved", "Not again", "Digest")
+    rows = [
+        (run["run_id"], run["verdicts"], len(run["moved"]), run["not_graded_again"],
+         "the same" if run["same"] else run["replayed_digest"])
+        for run in runs
+    ]  # fmt: skip
+    return table(columns, rows)
