@@ -12,13 +12,19 @@ RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/runner.txt \
  && find /opt/venv/lib -type d -path '*/numpy/*' -name tests -prune -exec rm -rf {} +
 
+# An interpreter of its own for the runner in containers of other images (docs/commands.md).
+COPY runner/kit.py /src/
+RUN /opt/venv/bin/python -B /src/kit.py /opt/benchyard-kit
+
 FROM ${BASE}
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+COPY --from=build /opt/benchyard-kit /opt/benchyard-kit
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY runner /app/runner
-RUN python -m compileall -q --invalidation-mode unchecked-hash /app/runner
+RUN python -m compileall -q --invalidation-mode unchecked-hash /app/runner \
+ && mkdir /opt/benchyard-kit/app && cp -r /app/runner /opt/benchyard-kit/app/
 ARG SOURCE=unknown
 LABEL benchyard.source=${SOURCE}
 ENTRYPOINT ["/opt/venv/bin/python", "-m", "runner"]

@@ -20,6 +20,7 @@ from orchestrator.api import (
     batches,
     benchmarks,
     calls,
+    commands,
     container_runs,
     datasets,
     eval_sets,
@@ -82,6 +83,7 @@ from orchestrator.runner_api.artefacts import ArtefactStore
 from orchestrator.runner_api.routes import RunnerDeps, runner_router
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.agents import Agents
+from orchestrator.runs.commands import CommandRuns
 from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.hand_over import HandOver
@@ -128,6 +130,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     problems.install(app)
     routed = (
         container_runs,
+        commands,
         calls,
         quotes,
         grades,
@@ -273,6 +276,7 @@ async def open_services(
             on_change=signals.wake,
         )
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
+        command_runs = CommandRuns(db, settings, clock, runs, engine_name=engine.name, wake=signals.wake)
         grade_service = GradeService(db, catalogue, settings, clock, runs, wake=signals.wake)
         batch_service = BatchService(db, settings, clock, runs, wake=signals.wake)
         dataset_jobs = DatasetJobs(clock)
@@ -354,6 +358,7 @@ async def open_services(
             db=db,
             catalogue=catalogue,
             runs=runs,
+            commands=command_runs,
             schedules=schedule_service,
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=grade_service,

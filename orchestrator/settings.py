@@ -76,6 +76,11 @@ def _origins(given: object) -> object:
     return entries
 
 
+def _patterns(given: object) -> object:
+    """A list with commas."""
+    return tuple(filter(None, (each.strip() for each in given.split(",")))) if isinstance(given, str) else given
+
+
 class Settings(BaseSettings):
     """Read once at start. `BENCHYARD_` in front of the name, except where an alias says otherwise."""
 
@@ -104,6 +109,8 @@ class Settings(BaseSettings):
     max_instances: int = Field(default=4, ge=1)
     warm: dict[str, Annotated[int, Field(ge=0)]] = {}
     kind_limits: dict[RunKind, Annotated[int, Field(ge=0)]] = {RunKind.EVAL_GENERATE: 2, RunKind.EVAL_EXECUTE: 2}
+    command_images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = ()
+    command_network: str | None = None
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)
 

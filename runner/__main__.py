@@ -29,7 +29,8 @@ def main() -> int:
         boot = read_boot()
         if boot.stand_ready is not None:
             return _stand_ready(boot, log)
-        threading.Thread(target=_warm_up, daemon=True).start()
+        warming = threading.Thread(target=_warm_up, daemon=True)
+        warming.start()
         link = Link(boot.orchestrator_url)
         raw = claim(link, boot, runner_id(), log)
     except (BootRefused, ClaimRefused) as refused:
@@ -42,6 +43,8 @@ def main() -> int:
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
     link.close()
     log("runner.claimed", acked=acked)
+    if raw.get("command"):
+        warming.join()  # a process is forked for the command: there must be no other thread
     return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
 
 
@@ -50,6 +53,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
 
     from pydantic import ValidationError
 
+    from runner.commands.keeper import open_keeper
     from runner.contract import RunSpec
     from runner.run import carry_out
 
@@ -59,9 +63,10 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         log("runner.refused", why=f"the run cannot be understood: {error}")
         return EXIT_REFUSED
     sys.set_int_max_str_digits(MAX_DIGITS)
+    keeper = open_keeper(spec, str(facts.get("engine", "")))
     try:
         # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
-        return asyncio.new_event_loop().run_until_complete(carry_out(spec, url, log, facts, acked))
+        return asyncio.new_event_loop().run_until_complete(carry_out(spec, url, log, facts, acked, keeper=keeper))
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         return EXIT_CRASHED

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from runner.contract_commands import CommandTask, RepeatFacts
 from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent, TraceLine
 from runner.message import Message
 
@@ -163,6 +164,7 @@ class RunKind(StrEnum):
     GRADE = "grade"  #: answers that are there already are judged; no model is asked
     EVAL_GENERATE = "eval_generate"  #: a model writes an eval from labelled traces
     EVAL_EXECUTE = "eval_execute"  #: an eval judges traces; no model is asked
+    COMMAND = "command"  #: a command of the user's image is run and measured; no model is asked
 
 
 EVAL_KINDS = frozenset({RunKind.EVAL_GENERATE, RunKind.EVAL_EXECUTE})
@@ -183,6 +185,7 @@ class RunSpec(Message):
     limits: ExecutionLimits = ExecutionLimits()
     finished: list[ItemKey] = []
     eval: EvalTask | None = None
+    command: CommandTask | None = None
     gateway_url: str
     heartbeat_s: float = 10.0
     batch_s: float = 0.25
@@ -282,6 +285,8 @@ class ItemResult(Message):
     exit: str = ""
     fragile: bool = False
     calls: list[CallFacts] = []
+    repeat: RepeatFacts | None = None
+    """In a run of kind `command`."""
 
     @property
     def key(self) -> ItemKey:

@@ -20,6 +20,8 @@ from typing import Any
 import httpx
 
 from runner.boot import hide_memory
+from runner.commands.keeper import Keeper
+from runner.commands.work import CommandWork
 from runner.contract import FailureReason, RunKind, RunSpec, Stage
 from runner.contract_evals import EvalTask
 from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
@@ -53,8 +55,10 @@ async def carry_out(
     boot_facts: dict[str, Any],
     boot_acked: bool,
     opened: Executor | None = None,
+    keeper: Keeper | None = None,
 ) -> int:
-    """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already."""
+    """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already,
+    `keeper` the process that runs the command of a command benchmark."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -78,7 +82,7 @@ async def carry_out(
             patience_s=spec.patience_s,
         ) as reporter,
     ):
-        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened))
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened, keeper))
         term = asyncio.create_task(terminated.wait())
         ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
         try:
@@ -106,6 +110,7 @@ async def _attempt(
     allowed: dict[str, float],
     log: Log,
     opened: Executor | None,
+    keeper: Keeper | None,
 ) -> int:
     """The whole work, with its last event acknowledged at the end."""
     failed: tuple[FailureReason, str, str | None] | None = None
@@ -114,6 +119,9 @@ async def _attempt(
         if spec.eval is not None:
             reporter.stage(Stage.PROVISION, **allowed)
             done = await _eval_work(spec, spec.eval, base, client, reporter, log, opened)
+        elif spec.command is not None:
+            reporter.stage(Stage.PROVISION, **allowed)
+            done = await _command_work(spec, base, client, reporter, log, keeper)
         elif items := items_of(spec):
             log("run.begin", items=len(items), finished_before=len(spec.finished))
             reporter.stage(Stage.PROVISION, **allowed)
@@ -203,6 +211,22 @@ async def _eval_work(
             return await execute(spec, task, base, client, executor, reporter, log)
         calls = Calls(await loading, 1, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
         return await generate(spec, task, base, client, calls, executor, reporter, log)
+
+
+async def _command_work(
+    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, keeper: Keeper | None
+) -> int:
+    assert spec.command is not None
+    if keeper is None:
+        raise RunFailed(
+            FailureReason.RUNNER_ERROR,
+            f"the runner was not put into the image {spec.command.image}: what starts containers here is of another version",
+        )
+    if (why := become_ordinary(log)) is not None:
+        reporter.log("warning", why)
+    log("command.begin", image=spec.command.image, repeats=spec.command.repeats)
+    work = CommandWork(spec, spec.command, keeper.link, reporter, log)
+    return await work.run(base, client, {"uid": os.geteuid(), **keeper.facts})
 
 
 def become_ordinary(log: Log) -> str | None:

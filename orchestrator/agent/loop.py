@@ -135,6 +135,7 @@ class AgentLoop:
             image=self._options.image,
             boot_line=line,
             sandbox_slots=order["sandbox_slots"],
+            guest=order.get("guest"),
         )
         log.info("launch", action="agent_launch", container=request.name, run_id=request.run_id)
         self._launching.add(request.name)

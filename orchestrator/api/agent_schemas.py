@@ -43,6 +43,7 @@ class LaunchOrder(Answer):
     instance_type: Limits
     sandbox_slots: int
     boot: dict[str, Any]
+    guest: str | None = Field(default=None, description="A user's image to put the runner into.")
 
 
 class AskAgain(Answer):

@@ -67,6 +67,7 @@ async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | 
         instance_type=_limits(found.instance_type),
         sandbox_slots=found.sandbox_slots,
         boot=found.boot.model_dump(),
+        guest=found.guest,
     )
 
 

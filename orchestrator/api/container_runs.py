@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
+from orchestrator.api.command_schemas import CommandRunCreate
 from orchestrator.api.context import Context
 from orchestrator.api.machine_costs import rates_of
+from orchestrator.api.problems import TAG
 from orchestrator.api.schemas import (
     ArchiveOut,
     ArtefactOut,
@@ -45,24 +48,41 @@ IdempotencyKey = Annotated[
 Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
 
 
+def _kind(body: Any) -> str:
+    kind = body.get("kind", "benchmark") if isinstance(body, dict) else getattr(body, "kind", "benchmark")
+    return f"{TAG}command" if kind == "command" else f"{TAG}benchmark"
+
+
+RunBody = Annotated[
+    Annotated[RunCreate, Tag(f"{TAG}benchmark")] | Annotated[CommandRunCreate, Tag(f"{TAG}command")],
+    Discriminator(_kind),
+]
+
+
 @router.post("", status_code=202)
 async def create_run(
-    body: RunCreate,
+    body: RunBody,
     context: Context,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> RunCreated:
     """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
+    key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
+    run_id = await _queued(body, context, key)
+    response.headers["location"] = f"/api/container-runs/{run_id}"
+    return RunCreated(run_id=run_id)
+
+
+async def _queued(body: RunCreate | CommandRunCreate, context: Context, key: Idempotency | None) -> str:
+    if isinstance(body, CommandRunCreate):
+        return await context.commands.create(body.request(), key)
     request = NewRun(
         model=body.model_id,
         benchmarks=tuple(body.benchmarks or ()),
         instance_type=body.instance_type,
         **body.of_a_run(context.settings.reuse_answers),
     )
-    key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
-    run_id = await context.runs.create(request, key)
-    response.headers["location"] = f"/api/container-runs/{run_id}"
-    return RunCreated(run_id=run_id)
+    return await context.runs.create(request, key)
 
 
 @router.get("")

@@ -24,6 +24,7 @@ from orchestrator.live import Live
 from orchestrator.models_sync import SyncResult
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.agents import Agents
+from orchestrator.runs.commands import CommandRuns
 from orchestrator.runs.fleet import Fleet
 from orchestrator.runs.loops import Loops, Signals
 from orchestrator.runs.pool import Pool
@@ -40,6 +41,7 @@ class Services:
     db: Database
     catalogue: Catalogue
     runs: RunService
+    commands: CommandRuns
     schedules: ScheduleService
     webhooks: WebhookService
     grades: GradeService

@@ -18,6 +18,8 @@ from orchestrator.routing import EVAL_PATHS
 
 log = structlog.get_logger()
 
+TAG = "kind="
+"""Begins the names of alternatives of a body; no field has one."""
 MAX_REPORTED = 5
 
 _CODES = {
@@ -137,7 +139,7 @@ def _whole(text: str) -> str:
 
 def _where(error: dict[str, Any]) -> str:
     location = [str(part) for part in error["loc"] if part not in ("body", "query", "path", "header")]
-    return ".".join(location)
+    return ".".join(part for part in location if not part.startswith(TAG))
 
 
 def _sentence(error: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
@@ -90,6 +90,7 @@ class RunShape(Body):
 class RunCreate(RunShape):
     """A run: one model, a sample of one or more benchmarks, one container."""
 
+    kind: Annotated[Literal["benchmark"], Field(description="`command` has a body of its own.")] = "benchmark"
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
 

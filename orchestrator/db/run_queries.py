@@ -12,8 +12,8 @@ from sqlmodel import Session, col, select
 from orchestrator.db.tables import Artefact, Attempt, AttemptUsage, ContainerRun
 
 LIVE = ("starting", "running")
-MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade"))
-"""Runs that say something about a model or its answers."""
+MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
+"""Runs that measure something; jobs about evals do not."""
 WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
 """A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
 

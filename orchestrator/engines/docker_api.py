@@ -64,6 +64,10 @@ class DockerApi:
         with contextlib.suppress(NotThere), self._door() as client:
             client.remove_network(network_id)
 
+    def connect_network(self, name: str, container: str) -> None:
+        with self._door() as client:
+            client.connect_container_to_network(container, name)
+
     def create(self, options: dict[str, Any]) -> str:
         with self._door() as client:
             return str(client.create_container(**options)["Id"])
@@ -71,6 +75,11 @@ class DockerApi:
     def pull(self, image: str) -> None:
         with self._door() as client:
             client.pull(image, tag=None if ":" in image.rsplit("/", 1)[-1] else "latest")
+
+    def find_image(self, image: str) -> dict[str, Any] | None:
+        with contextlib.suppress(NotThere, ImageMissing), self._door() as client:
+            return dict(client.inspect_image(image))  # type: ignore[no-untyped-call]
+        return None
 
     def start(self, container: str, first_line: bytes) -> None:
         """Start it, give it one line on its standard input, and end that."""

@@ -18,7 +18,7 @@ from uuid import uuid4
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
 from orchestrator.engines.docker_network import read_network
 from orchestrator.engines.docker_options import trial_options
-from orchestrator.engines.engine import LABEL_INSTANCE, ImageMissing
+from orchestrator.engines.engine import LABEL_INSTANCE
 from orchestrator.engines.host_guard import HostGuard
 
 
@@ -61,12 +61,7 @@ class DockerCleanup(DockerApi):
         return read_host(self.info())
 
     def has_image(self, image: str) -> bool:
-        try:
-            with self._door() as client:
-                client.inspect_image(image)  # type: ignore[no-untyped-call]
-        except (ImageMissing, NotThere):
-            return False
-        return True
+        return self.find_image(image) is not None
 
     def try_out(self, image: str, command: tuple[str, ...], instance: str, seconds: float) -> str:
         """What a command says in a container that is hardened as a runner's is, and removed afterwards."""

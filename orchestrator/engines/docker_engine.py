@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from orchestrator.engines.bounded_threads import BoundedThreads, Deadline, GivenUp, stream_from_thread
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
 from orchestrator.engines.docker_facts import isolation_sentence, labels_in, read_container, read_stats
+from orchestrator.engines.docker_kit import prepare_guest, remove_kits
 from orchestrator.engines.docker_network import RunnerNetwork, is_replaceable, is_usable, read_network, refusal
 from orchestrator.engines.docker_options import DockerEngineConfig, create_options, network_options
 from orchestrator.engines.engine import (
@@ -191,6 +192,7 @@ class DockerEngine:
         return read_network(described)
 
     def _teardown(self, _: Deadline) -> None:
+        remove_kits(self._api, self.config.instance)
         described = self._api.find_network(self.config.network)
         if described is None or not is_replaceable(described, self.config):
             return
@@ -218,13 +220,16 @@ class DockerEngine:
     def _launch(self, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
         network = self._network or self._prepare(deadline)
         check_fits(request.instance_type, self._cpus)
-        options = create_options(request, self.config, network.gateway)
+        guest = prepare_guest(self._api, request, self.config, deadline) if request.guest else None
+        options = create_options(request, self.config, network.gateway, guest)
         try:
             container = self._create(options)
         except Conflict:
             return self._adopt(request)
         try:
             deadline.check()
+            if guest is not None and self.config.guest_network:
+                self._api.connect_network(self.config.guest_network, container)
             self._api.start(container, request.boot_line)
             deadline.check()
             return self._facts(container)

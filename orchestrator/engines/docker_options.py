@@ -10,7 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.engines import guest_images
 from orchestrator.engines.engine import LABEL_INSTANCE, EngineError, InstanceType, LaunchRequest
+from orchestrator.engines.guest_images import Guest
 from orchestrator.engines.launch_rules import labels_of
 
 MIB = 1024 * 1024
@@ -19,9 +21,14 @@ LOG_BYTES = 1024 * 1024
 PIDS_BASE = 32
 PIDS_PER_SLOT = 70
 SMALLEST_CPU = 0.01
+GUEST_PIDS = 2048
+GUEST_TMP_BYTES = 1024 * MIB
 
 CAPABILITIES = ("KILL", "SETGID", "SETUID")
 """What the sandbox needs to give each program a uid of its own and to end it; everything else is dropped."""
+
+GUEST_CAPABILITIES = (*CAPABILITIES, "NET_ADMIN", "SYS_ADMIN")
+"""In a user's image the runner first leaves the network with its children to be, then gives these two up for good."""
 
 NO_RESOLVER = "203.0.113.53"
 """An address kept for documentation: older engines pass name queries of internal networks on, and queries can carry data."""
@@ -53,9 +60,15 @@ class DockerEngineConfig:
     """Pull an image that is not there. Off: the images are built by scripts/build-images or by compose."""
     command: tuple[str, ...] | None = None
     """Replaces the image's entry point (tests)."""
+    guest_images: tuple[str, ...] = ()
+    """Patterns of users' images that may be started."""
+    guest_network: str | None = None
+    """A network that commands in users' images reach; None: none."""
 
 
-def create_options(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:
+def create_options(
+    request: LaunchRequest, config: DockerEngineConfig, gateway: str | None, guest: Guest | None = None
+) -> dict[str, Any]:
     """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine."""
     options: dict[str, Any] = {
         "name": request.name,
@@ -71,7 +84,33 @@ def create_options(request: LaunchRequest, config: DockerEngineConfig, gateway: 
     }
     if config.command is not None:
         options["entrypoint"] = list(config.command)
+    if guest is not None:
+        options |= {
+            "image": guest.image_id or guest.image,
+            "entrypoint": list(guest_images.ENTRY),
+            "command": [],
+            "user": "0:0",
+            "working_dir": "/",
+            "environment": guest_images.environment(guest),
+            "healthcheck": {"test": ["NONE"]},
+        }
+        options["host_config"] |= guest_walls(request.instance_type, guest)
+        if guest.network:
+            del options["host_config"]["Dns"]
     return options
+
+
+def guest_walls(kind: InstanceType, guest: Guest) -> dict[str, Any]:
+    """What is otherwise than in a runner's own container: commands write, execute what they wrote, and share memory."""
+    scratch = min(GUEST_TMP_BYTES, kind.memory_bytes // 2)
+    return {
+        "VolumesFrom": [f"{guest.kit}:ro"],
+        "PidsLimit": GUEST_PIDS,
+        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,exec,size={scratch},mode=1777"},  # noqa: S108
+        "CapAdd": list(GUEST_CAPABILITIES),
+        "IpcMode": "private",
+        "ShmSize": scratch,
+    }
 
 
 def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:

@@ -72,6 +72,9 @@ class LaunchRequest:
     image: str
     boot_line: bytes = field(repr=False)
     sandbox_slots: int = 1
+    guest: str | None = None
+    """A user's image, whose command the runner of `image` carries out: the container is of this image, and the runner is
+    put into it. An engine without containers can only run what `image` itself holds."""
 
 
 class ContainerState(StrEnum):

@@ -60,6 +60,8 @@ def choose_engine(settings: Settings, instance: str, data_dir: Path) -> EngineCh
             orchestrator_alias=ALIAS,
             host_mode=not settings.in_container,
             runner_port=settings.effective_runner_port or None,
+            guest_images=settings.command_images,
+            guest_network=settings.command_network,
         )
     )
     if settings.in_container:

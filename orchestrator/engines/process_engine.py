@@ -168,6 +168,8 @@ class ProcessEngine:
 
     def _launch(self, request: LaunchRequest) -> ContainerFacts:
         check_fits(request.instance_type, os.cpu_count() or 1)
+        if request.guest not in (None, request.image):
+            raise EngineError(f"There is no container engine here that could start image {request.guest}.")
         path = self._box(request.name).path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         kind = request.instance_type

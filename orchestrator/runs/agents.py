@@ -27,7 +27,7 @@ from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs.capacity import Capacity, Load
 from orchestrator.runs.placement import Place
-from orchestrator.runs.plan import sandbox_slots
+from orchestrator.runs.plan import guest_image, sandbox_slots
 from runner.contract import BootConfig
 
 SILENT_S = 60.0
@@ -61,6 +61,7 @@ class Order:
     instance_type: InstanceType
     sandbox_slots: int
     boot: BootConfig
+    guest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ class Agents:
         session.add(row)
         kind = self._types[row.instance_type]
         boot = BootConfig(orchestrator_url=agent.door_url, token=token, instance_type=kind.name, engine=agent.engine)
-        return Order(row.container_name, run.id, row.number, kind, sandbox_slots(kind), boot)
+        return Order(row.container_name, run.id, row.number, kind, sandbox_slots(kind), boot, guest_image(run))
 
 
 def _note(row: Attempt, said: Said, now: datetime) -> None:

@@ -37,7 +37,7 @@ from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_lar
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.placement import LOCAL, Place, choose
-from orchestrator.runs.plan import free_uid_base, sandbox_slots
+from orchestrator.runs.plan import free_uid_base, guest_image, sandbox_slots
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.transitions import advance
@@ -69,6 +69,8 @@ class Taken:
     run: ContainerRun
     attempt: Attempt
     bell: str | None
+    guest: str | None = None
+    """The image of a command."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class Dispatcher:
             for candidate in run_queries.due(session, now, limit=50, without=full):
                 wanted = self._type(candidate.instance_type)
                 here = ours.offers(wanted, candidate.provider)
-                if here and (ready := self._pool.pick(session, candidate)) is not None:
+                ready_fits = here and candidate.kind != RunKind.COMMAND  # which has a container of another image
+                if ready_fits and (ready := self._pool.pick(session, candidate)) is not None:
                     return self._dispatch(session, candidate.id, token, ready=ready)
                 if (place := choose(places, wanted, candidate.provider)) is not None:
                     return self._dispatch(session, candidate.id, token, agent=place.agent)
@@ -155,7 +158,7 @@ class Dispatcher:
             self._ring(bell)
             return attempt.container_name
         self.launching.add(attempt.container_name)
-        task = asyncio.create_task(self._launch(run, attempt, token))
+        task = asyncio.create_task(self._launch(run, attempt, token, found.guest))
         self._launches.add(task)
         task.add_done_callback(self._launches.discard)
         return attempt.container_name
@@ -192,7 +195,8 @@ class Dispatcher:
         if ready is not None:
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
-        return Taken(run, attempt, ready.token_hash if ready else agent and agents.engine_name(agent))
+        bell = ready.token_hash if ready else agent and agents.engine_name(agent)
+        return Taken(run, attempt, bell, guest_image(run))
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}
@@ -201,7 +205,7 @@ class Dispatcher:
     def _type(self, name: str) -> InstanceType:
         return type_or_largest(self._policy.instance_types, name)
 
-    async def _launch(self, run: ContainerRun, attempt: Attempt, token: str) -> None:
+    async def _launch(self, run: ContainerRun, attempt: Attempt, token: str, guest: str | None) -> None:
         instance_type = self._type(run.instance_type)
         boot = BootConfig(
             orchestrator_url=self._policy.orchestrator_url(),
@@ -217,6 +221,7 @@ class Dispatcher:
             image=self._policy.image,
             boot_line=boot.model_dump_json().encode() + b"\n",
             sandbox_slots=sandbox_slots(instance_type),
+            guest=guest,
         )
         bound = log.bind(run_id=run.id, attempt=attempt.number)
         try:

@@ -12,7 +12,8 @@ from orchestrator.datasets.pack import Entry
 from orchestrator.datasets.selection import Selection
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
 from orchestrator.engines.engine import InstanceType
-from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunSpec
+from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
+from runner.contract_commands import CommandTask
 from runner.contract_evals import EvalLimits, EvalTask
 
 MIB = 1 << 20
@@ -79,6 +80,17 @@ def selection_note(
     }
 
 
+def command_of(run: ContainerRun) -> CommandTask | None:
+    """What a run of kind `command` runs: it stands in its plan, beside the repeats."""
+    return CommandTask.model_validate(run.plan[0]["command"]) if run.kind == RunKind.COMMAND else None
+
+
+def guest_image(run: ContainerRun) -> str | None:
+    """The user's image that the run's container is of, where it is not the runner's."""
+    task = command_of(run)
+    return None if task is None else task.image
+
+
 def sandbox_slots(instance_type: InstanceType) -> int:
     """How many programs run at once: one per core that the instance type has."""
     return max(1, math.floor(instance_type.vcpu))
@@ -143,6 +155,7 @@ def run_spec(
         sandbox_uid_base=attempt.sandbox_uid_base,
         limits=limits,
         eval=task,
+        command=command_of(run),
         finished=[ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in finished],
         gateway_url=gateway_url,
         heartbeat_s=heartbeat_s,

@@ -125,7 +125,7 @@ class RunService:
                 answer = {"run_id": run.id}
                 known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
                 if known is not None:
-                    return _same_request(known.request_hash, digest, known.answer)
+                    return same_request(known.request_hash, digest, known.answer)
             add_run(session, run, model.slug)
             return run.id
 
@@ -166,7 +166,7 @@ class RunService:
                 answer = {"run_id": new_id}
                 known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, run_id, answer, now)
                 if known is not None:
-                    return _same_request(known.request_hash, run_id, known.answer)
+                    return same_request(known.request_hash, run_id, known.answer)
             if old.kind in EVAL_KINDS:
                 raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
             if old.status not in TERMINAL:
@@ -209,7 +209,7 @@ class RunService:
 
     async def _replay(self, idempotency: Idempotency, digest: str) -> str | None:
         known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
-        return None if known is None else _same_request(known.request_hash, digest, known.answer)
+        return None if known is None else same_request(known.request_hash, digest, known.answer)
 
     def check_instance_type(self, name: str | None, provider: str | None = None) -> str:
         """The name, or the default one; `Invalid` if there is none such, or it is to run here and can never fit."""
@@ -349,7 +349,7 @@ def _no_model(given: int | str) -> NotFound:
     return NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
 
 
-def _same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:
+def same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:
     if stored_hash != digest:
         raise Conflict("this Idempotency-Key was used for another request; use a new key for a new run")
     return str(answer["run_id"])

@@ -1,4 +1,4 @@
-"""The catalogue's model of runs that ask none: archived from the start, so that no list shows it and no run can ask it."""
+"""The catalogue's models of runs that ask none: archived from the start, so that no list shows one and no run can ask it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from runner.contract import Protocol
 
 UNASKED_MODEL = "stored-answers"
 UNASKED_PROVIDER = "stored"
+COMMAND_MODEL = "no-model"
+_NAMES = {UNASKED_MODEL: "Stored answers: no model is asked", COMMAND_MODEL: "No model: a command is measured"}
 
 
-def unasked_model(session: Session, now: datetime) -> LlmModel:
+def unasked_model(session: Session, now: datetime, slug: str = UNASKED_MODEL) -> LlmModel:
     """Within the caller's transaction; made when it is first needed."""
-    model = model_queries.by_slug(session, UNASKED_MODEL)
+    model = model_queries.by_slug(session, slug)
     if model is None:
         model = LlmModel(
-            slug=UNASKED_MODEL,
+            slug=slug,
             provider=UNASKED_PROVIDER,
-            name=UNASKED_MODEL,
-            display_name="Stored answers: no model is asked",
+            name=slug,
+            display_name=_NAMES[slug],
             protocol=Protocol.OPENAI_CHAT.value,
             input_price=0.0,
             output_price=0.0,

@@ -1,0 +1,211 @@
+"""What commands came to: repeats from rows, figures over repeats and runs, comparisons in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlmodel import Session
+
+from orchestrator.db import item_queries, run_queries
+from orchestrator.db.tables import ContainerRun, ItemRow
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.runs.plan import command_of
+from orchestrator.stats.intervals import LEVEL
+from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
+from runner.contract import ItemResult, Outcome
+from runner.contract_commands import Better, CommandTask, Figure, RepeatFacts
+
+PAGE = 200
+WORDS = {
+    "wall_s": ("faster", "slower"),
+    "cpu_s": ("less processor time", "more processor time"),
+    "user_s": ("less processor time", "more processor time"),
+    "system_s": ("less processor time", "more processor time"),
+    "peak_bytes": ("less memory", "more memory"),
+}
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One repeat, counted or failed."""
+
+    run_id: str
+    number: int
+    attempt: int
+    outcome: str
+    detail: str
+    exit: str
+    wall_s: float
+    cpu_s: float
+    user_s: float
+    system_s: float
+    peak_bytes: int
+    throttled_s: float | None
+    output_bytes: int
+    figures: list[Figure]
+
+    @property
+    def counts(self) -> bool:
+        return self.outcome == Outcome.PASSED
+
+    def measured(self) -> list[Figure]:
+        """The kernel's figures, then the command's own; a name of ours cannot be taken by a command."""
+        seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
+        ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
+        return ours + [figure for figure in self.figures if figure.name not in WORDS]
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """A run with its repeats."""
+
+    run_id: str
+    task: CommandTask
+    image_id: str | None
+    instance_type: str
+    status: str
+    repeats: list[Repeat]
+
+
+@dataclass
+class Group:
+    """Runs that are measured as one."""
+
+    label: str
+    runs: list[CommandRun] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FigureOver:
+    """One figure over the repeats of a group. `values` has a sequence for each run."""
+
+    name: str
+    unit: str
+    better: Better
+    values: list[list[float]]
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Compared:
+    figure: str
+    group: str
+    against: str
+    comparison: Comparison
+    sentence: str
+
+
+def load(session: Session, run_id: str) -> CommandRun:
+    run = run_queries.get(session, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+    return command_run(session, run)
+
+
+def command_run(session: Session, run: ContainerRun) -> CommandRun:
+    task = command_of(run)
+    if task is None:
+        raise Invalid(f"run {run.id} is of kind {run.kind}; only runs of kind command have repeats to compare")
+    repeats: list[Repeat] = []
+    after = -1
+    while rows := item_queries.whole_page(session, run.id, limit=PAGE, after=after):
+        repeats += [_repeat(row) for row in rows]
+        after = rows[-1].position
+    facts = [attempt.facts for attempt in run_queries.attempts(session, run.id)]
+    image_id = next((str(each["image_id"]) for each in reversed(facts) if each.get("image_id")), None)
+    return CommandRun(run.id, task, image_id, run.instance_type, run.status, repeats)
+
+
+def _repeat(row: ItemRow) -> Repeat:
+    item = ItemResult.model_validate(row.data)
+    facts = item.repeat or RepeatFacts()
+    return Repeat(
+        run_id=row.run_id,
+        number=row.sample_index + 1,
+        attempt=row.attempt,
+        outcome=row.outcome,
+        detail=row.detail,
+        exit=item.exit,
+        wall_s=row.wall_s,
+        cpu_s=row.cpu_s,
+        user_s=facts.user_s,
+        system_s=facts.system_s,
+        peak_bytes=row.peak_bytes,
+        throttled_s=facts.throttled_s,
+        output_bytes=facts.output_bytes,
+        figures=facts.figures,
+    )
+
+
+def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureOver]:
+    """Every figure of the repeats that count, in the order in which they appear."""
+    first: dict[str, Figure] = {}
+    values: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        for repeat in run.repeats:
+            for figure in repeat.measured() if repeat.counts else ():
+                first.setdefault(figure.name, figure)
+                values.setdefault(figure.name, {}).setdefault(run.run_id, []).append(figure.value)
+    found = []
+    for name, figure in first.items():
+        own = list(values[name].values())
+        if (over := summary(own, level)) is not None:
+            found.append(FigureOver(name, figure.unit, figure.better, own, over))
+    return found
+
+
+def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -> list[Compared]:
+    """Each pair: a group, and the one that it is held against."""
+    known: dict[str, dict[str, FigureOver]] = {}
+    for group in (each for pair in pairs for each in pair):
+        if group.label not in known:
+            known[group.label] = {figure.name: figure for figure in figures_of(group.runs, level)}
+    found = []
+    for group, against in pairs:
+        for name, figure in known[group.label].items():
+            if (base := known[against.label].get(name)) is None:
+                continue
+            larger = base.better is Better.LARGER
+            result = compare(figure.values, base.values, larger_is_better=larger, level=level)
+            found.append(Compared(name, group.label, against.label, result, sentence(name, result)))
+    return found
+
+
+def sentence(name: str, found: Comparison) -> str:
+    """`1.23 times as much (1.19 to 1.27): slower`."""
+    better, worse = WORDS.get(name, ("better", "worse"))
+    word = {
+        Verdict.BETTER: better,
+        Verdict.WORSE: worse,
+        Verdict.NO_DIFFERENCE: "no difference seen",
+        Verdict.TOO_FEW: "too few repeats to tell",
+    }[found.verdict]
+    if found.ratio is not None:
+        return f"{word}: {found.ratio.estimate:.3g} times ({found.ratio.low:.3g} to {found.ratio.high:.3g})"
+    if found.difference is not None:
+        return f"{word}: {found.difference.estimate:+.3g} ({found.difference.low:+.3g} to {found.difference.high:+.3g})"
+    return word
+
+
+def pairs_by_run(runs: Sequence[CommandRun]) -> list[tuple[Group, Group]]:
+    """Every run against the first."""
+    groups = [Group(f"{run.task.image} on {run.instance_type}, run {run.run_id[-6:]}", [run]) for run in runs]
+    return [(group, groups[0]) for group in groups[1:]]
+
+
+def pairs_by_cell(runs: Sequence[CommandRun]) -> list[tuple[Group, Group]]:
+    """Runs of one command, image and instance type are a group. On each type every image is held against the first; of
+    each image every type against the first."""
+    cells: dict[tuple[str, str, str], Group] = {}
+    many = len({run.task.name for run in runs}) > 1
+    for run in runs:
+        label = f"{run.task.image} on {run.instance_type}"
+        key = run.task.name, run.task.image, run.instance_type
+        cells.setdefault(key, Group(f"{run.task.name}: {label}" if many else label)).runs.append(run)
+    pairs = []
+    for (name, image, kind), group in cells.items():
+        first_image = next(key for key in cells if key[0] == name and key[2] == kind)
+        first_kind = next(key for key in cells if key[0] == name and key[1] == image)
+        pairs += [(group, cells[key]) for key in (first_image, first_kind) if cells[key] is not group]
+    return pairs

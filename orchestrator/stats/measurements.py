@@ -1,0 +1,117 @@
+"""Repeated measurements: their mean with an interval, and whether one set differs from another. Pure.
+
+Each set comes as one sequence per run. Repeats of one run share its container and its moment, so that two runs may differ
+more than their repeats say: the larger of both errors counts.
+
+Positive values are compared as a ratio: Welch's t interval on their logarithms, of the geometric means. Others as a
+difference of means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean, median
+
+from orchestrator.stats.intervals import LEVEL, Interval
+from orchestrator.stats.student import t_quantile
+
+Runs = Sequence[Sequence[float]]
+ENOUGH = 2
+
+
+class Verdict(StrEnum):
+    """What a comparison says, as seen from the set that is compared."""
+
+    BETTER = "better"  #: the whole interval lies on the good side
+    WORSE = "worse"  #: the whole interval lies on the bad side
+    NO_DIFFERENCE = "no_difference"  #: the interval holds "the same": none was seen, which does not prove that there is none
+    TOO_FEW = "too_few"  #: fewer than two repeats on a side
+
+
+@dataclass(frozen=True)
+class Summary:
+    n: int
+    mean: float
+    median: float
+    low: float | None
+    high: float | None
+    """Of the mean; None with a single repeat."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    verdict: Verdict
+    ratio: Interval | None
+    """This set over the other."""
+    difference: Interval | None
+    """Where there is no ratio."""
+
+
+def summary(runs: Runs, level: float = LEVEL) -> Summary | None:
+    values = _all(runs)
+    if not values:
+        return None
+    mean, middle = fmean(values), median(values)
+    if len(values) < ENOUGH:
+        return Summary(len(values), mean, middle, None, None)
+    variance, freedom = _error(runs)
+    half = t_quantile(level, freedom) * math.sqrt(variance)
+    return Summary(len(values), mean, middle, mean - half, mean + half)
+
+
+def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = LEVEL) -> Comparison:
+    one, other = _all(these), _all(those)
+    if min(len(one), len(other)) < ENOUGH:
+        return Comparison(Verdict.TOO_FEW, None, None)
+    if min(one) > 0 and min(other) > 0:
+        logs = _welch(_logs(these), _logs(those), level)
+        ratio = Interval(math.exp(logs.estimate), _exp(logs.low), _exp(logs.high))
+        return Comparison(_verdict(logs, larger_is_better), ratio, None)
+    difference = _welch(these, those, level)
+    return Comparison(_verdict(difference, larger_is_better), None, difference)
+
+
+def _welch(these: Runs, those: Runs, level: float) -> Interval:
+    (one, free_one), (other, free_other) = _error(these), _error(those)
+    estimate = fmean(_all(these)) - fmean(_all(those))
+    variance = one + other
+    if variance == 0:
+        return Interval(estimate, estimate, estimate)
+    freedom = variance**2 / (one**2 / free_one + other**2 / free_other)
+    half = t_quantile(level, round(freedom, 6)) * math.sqrt(variance)
+    return Interval(estimate, estimate - half, estimate + half)
+
+
+def _error(runs: Runs) -> tuple[float, float]:
+    """The variance of the mean, and its degrees of freedom."""
+    filled = [own for own in runs if own]
+    values = _all(filled)
+    count, mean = len(values), fmean(values)
+    alone = math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count
+    if len(filled) < ENOUGH:
+        return alone, count - 1
+    clusters = len(filled)
+    between = math.fsum(math.fsum(value - mean for value in own) ** 2 for own in filled) / count**2
+    between *= clusters / (clusters - 1)
+    return (between, clusters - 1) if between > alone else (alone, count - 1)
+
+
+def _verdict(found: Interval, larger_is_better: bool) -> Verdict:
+    if found.low <= 0 <= found.high:
+        return Verdict.NO_DIFFERENCE
+    return Verdict.BETTER if (found.estimate > 0) == larger_is_better else Verdict.WORSE
+
+
+def _all(runs: Runs) -> list[float]:
+    return [value for own in runs for value in own]
+
+
+def _logs(runs: Runs) -> list[list[float]]:
+    return [[math.log(value) for value in own] for own in runs]
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, 700.0))

@@ -1,0 +1,55 @@
+"""The kernel's counters around one repeat: processor time and memory of the container, and whom it killed for memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runner.sandbox import tree
+from runner.usage import CGROUP, Reading, reader
+
+KILLED = {"memory.events": "oom_kill", "memory/memory.oom_control": "oom_kill"}
+OCCUPIED = {"memory.stat": ("anon", "shmem"), "memory/memory.stat": ("total_rss", "total_shmem")}
+
+
+class Counters:
+    """Of a container; without one there are only the processes below the caller."""
+
+    def __init__(self, engine: str, cgroup: Path = CGROUP) -> None:
+        self._alone = engine != "process"
+        self._cgroup = cgroup
+        self._read: Callable[[], Reading | None] = reader(engine, cgroup)
+
+    def read(self) -> Reading | None:
+        """None where the container's own counters cannot be read."""
+        return self._read() if self._alone else None
+
+    def own_cpu_s(self) -> float:
+        """What the runner itself has used: this process and the one above it."""
+        return time.process_time() + tree.cpu_seconds(os.getppid())
+
+    def occupied_bytes(self) -> int:
+        """Memory that programs occupy, without the kernel's copies of files."""
+        if self._alone:
+            for name, parts in OCCUPIED.items():
+                found = _pairs(self._cgroup / name)
+                if parts[0] in found:
+                    return sum(found.get(part, 0) for part in parts)
+        return sum(tree.resident_pages(pid) for pid in tree.descendants(os.getpid())) * tree.PAGE
+
+    def killed_for_memory(self) -> int:
+        """How many processes the kernel has killed so far because memory ran out."""
+        if not self._alone:
+            return 0
+        return max(_pairs(self._cgroup / name).get(word, 0) for name, word in KILLED.items())
+
+
+def _pairs(path: Path) -> dict[str, int]:
+    try:
+        text = path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return {}
+    lines = (line.split() for line in text.splitlines())
+    return {each[0]: int(each[1]) for each in lines if len(each) == 2 and each[1].isdecimal()}

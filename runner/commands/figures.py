@@ -1,0 +1,132 @@
+"""Named figures from what a command wrote. Pure. A figure that is named several times counts with the mean."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from runner.contract_commands import Better, Figure, FigureRule
+
+MAX_FIGURES = 200
+MAX_NAME = 100
+MAX_UNIT = 20
+MAX_LINE = 1 << 20
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey."""
+    return _ESCAPES.sub("", text.replace("\r\n", "\n"))
+
+
+def figures_in(output: str, rules: Sequence[FigureRule]) -> tuple[list[Figure], list[str]]:
+    """The figures, and what was asked for and not found. Without rules, every JSON line with name and value counts."""
+    text = plain(output)
+    documents = list(_documents(text))
+    if not rules:
+        return _means(_lines(documents)), []
+    found: list[Figure] = []
+    missing: list[str] = []
+    for rule in rules:
+        own = list(_of_rule(rule, text, documents))
+        found += own
+        if not own:
+            missing.append(rule.name or str(rule.pattern))
+    return _means(found), missing
+
+
+def _of_rule(rule: FigureRule, text: str, documents: list[Any]) -> Iterator[Figure]:
+    if rule.pattern is not None:
+        for match in re.finditer(rule.pattern, text, re.MULTILINE):
+            for name, given in _captured(rule, match):
+                yield from _figure(name, given, rule.unit, rule.better)
+    elif rule.json_path is not None:
+        for document in documents:
+            yield from _figure(rule.name, at_path(document, rule.json_path), rule.unit, rule.better)
+    else:
+        for each in _lines(documents):
+            if each.name == rule.name:
+                yield Figure(name=rule.name, value=each.value, unit=rule.unit or each.unit, better=rule.better)
+
+
+def _captured(rule: FigureRule, match: re.Match[str]) -> list[tuple[str, str | None]]:
+    named = match.groupdict()
+    if not rule.name:
+        return list(named.items())
+    if "value" in named:
+        return [(rule.name, named["value"])]
+    return [(rule.name, match.group(1) if match.re.groups else match.group())]
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """The whole text if it is JSON, else every line that is."""
+    stripped = text.strip()
+    if stripped[:1] in ("{", "[") and "\n" in stripped and (whole := _parsed(stripped)) is not None:
+        yield whole
+        return
+    for line in text.split("\n"):
+        if line.lstrip()[:1] in ("{", "[") and len(line) <= MAX_LINE and (parsed := _parsed(line)) is not None:
+            yield parsed
+
+
+def _parsed(text: str) -> Any | None:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines(documents: Iterable[Any]) -> Iterator[Figure]:
+    for each in documents:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            continue
+        unit = each.get("unit")
+        better = Better.LARGER if each.get("better") == Better.LARGER.value else Better.SMALLER
+        yield from _figure(each["name"], each.get("value"), unit if isinstance(unit, str) else "", better)
+
+
+def at_path(document: Any, path: str) -> Any:
+    """`a.b[0].c`, with or without `$` in front; None where there is no such place."""
+    place = document
+    for key, index in _STEP.findall(path.removeprefix("$")):
+        try:
+            place = place[int(index)] if index else place[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return place
+
+
+def _figure(name: str, given: Any, unit: str, better: Better) -> Iterator[Figure]:
+    value = number(given)
+    if name.strip() and value is not None:
+        yield Figure(name=name.strip()[:MAX_NAME], value=value, unit=unit.strip()[:MAX_UNIT], better=better)
+
+
+def number(given: Any) -> float | None:
+    """A finite number, from JSON or from text; thousands may be grouped with commas."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    if isinstance(given, str) and _GROUPED.fullmatch(given.strip()):
+        given = given.replace(",", "")
+    try:
+        value = float(given)
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _means(found: Iterable[Figure]) -> list[Figure]:
+    by_name: dict[str, list[Figure]] = {}
+    for figure in found:
+        if figure.name in by_name or len(by_name) < MAX_FIGURES:
+            by_name.setdefault(figure.name, []).append(figure)
+    return [own[0].model_copy(update={"value": _mean([each.value for each in own])}) for own in by_name.values()]
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(value / len(values) for value in values)

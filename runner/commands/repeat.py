@@ -1,0 +1,284 @@
+"""One repeat of a command: started, measured, ended with all that it started. Synchronous; the keeper calls it.
+
+Wall time runs from the moment before exec to the end of the first process. Processor time is that of the whole tree: what is
+left behind comes to the keeper, which waits for it. Descendants that nobody waited for are missing in that sum; the
+container's own counter then says how much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import time
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from runner.commands.capture import Capture
+from runner.commands.counters import Counters
+from runner.commands.walls import CommandFilter
+from runner.sandbox import kernel, tree
+
+FIRST_LOOK_S, LOOK_S = 0.002, 0.05
+PIECE = 1 << 18
+STUBBORN_S = 10.0
+NOT_STARTED = 127
+SLACK_S, SLACK_SHARE = 0.05, 0.02
+READY = b"ready %d\n"
+_HIGHEST = b"VmHWM:"
+
+
+class Stopped(Exception):
+    """Nobody waits for the result any more."""
+
+
+@dataclass(frozen=True)
+class Program:
+    argv: list[str]
+    env: dict[str, str]
+    workdir: str
+    timeout_s: float
+    uid: int
+    """-1: as whom we are."""
+    walls: CommandFilter | None
+
+
+@dataclass
+class Measured:
+    """Filled while it runs."""
+
+    wall_s: float = 0.0
+    user_s: float = 0.0
+    system_s: float = 0.0
+    throttled_s: float | None = None
+    peak_bytes: int = 0
+    exit_code: int | None = None
+    signal: int | None = None
+    timed_out: bool = False
+    out_of_memory: bool = False
+    trouble: str = ""
+    """Why the program could not be started."""
+    output: Capture = field(default_factory=Capture)
+
+    @property
+    def cpu_s(self) -> float:
+        return self.user_s + self.system_s
+
+
+def measure(program: Program, counters: Counters, stop_fd: int) -> Measured:
+    """Raises `Stopped` when `stop_fd` can be read."""
+    with contextlib.ExitStack() as stack:
+        pipes = [os.pipe() for _ in range(4)]
+        open_fds = {fd for pair in pipes for fd in pair}
+        stack.callback(_close, open_fds)
+        (out, out_end), (news, news_end), (gate_end, gate), (wake, wake_end) = pipes
+        for fd in (out, wake, wake_end):
+            os.set_blocking(fd, False)
+        before = signal.signal(signal.SIGCHLD, lambda *_: None)
+        stack.callback(signal.signal, signal.SIGCHLD, before)
+        signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+        stack.callback(signal.set_wakeup_fd, -1)
+        pid = os.fork()
+        if pid == 0:
+            _become(program, out_end, news_end, gate_end)
+        for fd in (out_end, news_end, gate_end):
+            os.close(fd)
+            open_fds.discard(fd)
+        family = _Family(pid, program.uid)
+        stack.callback(family.end)
+        return _follow(program, counters, family, _Ends(out, news, gate, wake, stop_fd))
+
+
+def _close(fds: set[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+@dataclass(frozen=True)
+class _Ends:
+    out: int
+    news: int
+    gate: int
+    wake: int
+    stop: int
+
+
+class _Family:
+    """The first process and all that descends from it."""
+
+    def __init__(self, first: int, uid: int) -> None:
+        self.first, self._uid = first, uid
+        self.status: int | None = None
+        self.user_s = self.system_s = 0.0
+        self.largest_bytes = 0
+
+    def reap(self) -> bool:
+        """Whether the first process has ended."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.wait4(-1, os.WNOHANG))[0]:
+                self._take(*found)
+        return self.status is not None
+
+    def end(self) -> None:
+        """Kill whoever is left, and wait for it."""
+        until = time.monotonic() + STUBBORN_S
+        while time.monotonic() < until:
+            try:
+                found = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if found[0]:
+                self._take(*found)
+                continue
+            if self._uid >= 0:
+                tree.kill_everything_of(self._uid)
+            else:
+                for pid in tree.descendants(os.getpid()):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+
+    def _take(self, pid: int, status: int, usage: resource.struct_rusage) -> None:
+        self.user_s += usage.ru_utime
+        self.system_s += usage.ru_stime
+        self.largest_bytes = max(self.largest_bytes, usage.ru_maxrss * 1024)
+        if pid == self.first:
+            self.status = status
+
+
+def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends) -> Measured:
+    found = Measured()
+    floor, found.trouble = _ready(ends.news)
+    killed, base = counters.killed_for_memory(), counters.occupied_bytes()
+    reading, own_s = counters.read(), counters.own_cpu_s()
+    began = time.monotonic()
+    if floor is not None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(ends.gate, b"g")
+    ended, seen, most = _watch(counters, family, ends, found.output, began + program.timeout_s)
+    found.wall_s = ended - began
+    found.timed_out = family.status is None
+    family.end()
+    _drain(ends.out, found.output)
+    status = family.status or 0
+    found.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+    found.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    found.trouble = found.trouble or os.read(ends.news, 4096).decode("utf-8", "replace")
+    found.out_of_memory = not found.timed_out and status != 0 and counters.killed_for_memory() > killed
+    largest = family.largest_bytes
+    found.peak_bytes = max(largest if largest > (floor or 0) else seen, most - base)
+    found.user_s, found.system_s = family.user_s, family.system_s
+    after = counters.read()
+    if reading is not None and after is not None:
+        counted_s = after.cpu_s - reading.cpu_s - (counters.own_cpu_s() - own_s)
+        if counted_s > found.cpu_s * (1 + SLACK_SHARE) + SLACK_S:
+            found.user_s += counted_s - found.cpu_s
+        if after.throttled_s is not None and reading.throttled_s is not None:
+            found.throttled_s = after.throttled_s - reading.throttled_s
+    return found
+
+
+def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, deadline: float) -> tuple[float, int, int]:
+    """Until the first process or its time is over: when that was, and the most memory seen, of it and of all."""
+    seen = most = 0
+    step_s, look_at = FIRST_LOOK_S, time.monotonic() + FIRST_LOOK_S
+    with selectors.DefaultSelector() as selector:
+        for fd in (ends.out, ends.wake, ends.stop):
+            selector.register(fd, selectors.EVENT_READ)
+        while not family.reap():
+            now = time.monotonic()
+            if now >= deadline:
+                return deadline, seen, most
+            if now >= look_at:
+                seen, most = max(seen, highest_bytes(family.first)), max(most, counters.occupied_bytes())
+                step_s = min(2 * step_s, LOOK_S)
+                look_at = now + step_s
+            ready = {key.fd for key, _ in selector.select(max(0.0, min(look_at, deadline) - now))}
+            if ends.stop in ready:
+                raise Stopped
+            if ends.wake in ready:
+                now = time.monotonic()
+                with contextlib.suppress(BlockingIOError):
+                    os.read(ends.wake, 4096)
+                if family.reap():
+                    return now, seen, most
+            if ends.out in ready and not _take(ends.out, output):
+                selector.unregister(ends.out)
+    return time.monotonic(), seen, most
+
+
+def highest_bytes(pid: int | str) -> int:
+    """The most memory that a process has occupied since its exec; 0 when it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(_HIGHEST):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _take(fd: int, output: Capture) -> bool:
+    """False at the end of the output."""
+    with contextlib.suppress(BlockingIOError):
+        piece = os.read(fd, PIECE)
+        output.add(piece)
+        return bool(piece)
+    return True
+
+
+def _drain(fd: int, output: Capture) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(fd, PIECE):
+            output.add(piece)
+
+
+def _ready(news: int) -> tuple[int | None, str]:
+    """What the child, which stands before its gate, has occupied: the kernel counts that as its program's. Else why not."""
+    said = b""
+    while b"\n" not in said:
+        piece = os.read(news, 4096)
+        if not piece:
+            return None, said.decode("utf-8", "replace") or "the process could not be prepared"
+        said += piece
+    return int(said.split()[1]), ""
+
+
+def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
+    """In the child: everything but the exec is done before the clock starts."""
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for fd, target in ((null, 0), (out, 1), (out, 2)):
+            os.dup2(fd, target)
+        keeper = os.getppid()
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")  # if memory runs out it shall be the command, never the runner
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if program.uid >= 0:
+            os.setgroups([])
+            os.setresgid(program.uid, program.uid, program.uid)
+            os.setresuid(program.uid, program.uid, program.uid)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # a change of user resets it
+        os.umask(0o022)
+        os.chdir(program.workdir)
+        for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        if os.getppid() == keeper:
+            if program.walls is not None:
+                program.walls.install()
+            os.write(news, READY % highest_bytes("self"))
+            if os.read(gate, 1):
+                os.execvpe(program.argv[0], program.argv, program.env)  # noqa: S606
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(news, _sentence(program, error).encode("utf-8", "replace"))
+    os._exit(NOT_STARTED)
+
+
+def _sentence(program: Program, error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename == program.workdir:
+        return f"the image has no directory {program.workdir!r}"
+    if isinstance(error, FileNotFoundError):
+        return f"the image has no program {program.argv[0]!r}"
+    return f"{program.argv[0]!r} could not be started: {error}"

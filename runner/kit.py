@@ -1,0 +1,92 @@
+"""`python kit.py FOLDER`, at the image's build: an interpreter with the runner's libraries in one folder.
+
+With the runner beside it, mounted into a container of any other image and started through its own loader, it needs nothing
+of that image: no Python, no libc. Only what a command benchmark uses goes in.
+"""
+
+from __future__ import annotations
+
+import compileall
+import os
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+
+NEEDED = ("httpx", "pydantic")
+LEFT_OUT = shutil.ignore_patterns(
+    "__pycache__", "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data",
+    "config-*", "site-packages", "dist-packages", "venv", "sqlite3", "_sqlite3*", "_tkinter*", "_test*", "*.a", "*.exe",
+)  # fmt: skip
+
+
+def make(folder: Path) -> None:
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    library = folder / "lib" / version
+    shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=LEFT_OUT)
+    dynload = Path(sysconfig.get_config_var("DESTSHARED"))
+    if not (library / dynload.name).exists():
+        shutil.copytree(dynload, library / dynload.name, ignore=LEFT_OUT)
+    for name in _with_dependencies(NEEDED):
+        _copy_package(name, library)
+    interpreter = folder / "bin" / "python3"
+    interpreter.parent.mkdir()
+    shutil.copy(os.path.realpath(sys.executable), interpreter)
+    _copy_libraries([interpreter, *library.rglob("*.so"), *library.rglob("*.so.*")], folder)
+    compileall.compile_dir(
+        library, quiet=2, stripdir=str(folder), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+
+
+def _with_dependencies(names: tuple[str, ...]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for wanted in metadata.requires(name) or ():
+            bare = re.split(r"[\s;<>=!~\[(]", wanted, maxsplit=1)[0]
+            if "extra ==" not in wanted and _is_there(bare):
+                waiting.append(bare)
+    return found
+
+
+def _is_there(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _copy_package(name: str, library: Path) -> None:
+    for file in metadata.files(name) or ():
+        if ".." in file.parts or "__pycache__" in file.parts:
+            continue
+        target = library / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(str(file.locate()), target)
+
+
+def _copy_libraries(programs: list[Path], folder: Path) -> None:
+    """Every shared library that one of them names, and the loader."""
+    into = folder / "so"
+    into.mkdir()
+    wanted: set[str] = set()
+    for program in programs:
+        told = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+        wanted |= set(re.findall(r"=> (/\S+)", told))
+        for loader in re.findall(r"^\s*(/\S*/ld-linux\S*) \(", told, re.MULTILINE):
+            shutil.copy(loader, folder / "ld.so")
+    for library in wanted:
+        shutil.copy(library, into)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))
