@@ -278,7 +278,7 @@ async def open_services(
         runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
         command_runs = CommandRuns(db, settings, clock, runs, engine_name=engine.name, wake=signals.wake)
         grade_service = GradeService(db, catalogue, settings, clock, runs, wake=signals.wake)
-        batch_service = BatchService(db, settings, clock, runs, wake=signals.wake)
+        batch_service = BatchService(db, settings, clock, runs, command_runs, wake=signals.wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
         uploads = Uploads(data_dir / "uploads", settings.room)

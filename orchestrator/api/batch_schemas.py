@@ -10,12 +10,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictInt, model_validator
 
+from orchestrator.api.command_schemas import CommandBody, CommandPlace, Image
 from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Progress, RunShape, Score, Text
 from orchestrator.batches.matrix import Matrix
+from orchestrator.batches.service import NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
 from orchestrator.db.batch_tables import ArchiveRow, Batch
 from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.runs.commands import NewCommand
+from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from runner.contract_commands import CommandTask
 
 SHOWN = 1000
 Member = tuple[ContainerRun, list[str]]
@@ -42,6 +47,46 @@ class BatchCreate(RunShape):
         if any(isinstance(model, int) and not 0 <= model <= INT32 for model in self.models):
             raise ValueError("models: an id is a number from 0 upwards")
         return self
+
+
+class CommandBatchCreate(CommandPlace):
+    """commands x images x instance types x repeats, a run each."""
+
+    commands: Annotated[list[CommandBody], Field(min_length=1, max_length=100)]
+    images: Annotated[
+        list[Image] | None, Field(min_length=1, max_length=100, description="Versions: each command runs in each of them.")
+    ] = None
+    instance_types: (
+        Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)] | None
+    ) = None
+    runs_per_instance_type: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+    external_id: Annotated[
+        StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
+    ] = None
+    name: Annotated[Text, Field(max_length=200)] = ""
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Self:
+        for field in ("instance_types", "images"):
+            given = getattr(self, field)
+            if given is not None and len(set(given)) != len(given):
+                raise ValueError(f"{field}: each may be named once; runs_per_instance_type asks for repeats")
+        cells = [(task.name, task.image) for task in self.tasks()]
+        if len(set(cells)) != len(cells):
+            raise ValueError("commands: two of them have the same name and image; give them names of their own")
+        return self
+
+    def tasks(self) -> list[CommandTask]:
+        return [body.task(image) for image in self.images or (None,) for body in self.commands]
+
+    def request(self) -> NewCommandBatch:
+        return NewCommandBatch(
+            commands=tuple(NewCommand(task, None, self.provider, self.priority, self.deadline_s) for task in self.tasks()),
+            instance_types=tuple(self.instance_types or ()),
+            runs_per_instance_type=self.runs_per_instance_type,
+            external_id=self.external_id,
+            name=self.name,
+        )
 
 
 class BatchCreated(Answer):
@@ -73,10 +118,12 @@ class Current(Answer):
 
 class MemberOut(Answer):
     run_id: str
+    kind: str
     slot: int
     model_id: int
     model: str
     benchmark: str
+    image: str | None = Field(description="Of a command.")
     status: str
     stage: str | None
     attempt: int
@@ -222,6 +269,7 @@ def groups(
                 run_id=run.id,
                 slot=run.batch_slot or 0,
                 model=slugs[run.model_id],
+                image=guest_image(run),
                 benchmark=run.benchmarks[0],
                 progress=_progress([run]),
                 passed=run.items_passed,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
 from orchestrator.api.batch_schemas import (
@@ -16,6 +17,7 @@ from orchestrator.api.batch_schemas import (
     BatchEnd,
     BatchOut,
     CellOut,
+    CommandBatchCreate,
     Current,
     MatrixOut,
     Retried,
@@ -23,6 +25,7 @@ from orchestrator.api.batch_schemas import (
 )
 from orchestrator.api.container_runs import Cursor, IdempotencyKey
 from orchestrator.api.context import Context
+from orchestrator.api.problems import TAG
 from orchestrator.api.schemas import Page, Score
 from orchestrator.batches.matrix import Judged, compare
 from orchestrator.batches.service import NewBatch
@@ -42,13 +45,35 @@ BatchId = Annotated[
 ]
 
 
+def _kind(body: Any) -> str:
+    commands = "commands" in body if isinstance(body, dict) else isinstance(body, CommandBatchCreate)
+    return f"{TAG}commands" if commands else f"{TAG}benchmarks"
+
+
+BatchBody = Annotated[
+    Annotated[BatchCreate, Tag(f"{TAG}benchmarks")] | Annotated[CommandBatchCreate, Tag(f"{TAG}commands")],
+    Discriminator(_kind),
+]
+
+
 @router.post("", status_code=202)
 async def create_batch(
-    body: BatchCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+    body: BatchBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> BatchCreated:
     """Queue a run for each combination, all or none. The answer comes when they are stored."""
+    request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
+    shown = body.model_dump(mode="json", exclude_none=True)
+    key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
+    batch_id = await context.batches.create(request, shown, key)
+    batch = await context.batches.find(batch_id)
+    runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
+    response.headers["location"] = f"/api/batches/{batch_id}"
+    return BatchCreated(batch_id=batch_id, external_id=batch.external_id, runs=runs)
+
+
+def _request(body: BatchCreate, context: Context) -> NewBatch:
     common = {name: value for name, value in body.of_a_run(context.settings.reuse_answers).items() if name != "budget_usd"}
-    request = NewBatch(
+    return NewBatch(
         models=tuple(body.models),
         each=NewRun(model="", **common),
         benchmarks=tuple(body.benchmarks or ()),
@@ -58,13 +83,6 @@ async def create_batch(
         name=body.name,
         budget_usd=body.budget_usd,
     )
-    shown = body.model_dump(mode="json", exclude_none=True)
-    key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
-    batch_id = await context.batches.create(request, shown, key)
-    batch = await context.batches.find(batch_id)
-    runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
-    response.headers["location"] = f"/api/batches/{batch_id}"
-    return BatchCreated(batch_id=batch_id, external_id=batch.external_id, runs=runs)
 
 
 @router.get("")

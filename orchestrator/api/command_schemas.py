@@ -15,7 +15,9 @@ from runner.contract_commands import Better, CommandTask, FigureRule
 
 MAX_REPEATS = 200
 SECRET = re.compile(r"(^|_)(api_?key|key|token|secret|passw(or)?d|credentials?)(_|$)", re.IGNORECASE)
-NAME = r"^[^\s/](.*[^\s])?$"
+
+
+Image = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
 
 
 class FigureBody(Body):
@@ -50,7 +52,7 @@ class FigureBody(Body):
 class CommandBody(Body):
     """A command of an allowed image, run again and again in one container."""
 
-    image: Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
+    image: Image
     command: Annotated[
         Annotated[list[Text], Field(min_length=1, max_length=1000)] | Text,
         Field(description="A list of arguments, or a text for `/bin/sh -c`."),

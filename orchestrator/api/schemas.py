@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from orchestrator.db.batch_tables import ArchiveRow
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow
+from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
 from runner.contract import Outcome
 
@@ -201,6 +202,7 @@ class RunOut(Answer):
     kind: str
     model_id: int
     model: str
+    image: str | None = Field(default=None, description="Of a command.")
     benchmarks: list[str]
     sample_size: int
     subset_pct: float | None
@@ -237,10 +239,11 @@ class RunOut(Answer):
 
     @classmethod
     def of(cls, row: ContainerRun, model_slug: str, waiting_for: str | None = None) -> Self:
-        own = {"model", "progress", "passed", "score", "reason_sentence", "waiting_for"}
+        own = {"model", "image", "progress", "passed", "score", "reason_sentence", "waiting_for"}
         return cls(
             **{name: getattr(row, name) for name in cls.model_fields if name not in own},
             model=model_slug,
+            image=guest_image(row),
             progress=Progress(done=row.items_done, total=row.items_total),
             passed=row.items_passed,
             score=Score(**row.score) if row.score else None,

@@ -5,7 +5,7 @@ artefacts/        what the runner left, under safe names
 containers.json   each attempt: container, times, exit code, reason
 items.jsonl       a line per result, whole
 log.jsonl         what the runner said, stages, changes of state
-output.txt        the end of each container's output
+output.txt        the end of each container's output; of a command: what its repeats wrote
 run.json          the run, its model and its plan
 """
 
@@ -32,10 +32,12 @@ from orchestrator.runs import exports
 from orchestrator.runs.answers import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
+from runner.contract import RunKind
 
 PIECE = 1 << 20
 LOG_EVENTS = ("log", "stage", "transition")
 LOG_BYTES = 64 << 20
+SAID_AT_ONCE = 20
 SECRET = {"token_hash", "log_tail"}
 SLIM = ("position", "benchmark", "problem_id", "sample_index", "outcome", "parity_outcome")
 
@@ -74,6 +76,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
     left out, verdicts never, and the manifest says so."""
     rows = await db.read(lambda session: _read(session, run_id))
     lines = _Items(db, run_id, max_bytes)
+    command = rows.run.kind == RunKind.COMMAND
     items = await measured(ITEMS, lines.pieces)
     log = await measured("log.jsonl", lambda: _log(db, run_id))
     left, notes = await artefact_members(artefacts / run_id, rows.artefacts, max_bytes=max(0, max_bytes - items.size_bytes))
@@ -82,7 +85,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
         whole("containers.json", _json([_facts(attempt, SECRET) for attempt in rows.attempts])),
         items,
         log,
-        whole(OUTPUT, _output(rows.attempts)),
+        await measured(OUTPUT, lambda: _said(db, run_id)) if command else whole(OUTPUT, _output(rows.attempts)),
         whole("run.json", _json({"run": _facts(rows.run, {"plan"}), "model": _facts(rows.model), "plan": rows.run.plan})),
     ]
     digest = grading_digest(rows.verdicts)
@@ -194,6 +197,17 @@ def _output(attempts: Sequence[Attempt]) -> bytes:
         for row in attempts
     ]
     return "".join(parts).encode("utf-8", "replace")
+
+
+async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
+    """What the repeats of a command wrote, as far as it is kept with them."""
+    after = -1
+    while rows := await db.read(lambda s, after=after: item_queries.whole_page(s, run_id, limit=SAID_AT_ONCE, after=after)):  # type: ignore[misc]
+        for row in rows:
+            text = (row.data.get("repeat") or {}).get("output", "").rstrip("\n")
+            head = f"=== repeat {row.sample_index + 1}: {row.outcome}, {row.data.get('exit')}, {row.wall_s:.3f} s"
+            yield f"{head}\n{text}\n".encode("utf-8", "replace")
+        after = rows[-1].position
 
 
 def _facts(row: ContainerRun | Attempt | LlmModel, without: Collection[str] = ()) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -26,10 +26,12 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.identifiers import uuid7
+from orchestrator.runs.commands import CommandRuns, NewCommand, command_run
 from orchestrator.runs.lifecycle import CancelRequested, Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.service import Idempotency, NewRun, RunService, add_retry, add_run, check_size, pending_run
 from orchestrator.runs.transitions import advance
+from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
 from orchestrator.settings import Settings
 
 MAX_MEMBERS = 1000
@@ -52,6 +54,21 @@ class NewBatch:
 
 
 @dataclass(frozen=True)
+class NewCommandBatch:
+    """Commands, each in each of its images, x instance types x repeats."""
+
+    commands: tuple[NewCommand, ...]
+    instance_types: tuple[str, ...] = ()
+    runs_per_instance_type: int = 1
+    external_id: int | None = None
+    name: str = ""
+
+
+Members = Callable[[Session], Iterator[tuple[str, ContainerRun]]]
+"""The rows to be, each with its model's slug, made within the transaction that stores them."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One member to be."""
 
@@ -63,30 +80,32 @@ class Cell:
 
 class BatchService:
     def __init__(
-        self, db: Database, settings: Settings, clock: Clock, runs: RunService, *, wake: Callable[[], None]
+        self,
+        db: Database,
+        settings: Settings,
+        clock: Clock,
+        runs: RunService,
+        commands: CommandRuns,
+        *,
+        wake: Callable[[], None],
     ) -> None:
         self._db, self._settings, self._clock = db, settings, clock
-        self._runs, self._wake = runs, wake
+        self._runs, self._command_runs, self._wake = runs, commands, wake
 
-    async def create(self, request: NewBatch, shown: dict[str, Any], idempotency: Idempotency | None = None) -> str:
+    async def create(
+        self, request: NewBatch | NewCommandBatch, shown: dict[str, Any], idempotency: Idempotency | None = None
+    ) -> str:
         """Queue all members and return the batch's id. `shown` is the request as people see it."""
         digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
         if idempotency is not None:
             known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
             if known is not None:
                 return _same_request(known.request_hash, digest, known.answer)
-        cells = await self._cells(request)
-        names = dict.fromkeys(cell.benchmark for cell in cells)
-        plans = {name: await asyncio.to_thread(self._runs.plan, replace(request.each, benchmarks=(name,))) for name in names}
-        for plan in plans.values():
-            check_size(plan)
         now = self._clock.now()
+        members = await self._members(request, now) if isinstance(request, NewBatch) else self._commands(request, now)
         batch_id = uuid7(now)
 
         def insert(session: Session) -> str:
-            for model_id in {cell.model_id for cell in cells}:
-                if model_queries.lock(session, model_id) is None:
-                    raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists those there are")
             if idempotency is not None:
                 answer = {"batch_id": batch_id}
                 known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
@@ -96,16 +115,50 @@ class BatchService:
             row = Batch(id=batch_id, external_id=external_id, name=request.name, request=shown, created_at=now)
             session.add(row)
             session.flush()
-            for slot, cell in enumerate(cells):
-                run = self._member(request, cell, plans[cell.benchmark], len(cells), now)
+            for slot, (slug, run) in enumerate(members(session)):
                 run.id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # they start in the order of their slots
                 run.batch_id, run.batch_slot = batch_id, slot
-                add_run(session, run, cell.slug)
+                add_run(session, run, slug)
             return batch_id
 
         stored_id = await self._db.write(insert)
         self._wake()
         return stored_id
+
+    async def _members(self, request: NewBatch, now: datetime) -> Members:
+        cells = await self._cells(request)
+        names = dict.fromkeys(cell.benchmark for cell in cells)
+        plans = {name: await asyncio.to_thread(self._runs.plan, replace(request.each, benchmarks=(name,))) for name in names}
+        for plan in plans.values():
+            check_size(plan)
+
+        def rows(session: Session) -> Iterator[tuple[str, ContainerRun]]:
+            for model_id in {cell.model_id for cell in cells}:
+                if model_queries.lock(session, model_id) is None:
+                    raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists those there are")
+            for cell in cells:
+                yield cell.slug, self._member(request, cell, plans[cell.benchmark], len(cells), now)
+
+        return rows
+
+    def _commands(self, request: NewCommandBatch, now: datetime) -> Members:
+        types = request.instance_types or (None,)
+        each = [replace(one, instance_type=name, trigger_type=TRIGGER) for name in types for one in request.commands]
+        checked = [(one, self._command_runs.check(one)) for one in each]
+        if (count := len(checked) * request.runs_per_instance_type) > MAX_MEMBERS:
+            raise Invalid(
+                f"the batch would have {count} runs ({len(request.commands)} commands and images x {len(types)} instance "
+                f"types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed; make several of it"
+            )
+
+        def rows(session: Session) -> Iterator[tuple[str, ContainerRun]]:
+            model = unasked_model(session, now, COMMAND_MODEL)
+            for _ in range(request.runs_per_instance_type):
+                for one, type_name in checked:
+                    deadline_s = one.deadline_s or self._settings.default_deadline_s
+                    yield model.slug, command_run(one, type_name, model.id or 0, deadline_s, now)
+
+        return rows
 
     async def find(self, given: str) -> Batch:
         batch = await self._db.read(lambda s: batch_queries.find(s, given))

@@ -118,6 +118,8 @@ class GradeService:
             raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
         if old.status not in TERMINAL:
             raise Conflict(f"run {run_id} is {old.status}; wait until it has ended")
+        if old.kind == RunKind.COMMAND:
+            raise Conflict(f"run {run_id} measures a command: there is no answer to judge again")
         gathered = await self._gather(old)
         left_out = [reason for answers in gathered.values() for reason in answers.left_out]
         count = sum(answers.count for answers in gathered.values())

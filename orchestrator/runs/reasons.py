@@ -25,7 +25,9 @@ class Reason(StrEnum):
 
 
 SENTENCES: dict[Reason, str] = {
-    Reason.IMAGE_MISSING: "The runner image is not on the engine; build it with scripts/build-images, then retry the run.",
+    Reason.IMAGE_MISSING: (
+        "The image is not on the engine: build the runner's with scripts/build-images, get a command's there, then retry."
+    ),
     Reason.ENGINE_ERROR: "The engine refused to start the container.",
     Reason.NAME_TAKEN: "A container that is not ours has the name this run needed; it was left alone.",
     Reason.START_TIMEOUT: "The container started but its runner did not report in time.",

@@ -24,6 +24,7 @@ from runner.sandbox import kernel, tree
 FIRST_LOOK_S, LOOK_S = 0.002, 0.05
 PIECE = 1 << 18
 STUBBORN_S = 10.0
+FLOOR_SLACK = 2 << 20
 NOT_STARTED = 127
 SLACK_S, SLACK_SHARE = 0.05, 0.02
 READY = b"ready %d\n"
@@ -168,7 +169,7 @@ def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends) 
     found.trouble = found.trouble or os.read(ends.news, 4096).decode("utf-8", "replace")
     found.out_of_memory = not found.timed_out and status != 0 and counters.killed_for_memory() > killed
     largest = family.largest_bytes
-    found.peak_bytes = max(largest if largest > (floor or 0) else seen, most - base)
+    found.peak_bytes = max(largest if largest > (floor or 0) + FLOOR_SLACK else seen, most - base)
     found.user_s, found.system_s = family.user_s, family.system_s
     after = counters.read()
     if reading is not None and after is not None:
@@ -251,6 +252,10 @@ def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
         null = os.open(os.devnull, os.O_RDONLY)
         for fd, target in ((null, 0), (out, 1), (out, 2)):
             os.dup2(fd, target)
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > 2 and fd not in (news, gate):
+                with contextlib.suppress(OSError):  # that of the list itself is closed already
+                    os.close(fd)
         keeper = os.getppid()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # if memory runs out it shall be the command, never the runner

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.db.tables import ContainerRun
 from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
 from orchestrator.stats.intervals import wilson
 
@@ -98,7 +99,7 @@ def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
         kind=run.kind,
-        model=model,
+        model=guest_image(run) or model,
         benchmarks=", ".join(run.benchmarks),
         status=run.status,
         stage=run.stage or "",
