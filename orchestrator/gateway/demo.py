@@ -13,7 +13,7 @@ from typing import Protocol
 from orchestrator.clock import Clock
 from orchestrator.gateway.calls import Call, sample_index
 from orchestrator.gateway.errors import Code, GatewayError
-from orchestrator.gateway.upstream import Reply
+from orchestrator.gateway.upstream import Received, Reply
 from orchestrator.gateway.usage import Finish, TokenUsage
 from orchestrator.gateway.wires.wire import PlainReply
 
@@ -81,8 +81,8 @@ class DemoUpstream:
         self._latency_s = latency_s
         self._seed = seed
 
-    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
-        received()
+    async def ask(self, call: Call, received: Received) -> Reply:
+        received(None)
         model = call.asked.model
         if model not in DEMO_MODELS:
             raise GatewayError(404, Code.NOT_FOUND, f"the demo provider has only {', '.join(DEMO_MODELS)}, not {model}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.clock import Clock
 from orchestrator.gateway.addresses import AddressRefused
@@ -22,7 +22,7 @@ from orchestrator.gateway.http_request import Target
 from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
 from orchestrator.gateway.scrubbing import clean_answer, scrubbed
-from orchestrator.gateway.upstream import Reply
+from orchestrator.gateway.upstream import Received, Reply
 from orchestrator.gateway.upstream_errors import bad_answer, status_error, streamed_error, too_large, transport_error
 from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
 from orchestrator.gateway.wires.wire import Assembler, BadStream, Message, StreamedError
@@ -71,7 +71,7 @@ class HttpUpstream:
         self._secrets = tuple(value for value in provider.headers.values() if len(value) >= SECRET_CHARS)
         self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
-    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
+    async def ask(self, call: Call, received: Received) -> Reply:
         if call.wire.protocol not in self._provider.protocols:
             spoken = ", ".join(sorted(self._provider.protocols))
             raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} speaks {spoken} only")
@@ -81,7 +81,8 @@ class HttpUpstream:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
                 head = await connection.request(request)
                 if head.status == 200:
-                    received()
+                    pause_s = exhausted_for_s(head.headers, self._clock.now())
+                    received(None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
                 return await self._reply(call, head, connection, (*self._secrets, key) if key else self._secrets)
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
@@ -129,10 +130,9 @@ class HttpUpstream:
 
     async def _reply(self, call: Call, head: Head, connection: HttpConnection, secrets: Sequence[str]) -> Reply:
         headers = head.headers
-        now = self._clock.now()
         if head.status != 200:
             body = await _body(connection, MAX_ERROR_BYTES, cut=True)
-            raise status_error(self._provider.name, head.status, headers, body, secrets, now)
+            raise status_error(self._provider.name, head.status, headers, body, secrets, self._clock.now())
         if headers.get("content-encoding", "identity") != "identity":
             raise bad_answer(self._provider.name, "it is compressed, which was not asked for")
         try:
@@ -148,8 +148,7 @@ class HttpUpstream:
             raise bad_answer(self._provider.name, scrubbed(str(error), secrets)) from error
         except EventTooLarge as error:
             raise too_large(self._provider.name, self._max_answer_bytes) from error
-        pause_s = exhausted_for_s(headers, now)
-        return Reply(message, None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
+        return Reply(message)
 
     async def _streamed(self, call: Call, connection: HttpConnection) -> Message:
         assembler, reader, size = call.wire.assembler(), EventReader(self._max_answer_bytes), 0

@@ -1,12 +1,8 @@
-"""How many calls may be at one (provider, model) at once, and how fast one after the other, found out by trying.
+"""How many calls may be at one (provider, model) at once, and how fast one after the other: `places` and `pace` put to work.
 
 Whether a provider takes a call is known long before its answer: a refusal comes at once. So what counts is how calls are
-received. The number at once grows by one with each call that is received while others wait, and halves when calls are
-refused, but not below what the provider has taken. From the first refusal on, calls also keep a pace. It grows a little with
-each call that is received and falls more with each refusal, so that about one call in twenty is refused when the pace meets
-the provider's rate, however long calls take. After an outage it is back at the old pace quickly. A pause that the provider
-asks for holds back everybody; what was saved up in it is sent afterwards. Runs take turns, so that none starves. Only counts
-and times: what is sent is not its business.
+received. A pause that the provider asks for holds back everybody. Runs take turns, so that none starves, and who was refused
+is next. Only counts and times: what is sent is not its business.
 """
 
 from __future__ import annotations
@@ -17,19 +13,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from orchestrator.clock import Clock
+from orchestrator.gateway.pace import Pace, Sent
+from orchestrator.gateway.places import Places
 
-REFUSED_SHARE = 0.05
-"""The share of calls that a provider refuses when the pace is as it should be; less when each refusal costs a pause."""
-MEMORY = (12, 20)
-"""One call moves the pace by one part in so many: the fewer the slower it is, but not fewer than are out without a word."""
-SEEN_S = 5.0
-"""The first pace is what a provider received in so many seconds."""
-SLOWEST = 0.05
-"""Calls per second that are tried whatever the provider says."""
 SHORTEST_WORD_S, LONGEST_WORD_S = 1.0, 60.0
 """A call not refused for twice as long as refusals take was received: some servers say nothing before the answer."""
-SAVED_S = 60.0
-"""So much of a pause is made up for afterwards."""
+LATE_S = 0.05
+"""So much lateness of our own is made up for; more would be a burst."""
 LONGEST_PAUSE_S = 3600.0
 """However long a provider asks to be left alone, it is asked again after this."""
 
@@ -48,10 +38,9 @@ class Slot:
     """The right to have one call at the provider. Give it back with `Limiter.release`."""
 
     run_id: str
-    began: float
+    sent: Sent
+    ahead: int  #: calls that the provider had when this one came: those refused meanwhile it never had
     last_one: bool  #: it took the last place there was
-    others_wait: bool
-    made_up: bool = False  #: it was sent for a time in which none could be sent
     received: bool = False
 
 
@@ -65,32 +54,33 @@ class Limiter:
         ceiling: float = 1000.0,
         too_long_s: float = 900.0,
     ) -> None:
-        self.limit = initial
         self.in_flight = 0
-        self.pace: float | None = None
         self.paused_until = 0.0
         self.pause_reason = ""
-        self._ceiling = ceiling
+        self._pace = Pace()
+        self._places = Places(initial, ceiling)
         self._too_long_s = too_long_s
         self._clock = clock
         self._sleep = sleep
         self._out: OrderedDict[int, Slot] = OrderedDict()
         """Calls of which nothing was heard yet, oldest first."""
-        self._received: deque[float] = deque()
-        self._received_now = 0
-        self._cut_at = float("-inf")
-        self._well_at: float | None = None
-        self._streak = 0
+        self._sent = 0
+        self._reacted_at = float("-inf")
         self._next_at = 0.0
-        self._saved_s = 0.0
-        self._trust = 1.0
-        self._paced_at = float("inf")
-        self._finding = False
-        self._pause_s = 0.0
         self._word_s = SHORTEST_WORD_S
         self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()
         self._waker: asyncio.Task[None] | None = None
         self._wakes_at = float("inf")
+
+    @property
+    def limit(self) -> float:
+        """So many may be at the provider at once."""
+        return self._places.limit
+
+    @property
+    def pace(self) -> float | None:
+        """Calls per second, when that is what holds them back."""
+        return self._pace.per_s
 
     @property
     def queued(self) -> int:
@@ -98,6 +88,14 @@ class Limiter:
 
     async def acquire(self, run_id: str, *, again: bool = False) -> Slot:
         """Wait for this run's turn; who was refused and tries `again` is next. Raises `PausedTooLong` when it is far off."""
+        while True:
+            slot = await self._acquire(run_id, again=again)
+            if self.pause_left_s() <= 0:
+                return slot
+            again = True
+            self.release_unused(slot)  # the pause began between its turn and its waking up
+
+    async def _acquire(self, run_id: str, *, again: bool) -> Slot:
         if self.pause_left_s() > self._too_long_s:
             raise PausedTooLong(self.pause_reason, self.pause_left_s())
         future: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
@@ -117,38 +115,54 @@ class Limiter:
 
     def try_acquire(self, run_id: str) -> Slot | None:
         """A place if there is one for the taking: nobody waits, and no pace or pause holds calls back."""
-        if self._waiting or self.pace is not None or self.in_flight >= int(self.limit) or self.pause_left_s() > 0:
+        now = self._clock.monotonic()
+        held = self._waiting or self._pace.may_send(now) > 0 or self._next_at > now or self.pause_left_s() > 0
+        if held or self.in_flight >= self._places.now(now):
             return None
         return self._take(run_id)
 
-    def received(self, slot: Slot) -> None:
-        """The provider took the call and is working on it."""
+    def received(self, slot: Slot, pause_s: float | None = None) -> None:
+        """The provider took the call and is working on it. `pause_s`: it said that its limit is used up for so long."""
+        self._pause(pause_s, "its rate limit is used up")
         if not slot.received:
             self._note_received(slot)
             self._grant()
 
     def release_unused(self, slot: Slot) -> None:
         """The call was not made after all."""
+        self._pace.unsent(slot.sent)
         self._give_back(slot)
 
-    def release_well(self, slot: Slot, pause_s: float | None = None, reason: str = "") -> None:
-        """The call was answered. `pause_s`: the provider said that its limit is used up for so long."""
-        self._pause(pause_s, reason)
+    def release_well(self, slot: Slot) -> None:
+        """The call was answered."""
         if not slot.received:
             self._note_received(slot)
         self._give_back(slot)
 
     def release_crowded(self, slot: Slot, pause_s: float | None, reason: str) -> None:
         """The provider said "too many" or "overloaded"."""
-        self._pause_s += 0.2 * ((pause_s or 0.0) - self._pause_s)
-        took_s = 2 * (self._clock.monotonic() - slot.began) + 0.5
-        self._word_s += 0.2 * (min(max(took_s, SHORTEST_WORD_S), LONGEST_WORD_S) - self._word_s)
-        self._slow_down(slot)
+        now = self._clock.monotonic()
+        took_s = 2 * (now - slot.sent.began) + 0.5
+        self._word_s = max(self._word_s + 0.2 * (took_s - self._word_s), took_s, SHORTEST_WORD_S)
+        self._word_s = min(self._word_s, LONGEST_WORD_S)
+        counted = self._places.counted
+        if slot.sent.began >= self._reacted_at:  # once for all that were out together
+            self._reacted_at = now
+            counted = self._places.refused(slot.ahead, now, pause_s or 0.0, paced=self._pace.per_s is not None)
+        if counted:
+            self._pace.lift()
+        else:
+            self._pace.refused(slot.sent, now, self._word_s)
+        for other in reversed(self._out.values()):
+            if other.sent.number <= slot.sent.number:
+                break
+            other.ahead -= 1
         self._pause(pause_s, reason)
         self._give_back(slot)
 
     def release(self, slot: Slot) -> None:
-        """The call failed in a way that says nothing about the rate, or was not made."""
+        """The call failed in a way that says nothing about the rate."""
+        self._pace.over(slot.sent, self._clock.monotonic())
         self._give_back(slot)
 
     def pause_left_s(self) -> float:
@@ -162,52 +176,15 @@ class Limiter:
     def _note_received(self, slot: Slot) -> None:
         slot.received = True
         self._out.pop(id(slot), None)
-        self._received_now += 1
         now = self._clock.monotonic()
-        self._received.append(slot.began)
-        while self._received and self._received[0] < now - SEEN_S:
-            self._received.popleft()
-        if slot.last_one or slot.others_wait:
-            self.limit = min(self.limit + 1, self._ceiling)
-        if slot.made_up:
-            self._trust = min(self._trust * 1.02 + 0.01, 1.0)
-        if self.pace is not None and slot.others_wait:
-            self._streak += 1
-            share = self._share()
-            self.pace *= 1.1 if self._finding else 1 + share / self._memory() * 2 ** min(int(self._streak * share), 5)
-            if self._well_at is not None and self.pace < self._well_at:
-                self.pace = min(self.pace * 1.5, self._well_at)
-
-    def _slow_down(self, slot: Slot) -> None:
-        now, self._saved_s = self._clock.monotonic(), 0.0
-        if slot.began >= self._cut_at and now >= self._cut_at + self._word_s:  # once for all that were out together
-            self._cut_at = now
-            self.limit = max(self.limit / 2, self._received_now + 1.0)
-        if self.pace is None:
-            recent = [began for began in self._received if began > now - SEEN_S]
-            self.pace = max(len(recent) / max(now - recent[0], 1.0) if recent else 0.0, 1.0)
-            self._paced_at, self._finding = now, not recent
-        elif slot.made_up:
-            self._trust /= 4  # it saves nothing up for us
-        elif slot.began >= self._paced_at:
-            if self._streak >= MEMORY[1]:
-                self._well_at = 0.9 * self.pace
-            elif self._well_at is not None and self._streak:
-                self._well_at *= 0.7  # it is not well there any more
-            self.pace = max(self.pace * (0.7 if self._finding else 1 - 1 / self._memory()), SLOWEST)
-            self._finding = False
-        self._streak = 0
-
-    def _memory(self) -> float:
-        return max(MEMORY[0], min(MEMORY[1], 10 * (self.pace or 0.0)), len(self._out))
-
-    def _share(self) -> float:
-        return min(REFUSED_SHARE, 1 / (20 * self._pause_s * self.pace)) if self.pace and self._pause_s else REFUSED_SHARE
+        counted = self._places.counted
+        self._places.taken(slot.ahead + 1, now, wanted=slot.last_one or slot.sent.others_wait)
+        if counted and not self._places.counted:
+            self._pace.resume()
+        self._pace.taken(slot.sent, now)
 
     def _give_back(self, slot: Slot) -> None:
         self._out.pop(id(slot), None)
-        if slot.received:
-            self._received_now -= 1
         self.in_flight -= 1
         self._grant()
 
@@ -217,8 +194,6 @@ class Limiter:
         until = self._clock.monotonic() + min(pause_s, LONGEST_PAUSE_S)
         if until <= self.paused_until:
             return
-        longer_s = until - max(self.paused_until, self._clock.monotonic())
-        self._saved_s = min(self._saved_s + self._trust * longer_s, SAVED_S)
         self.paused_until, self.pause_reason = until, reason
         if self.pause_left_s() > self._too_long_s:
             for queue in self._waiting.values():
@@ -231,13 +206,16 @@ class Limiter:
         self._notice_received()
         while self._waiting:
             now = self._clock.monotonic()
-            held = max(self.pause_left_s(), self._next_at - now)
+            held = max(self.pause_left_s(), self._next_at - now, self._pace.may_send(now))
+            if held <= 0 and self.in_flight >= self._places.now(now):
+                probe_in = self._places.probe_in(now)
+                held = float("inf") if probe_in is None else max(probe_in, 0.001)
             if held > 0:
-                self._wake_in(held)
-                return
-            if self.in_flight >= int(self.limit):
                 if self._out:
-                    self._wake_in(next(iter(self._out.values())).began + self._word_s - now)
+                    oldest = next(iter(self._out.values()))
+                    held = min(held, oldest.sent.began + self._word_s - now)
+                if held < float("inf"):
+                    self._wake_in(held)
                 return
             run_id, queue = self._waiting.popitem(last=False)
             future = queue.popleft()
@@ -252,22 +230,21 @@ class Limiter:
         heard = self._clock.monotonic() - self._word_s
         while self._out:
             slot = next(iter(self._out.values()))
-            if slot.began > heard:
+            if slot.sent.began > heard:
                 return
             self._note_received(slot)
 
     def _take(self, run_id: str) -> Slot:
         now = self._clock.monotonic()
+        if self._pace.per_s is not None:
+            gap_s = 1 / self._pace.per_s
+            self._next_at = max(self._next_at, now - min(gap_s, LATE_S)) + gap_s
+        sent = Sent(self._sent, now, bool(self._waiting))
+        last_one = self.in_flight + 1 >= self._places.now(now)
+        slot = Slot(run_id, sent, self.in_flight, last_one)
+        self._sent += 1
         self.in_flight += 1
-        made_up = False
-        if self.pace is not None:
-            gap = 1 / self.pace
-            made_up = self._saved_s > gap
-            earliest = now - gap - self._saved_s
-            if self._next_at > earliest:
-                self._saved_s = max(now - gap - self._next_at, 0.0)
-            self._next_at = max(self._next_at, earliest) + gap
-        slot = Slot(run_id, now, self.in_flight >= int(self.limit), bool(self._waiting), made_up)
+        self._pace.sent(sent)
         self._out[id(slot)] = slot
         return slot
 

@@ -159,7 +159,7 @@ class Sender:
             raise
         finally:
             self.at_provider.discard(call.flight)
-        limiter.release_well(slot, reply.pause_s, "its rate limit is used up")
+        limiter.release_well(slot)
         return reply
 
     def _upstream(self, provider: str) -> Upstream:

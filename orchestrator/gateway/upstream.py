@@ -12,10 +12,13 @@ from orchestrator.gateway.wires.wire import Message
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole answer. `pause_s`: the provider says that its limit is now used up for so long."""
+    """A whole answer."""
 
     message: Message
-    pause_s: float | None = None
+
+
+Received = Callable[[float | None], None]
+"""Told when the provider has taken the call and works on it, and for how long it says that its limit is now used up."""
 
 
 class Upstream(Protocol):
@@ -23,8 +26,8 @@ class Upstream(Protocol):
     def server(self) -> str:
         """What answers here, for telling it from another that has the same name: never the key."""
 
-    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
-        """Ask once; `received` is called when the provider has taken the call and works on it.
+    async def ask(self, call: Call, received: Received) -> Reply:
+        """Ask once.
 
         Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there.
         """

@@ -22,7 +22,7 @@ from orchestrator.gateway.ledger import Ledger
 from orchestrator.gateway.memory_ledger import MemoryLedger
 from orchestrator.gateway.retry import RetryPolicy
 from orchestrator.gateway.sender import Sender
-from orchestrator.gateway.upstream import Reply
+from orchestrator.gateway.upstream import Received, Reply
 from orchestrator.gateway.usage import Finish, TokenUsage
 from orchestrator.gateway.waits import WaitBoard
 from orchestrator.gateway.wires.anthropic_messages import AnthropicMessages
@@ -43,7 +43,7 @@ class ScriptedUpstream:
     at_once: int = 0
     server: str = "scripted"
 
-    async def ask(self, call: Call, received: Callable[[], None]) -> Reply:
+    async def ask(self, call: Call, received: Received) -> Reply:
         self.calls[call.key] += 1
         self.at_once += 1
         try:

@@ -1,75 +1,48 @@
-"""The limiter against a provider with a rate, in virtual time."""
+"""The limiter against providers with all kinds of limits, in virtual time. `tests.bench.limits` has many more."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
-from desk_world import ScriptedUpstream, claude_run, make_call, make_desk
-from virtual_time import LoopClock, run_virtually
 
-from orchestrator.gateway.calls import Call
-from orchestrator.gateway.errors import GatewayError, UpstreamError
 from orchestrator.gateway.limiter import Limiter, PausedTooLong
+from tests.unit.gateway.storm_world import (
+    AtOnce,
+    Bucket,
+    Sliding,
+    Storm,
+    Windows,
+    always,
+    exact,
+    watch,
+    whole_seconds,
+)
+from tests.unit.gateway.virtual_time import LoopClock, run_virtually
+
+STORMS = {
+    "silent": Storm(lambda: Bucket(5.0, 1.0), (2.0, 3.0), 5.0),
+    "with the time": Storm(lambda: Bucket(5.0, 1.0), (28.0, 32.0), 5.0, exact),
+    "always ten seconds": Storm(lambda: Bucket(1.0, 1.0), (2.0, 3.0), 1.0, always(10.0)),
+    "always ten seconds, a minute saved up": Storm(lambda: Bucket(5.0, 60.0), (60.0, 120.0), 5.0, always(10.0)),
+    "windows": Storm(lambda: Windows(1.0, 60.0), (60.0, 120.0), 1.0),
+    "sliding window with headers": Storm(lambda: Sliding(5.0, 60.0), (2.0, 3.0), 5.0, whole_seconds, headers=True),
+    "so many at once": Storm(lambda: AtOnce(10), (2.0, 3.0), 4.0),
+    "so many at once, with a pause": Storm(lambda: AtOnce(60), (28.0, 32.0), 2.0, always(1.0)),
+    "silent until the answer": Storm(lambda: Bucket(1.0, 1.0), (2.0, 3.0), 1.0, whole_seconds, tells_at_once=False),
+    "two orchestrators": Storm(lambda: Bucket(5.0, 1.0), (2.0, 3.0), 5.0, orchestrators=2),
+    "tokens": Storm(lambda: Bucket(5000.0, 60.0), (28.0, 32.0), 5.0, whole_seconds, sizes=(200.0, 1800.0)),
+}
 
 
-class Bucket:
-    """A provider's rate: so many per second, saved up for a burst."""
-
-    def __init__(self, per_second: float, burst: float, *, tells: bool) -> None:
-        self.per_second, self.burst, self.tells = per_second, burst, tells
-        self.level, self.at = burst, 0.0
-        self.taken: list[float] = []
-        self.refused = 0
-
-    def act(self, call: Call) -> UpstreamError | None:
-        now = asyncio.get_running_loop().time()
-        self.level = min(self.level + (now - self.at) * self.per_second, self.burst)
-        self.at = now
-        if self.level >= 1:
-            self.level -= 1
-            self.taken.append(now)
-            return None
-        self.refused += 1
-        wait_s = (1 - self.level) / self.per_second if self.tells else None
-        return UpstreamError(429, "slow down", retry=True, crowded=True, retry_after_s=wait_s)
-
-
-@pytest.mark.parametrize("tells", [True, False], ids=["with Retry-After", "without"])
-@pytest.mark.parametrize(("rate", "latency_s"), [(5.0, 2.0), (5.0, 28.0)])
-def test_a_storm_settles_at_the_providers_rate_and_starves_nobody(rate: float, latency_s: float, tells: bool) -> None:
-    bucket = Bucket(rate, burst=rate, tells=tells)
-    upstream = ScriptedUpstream(act=bucket.act, latency_s=lambda: latency_s)
-    done: Counter[str] = Counter()
-    end = 240.0
-
-    async def storm() -> None:
-        desk = make_desk(upstream)
-        loop = asyncio.get_running_loop()
-
-        async def worker(run: str, number: int) -> None:
-            turn = 0
-            while loop.time() < end:
-                turn += 1
-                try:
-                    await desk.answer(make_call(claude_run(run), f"b/{number}/0/{turn}"))
-                except GatewayError:
-                    continue
-                done[run] += 1
-
-        workers = [asyncio.create_task(worker(f"run-{run}", number)) for run in range(20) for number in range(8)]
-        await asyncio.sleep(end)
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-        await desk.close(0)
-
-    run_virtually(storm())
-    settled = [moment for moment in bucket.taken if 90 <= moment < end]
-    assert len(settled) >= 0.9 * rate * (end - 90)
-    assert len(done) == 20
-    assert min(done.values()) >= 0.7 * sum(done.values()) / 20
+@pytest.mark.parametrize("name", STORMS)
+def test_a_storm_settles_at_the_providers_rate_and_starves_nobody(name: str) -> None:
+    storm, since, until = STORMS[name], 150.0, 600.0
+    seen = watch(storm, until, since)
+    assert seen.rate(since, until) >= 0.9 * storm.fair_rate
+    assert seen.early == 0, "a call was made before the time that the provider had said"
+    assert seen.failed == 0
+    assert seen.least(storm.runs) >= 0.7
 
 
 def limiter(**options: float) -> Limiter:
@@ -88,7 +61,7 @@ def test_it_grows_while_all_is_well() -> None:
     run_virtually(story())
 
 
-def test_it_halves_once_however_many_are_refused_together() -> None:
+def test_it_halves_once_however_many_are_refused_together_and_then_asks_one_at_a_time() -> None:
     async def story() -> None:
         gate = limiter(initial=8)
         slots = [await gate.acquire("r") for _ in range(8)]
@@ -96,10 +69,13 @@ def test_it_halves_once_however_many_are_refused_together() -> None:
         for slot in slots:
             gate.release_crowded(slot, None, "429")
         assert gate.limit == 4
-        for _ in range(100):
-            gate.release_crowded(await gate.acquire("r"), None, "429")
-            await asyncio.sleep(1)
-        assert gate.limit == 1
+        waiting = [asyncio.create_task(gate.acquire("r")) for _ in range(3)]
+        await asyncio.sleep(3)
+        assert [task.done() for task in waiting] == [True, False, False]
+        gate.received(waiting[0].result())
+        await asyncio.sleep(120)
+        assert all(task.done() for task in waiting)
+        await gate.close()
 
     run_virtually(story())
 
@@ -121,24 +97,6 @@ def test_it_keeps_room_for_what_the_provider_has_taken() -> None:
     run_virtually(story())
 
 
-def test_what_a_pause_held_back_is_made_up_for() -> None:
-    async def story() -> list[float]:
-        gate, sent = limiter(initial=100), []
-        loop = asyncio.get_running_loop()
-        first = await gate.acquire("r")
-        gate.received(first)
-        gate.release_crowded(await gate.acquire("r"), None, "429")  # from here on one call a second
-        gate.release_well(first, pause_s=30.0, reason="its rate limit is used up")
-        for _ in range(20):
-            gate.release(await gate.acquire("r"))
-            sent.append(loop.time())
-        return sent
-
-    sent = run_virtually(story())
-    assert sent[0] >= 30
-    assert sent[-1] < 31
-
-
 def test_who_was_refused_is_next() -> None:
     async def story() -> None:
         gate = limiter(initial=1)
@@ -148,7 +106,6 @@ def test_who_was_refused_is_next() -> None:
         async def wait(run: str, *, again: bool = False) -> None:
             slot = await gate.acquire(run, again=again)
             order.append(run)
-            gate.limit = 1
             gate.release(slot)
 
         tasks = [asyncio.create_task(wait(run)) for run in "abc"]
@@ -162,7 +119,7 @@ def test_who_was_refused_is_next() -> None:
     run_virtually(story())
 
 
-def test_a_pause_holds_back_everybody_until_it_is_over() -> None:
+def test_a_pause_holds_back_everybody_and_then_one_asks() -> None:
     async def story() -> None:
         gate = limiter()
         gate.release_crowded(await gate.acquire("a"), 12.0, "429")
@@ -171,7 +128,11 @@ def test_a_pause_holds_back_everybody_until_it_is_over() -> None:
         assert not any(task.done() for task in waits)
         assert gate.queued == 3
         await asyncio.sleep(0.2)
+        assert [task.done() for task in waits] == [True, False, False]
+        gate.received(waits[0].result())
+        await asyncio.sleep(60)
         assert all(task.done() for task in waits)
+        await gate.close()
 
     run_virtually(story())
 
@@ -185,7 +146,6 @@ def test_runs_take_turns() -> None:
         async def wait(run: str) -> None:
             slot = await gate.acquire(run)
             order.append(run)
-            gate.limit = 1
             gate.release(slot)
 
         tasks = [asyncio.create_task(wait(run)) for run in "aaaabc"]
@@ -240,8 +200,10 @@ def test_a_place_is_for_the_taking_only_when_nobody_waits_and_nothing_holds_back
         await asyncio.sleep(0)
         limiter.release_unused(first)
         assert limiter.try_acquire("d") is None
-        limiter.release_well(second, pause_s=5.0, reason="x")
-        limiter.release(await waiting)
+        await asyncio.sleep(0)
+        limiter.release(waiting.result())
+        limiter.received(second, 5.0)
+        limiter.release_well(second)
         assert limiter.in_flight == 0
         assert limiter.try_acquire("d") is None
         await asyncio.sleep(5)
