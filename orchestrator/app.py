@@ -12,6 +12,9 @@ import structlog
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
+from orchestrator.accounts.limits import Limits
+from orchestrator.accounts.vault import load_vault
 from orchestrator.api import (
     agents,
     archives,
@@ -30,6 +33,8 @@ from orchestrator.api import (
     grades,
     health,
     jobs,
+    keys,
+    limits,
     machine_costs,
     models,
     openapi,
@@ -50,6 +55,7 @@ from orchestrator.api.context import Services
 from orchestrator.api.cross_origin import cross_origin
 from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.middleware import Guard
+from orchestrator.api.pace import Pace
 from orchestrator.api.proxies import TrustedProxies
 from orchestrator.api.sub_path import SubPath
 from orchestrator.archives.batch_keeper import BatchAsItIs
@@ -125,6 +131,9 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     )
     app.state.authority = Authority(token, clock)
     app.state.audit = AuditBook(clock)
+    master_key = settings.master_key.get_secret_value() if settings.master_key else None
+    app.state.vault = load_vault(master_key, settings.master_key_file, data_dir)
+    app.state.pace = Pace(clock)
     app.state.guess_delay = GuessDelay()
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
@@ -153,6 +162,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         agents,
         machine_costs,
         tokens,
+        keys,
+        limits,
         audit,
         streams,
         health,
@@ -168,6 +179,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         needs=needs_of(settings),
         public_url=settings.public_url,
         page_error=pages.refusal,
+        pace=app.state.pace,
     )
     app.add_middleware(AuditTrail, book=app.state.audit)
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
@@ -210,7 +222,9 @@ async def open_services(
         def runner_url() -> str:
             return runners_see or door.url
 
-        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name))
+        policy = KeyPolicy(system_for_all=settings.system_keys == "everyone")
+        key_service = ProviderKeys(db, clock, app.state.vault, os.environ, policy)
+        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name, key_service))
         abandoning = asyncio.create_task(abandon_ended(live, gateway))
         stack.callback(abandoning.cancel)
         model_sync = ModelSync(db, clock, os.environ)
@@ -348,6 +362,9 @@ async def open_services(
                 rng=rng,
             )
         )
+        limit_service = Limits(db, clock)
+        app.state.pace.open(limit_service)
+        stack.callback(app.state.pace.open, None)
         authority: Authority = app.state.authority
         for opened in (authority, app.state.audit):
             opened.open(db)
@@ -378,6 +395,8 @@ async def open_services(
             loops=loops,
             signals=signals,
             authority=authority,
+            keys=key_service,
+            limits=limit_service,
             sync_models=model_sync.run,
         )
         live.end_streams()

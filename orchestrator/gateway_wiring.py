@@ -10,6 +10,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from sqlmodel import Session
+
+from orchestrator.accounts.keys import Choice, ProviderKeys
+from orchestrator.accounts.limits import caps
 from orchestrator.clock import Clock
 from orchestrator.db import call_queries
 from orchestrator.db.session import Database
@@ -17,7 +21,7 @@ from orchestrator.db.tables import LlmModel
 from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway as assemble
 from orchestrator.gateway.callers import Callers
-from orchestrator.gateway.context import RunContext
+from orchestrator.gateway.context import DayCap, RunContext
 from orchestrator.gateway.database_ledger import DatabaseLedger
 from orchestrator.gateway.prices import Prices, nusd
 from orchestrator.gateway.router import GatewayDeps
@@ -28,15 +32,22 @@ from orchestrator.settings import Settings
 
 
 @asynccontextmanager
-async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: str) -> AsyncIterator[GatewayDeps]:
-    day_budget_nusd = None if settings.daily_budget_usd is None else nusd(settings.daily_budget_usd)
+async def open_gateway(
+    settings: Settings, db: Database, clock: Clock, owner: str, keys: ProviderKeys
+) -> AsyncIterator[GatewayDeps]:
+    of_all = () if settings.daily_budget_usd is None else (DayCap(nusd(settings.daily_budget_usd)),)
 
     async def find(digest: str) -> RunContext | None:
-        found = await db.read(lambda session: call_queries.caller(session, digest))
-        if found is None or not same_token(found.token_hash, digest):
-            return None
-        since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
-        return _context(found, day_budget_nusd, since)
+        def read(session: Session) -> RunContext | None:
+            found = call_queries.caller(session, digest)
+            if found is None or not same_token(found.token_hash, digest):
+                return None
+            since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
+            choice = keys.choose(session, found.workspace_id, found.user_id, found.provider)
+            day_caps = (*of_all, *caps(session, found.workspace_id, found.user_id))
+            return _context(found, day_caps, since, choice)
+
+        return await db.read(read)
 
     callers = Callers(find, clock)
     top = 2 * settings.demo_latency_s
@@ -48,6 +59,7 @@ async def open_gateway(settings: Settings, db: Database, clock: Clock, owner: st
         demo_load=demo_answers.load,
         clock=clock,
         rng=random.Random(os.urandom(8)),
+        keys=keys,
         demo_latency_s=(min(0.005, top), top),
     ) as deps:
         yield deps
@@ -65,7 +77,7 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
                 await gateway.desk.abandon(event.run_id)
 
 
-def _context(found: Any, day_budget_nusd: int | None, reuse_since: datetime | None) -> RunContext:
+def _context(found: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
     return RunContext(
         run_id=found.id,
         attempt=found.number,
@@ -74,9 +86,11 @@ def _context(found: Any, day_budget_nusd: int | None, reuse_since: datetime | No
         model=found.name,
         prices=prices_of(found),
         budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
-        day_budget_nusd=day_budget_nusd,
+        day_caps=day_caps,
         request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
         reuse_since=reuse_since,
+        payer=choice.payer,
+        no_key=choice.refused,
     )
 
 

@@ -40,6 +40,10 @@ _STEPS = (Scope.READ, Scope.RUN, Scope.SCHEDULE, Scope.ADMIN, Scope.OWNER)
 _SECRETS = re.compile(r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
 _SHARED = re.compile(r"(/api/(models|datasets|agents)|/(models|datasets))(/.*)?", re.DOTALL)
 """What all workspaces share: everybody may look, owners may change."""
+_OWNERS = re.compile(r"/api/audit/prune|/api/keys/rotate")
+"""For owners alone."""
+_OWN_KEYS = re.compile(r"/api/keys(/\d+)?|/keys(/\d+/remove)?")
+"""Everybody who may run has keys of their own; the workspace's are for admins, which their handlers see to."""
 _SCHEDULES = re.compile(r"/api/schedules(/.*)?|/schedules/(new|[^/]+/(pause|remove))", re.DOTALL)
 _WORK = re.compile(
     r"/api/(container-runs|batches|grades|quotes)"
@@ -52,16 +56,29 @@ _WORK = re.compile(
     r"|/schedules/[^/]+/run"
 )
 
+_SPENDING = re.compile(
+    r"/api/(container-runs|batches)|/api/(container-runs|batches|jobs)/[^/]+/retry|/api/schedules/.+/run"
+    r"|/api/eval-sets/[^/]+/generate|/api/evals/[^/]+/execute"
+    r"|/runs/new|/(runs|batches)/[^/]+/retry|/schedules/[^/]+/run"
+)
+
+
+def spends(method: str, path: str) -> bool:
+    """Whether a request starts something that asks models. The ledger counts in any case; this says no early."""
+    return method == "POST" and _SPENDING.fullmatch(path) is not None
+
 
 def needed(method: str, path: str) -> Scope:
     """What a request asks of its caller. What is not known here needs the most."""
     if method == "POST" and path in ("/api/agents/claim", "/api/agents/report"):
         return Scope.AGENT
+    if _OWNERS.fullmatch(path):
+        return Scope.OWNER
     if _SECRETS.fullmatch(path):
         return Scope.ADMIN
     if method in SAFE_METHODS or path == "/logout":
         return Scope.READ
-    if method == "POST" and _WORK.fullmatch(path):
+    if (method == "POST" and _WORK.fullmatch(path)) or _OWN_KEYS.fullmatch(path):
         return Scope.RUN
     if _SCHEDULES.fullmatch(path):
         return Scope.SCHEDULE

@@ -95,6 +95,9 @@ class Settings(BaseSettings):
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)] = ()
     data: Path = Path("data")
     token: SecretStr | None = None
+    master_key: SecretStr | None = None
+    master_key_file: Path | None = None
+    system_keys: Literal["everyone", "owners"] = "everyone"
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
 
     engine: Literal["auto", "docker", "process"] = "auto"

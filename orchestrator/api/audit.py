@@ -16,6 +16,7 @@ from orchestrator.db import audit_queries
 from orchestrator.db.audit_queries import ActorKind
 from orchestrator.db.audit_tables import AuditEntry
 from orchestrator.errors import Invalid
+from orchestrator.scopes import Scope
 
 router = APIRouter(prefix="/api/audit", tags=["audit"])
 
@@ -31,9 +32,9 @@ class AuditOut(Answer):
     at: datetime
     actor_kind: ActorKind
     actor: str
-    user_id: str | None
+    user_id: int | None
     token_id: int | None
-    workspace_id: str | None
+    workspace_id: int | None
     action: str
     object_id: str
     status: int | None
@@ -56,6 +57,7 @@ class AuditPruned(Answer):
 
 @router.get("")
 async def list_audit(
+    request: Request,
     context: Context,
     limit: Limit = 100,
     after: Annotated[int | None, Query(ge=1, le=2**53, description="`next` of the page before.")] = None,
@@ -66,13 +68,17 @@ async def list_audit(
     until: Time = None,
     refused: Annotated[bool | None, Query(description="Only what was refused or failed, or only what was not.")] = None,
 ) -> Page[AuditOut]:
-    """Who changed what, newest first. `actor` and `action` are found anywhere in the text."""
+    """Who changed what, newest first: in your workspace, or for owners everywhere. `actor` and `action` are found anywhere
+    in the text."""
+    caller = caller_of(request)
+    only = None if caller.scope.allows(Scope.OWNER) else caller.workspace_id
 
     def read(session: Session) -> list[AuditOut]:
         rows = audit_queries.page(
             session,
             limit=limit + 1,
             before=after,
+            workspace_id=only,
             actor=actor,
             action=action,
             object_id=object_id,

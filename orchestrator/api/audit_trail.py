@@ -161,8 +161,14 @@ def entry_of(scope: Scope, known: Note, status: int, location: str | None, now: 
 def actor_of(caller: Caller | None, otherwise: str = "") -> dict[str, Any]:
     if caller is None:
         return {"actor_kind": ActorKind.NOBODY, "actor": otherwise[:200]}
-    kind = ActorKind.TOKEN if caller.token_id else ActorKind.OWNER
-    return {"actor_kind": kind, "actor": caller.name[:200], "token_id": caller.token_id or None}
+    kind = ActorKind.OWNER if caller.user_id is None else ActorKind.USER
+    return {
+        "actor_kind": ActorKind.TOKEN if caller.token_id else kind,
+        "actor": caller.name[:200],
+        "user_id": caller.user_id,
+        "token_id": caller.token_id or None,
+        "workspace_id": caller.workspace_id,
+    }
 
 
 def _route(scope: Scope) -> str | None:

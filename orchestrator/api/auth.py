@@ -14,12 +14,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.api.callers import Authority, Caller
+from orchestrator.api.pace import Pace
 from orchestrator.api.problems import render
 from orchestrator.db.owned import acting_as
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
 from orchestrator.identifiers import new_token
-from orchestrator.scopes import SAFE_METHODS, needed
+from orchestrator.scopes import SAFE_METHODS, needed, spends
 from orchestrator.scopes import Scope as Need
 
 COOKIE = "benchyard_session"
@@ -56,12 +57,14 @@ class Gate:
         needs: Callable[[str], str | None],
         public_url: str | None,
         page_error: PageError,
+        pace: Pace,
     ) -> None:
         self._app = app
         self._authority = authority
         self._needs = needs
         self._public = urlsplit(public_url or "")
         self._page_error = page_error
+        self._pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
@@ -88,9 +91,10 @@ class Gate:
     async def _admit(self, scope: Scope) -> Caller:
         try:
             caller = await self._known(Headers(scope=scope), scope["method"])
+            scope["benchyard.caller"] = caller
+            await self._pace.check(caller, spends=spends(scope["method"], scope["path"]))
         except DatabaseUnavailable as error:
             raise Unavailable(f"The database cannot be used now ({error}); try again shortly.") from error
-        scope["benchyard.caller"] = caller
         wanted = needed(scope["method"], scope["path"])
         if not caller.scope.allows(wanted):
             raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(wanted)}.")

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.api.container_runs import Limit, RunId
@@ -27,6 +28,8 @@ class CallOut(Answer):
     source: Source
     from_run: str | None
     from_key: str | None
+    payer: str = Field(description="Whose key paid: `system`, `workspace`, `user`, or `none` for another run's answer.")
+    payer_name: str
     tries: int
     replays: int
     lost_sends: int

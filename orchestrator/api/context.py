@@ -8,6 +8,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from orchestrator.accounts.keys import ProviderKeys
+from orchestrator.accounts.limits import Limits
 from orchestrator.api.callers import Authority, Caller
 from orchestrator.archives.wiring import Archives
 from orchestrator.batches.service import BatchService
@@ -62,6 +64,8 @@ class Services:
     loops: Loops
     signals: Signals
     authority: Authority
+    keys: ProviderKeys
+    limits: Limits
     sync_models: Callable[[], Awaitable[SyncResult]]
     """Have the catalogue follow the providers' lists."""
 

@@ -15,7 +15,8 @@ from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer, RunCreate
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.selection import Selection
-from orchestrator.db import call_queries, call_reports
+from orchestrator.db import call_reports, spending_queries
+from orchestrator.db.owned import workspace_of
 from orchestrator.gateway.quote import PastRun, Quote, quote, sentence
 from orchestrator.gateway_wiring import prices_of
 from runner.contract import ModelSpec
@@ -101,7 +102,7 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
 
     def read(session: Session) -> tuple[Sequence[Any], float]:
         rows = call_reports.spending(session, since=since, by_day=by is By.DAY)
-        return rows, call_queries.spent_on(session.connection(), now)
+        return rows, spending_queries.spent(session.connection(), now, workspace_of(session), None)
 
     rows, today = await context.db.read(read)
     items = [

@@ -13,9 +13,9 @@ from orchestrator.cli.output import JsonFlag, table
 from orchestrator.cli.run_commands import RunArgument
 from orchestrator.cli.text import money
 
-FACTS = ("Call", "State", "Answer", "Ended")
+FACTS = ("Call", "State", "Answer", "Paid by", "Ended")
 NUMBERS = ("Tries", "Lost", "Replays", "Tokens in", "Tokens out", "Cost", "Waited s", "Provider s")
-COLUMNS = (*FACTS[:3], *NUMBERS, FACTS[3])
+COLUMNS = (*FACTS[:4], *NUMBERS, FACTS[4])
 
 
 def calls(
@@ -38,6 +38,7 @@ def _calls(found: list[dict[str, Any]]) -> RenderableType:
             each["call_key"],
             each["state"],
             _source(each),
+            payer(each),
             each["tries"],
             each["lost_sends"],
             each["replays"],
@@ -57,6 +58,11 @@ def _calls(found: list[dict[str, Any]]) -> RenderableType:
     if lost:
         sentence += f"; {lost} more sends brought no answer and may have been billed"
     return Group(table(COLUMNS, rows, right=NUMBERS), "", Text(sentence))
+
+
+def payer(call: dict[str, Any]) -> str:
+    """Whose key paid."""
+    return f"{call['payer']} {call['payer_name']}".strip()
 
 
 def _source(call: dict[str, Any]) -> str:

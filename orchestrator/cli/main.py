@@ -19,6 +19,8 @@ from orchestrator.cli import (
     export_commands,
     grade_commands,
     job_commands,
+    key_commands,
+    limit_commands,
     model_commands,
     replay_commands,
     run_commands,
@@ -74,6 +76,8 @@ app.add_typer(eval_commands.evals_app, name="evals")
 app.add_typer(job_commands.jobs_app, name="jobs")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
+app.add_typer(key_commands.keys_app, name="keys")
+app.add_typer(limit_commands.limits_app, name="limits")
 app.add_typer(audit_commands.audit_app, name="audit")
 app.add_typer(agent_commands.agents_app, name="agents")
 

@@ -19,7 +19,9 @@ from orchestrator.dashboard.pages import (
     datasets,
     fleet,
     items,
+    keys,
     leaderboard,
+    limits,
     models,
     new_run,
     overview,
@@ -48,6 +50,8 @@ PAGES = (
     schedules,
     settings,
     webhooks,
+    keys,
+    limits,
     audit,
 )
 PROGRAMS = ("/api", "/shared", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")

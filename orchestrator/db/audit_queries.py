@@ -26,7 +26,7 @@ def add(session: Session, *entries: AuditEntry) -> None:
 
 
 def add_by_system(
-    session: Session, now: datetime, action: str, object_id: str, detail: str = "", workspace_id: str | None = None
+    session: Session, now: datetime, action: str, object_id: str, detail: str = "", workspace_id: int | None = None
 ) -> None:
     """What the service did by itself, in the transaction of the change."""
     entry = AuditEntry(
@@ -46,7 +46,7 @@ def page(
     *,
     limit: int,
     before: int | None = None,
-    workspace_id: str | None = None,
+    workspace_id: int | None = None,
     actor: str | None = None,
     action: str | None = None,
     object_id: str | None = None,

@@ -21,9 +21,9 @@ class AuditEntry(SQLModel, table=True):
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     actor_kind: str = Field(max_length=20)
     actor: str = Field(default="", max_length=200)
-    user_id: str | None = Field(default=None, max_length=40)
+    user_id: int | None = None
     token_id: int | None = None
-    workspace_id: str | None = Field(default=None, max_length=40)
+    workspace_id: int | None = None
     action: str = Field(max_length=200)
     object_id: str = Field(default="", max_length=300)
     status: int | None = None

@@ -12,6 +12,7 @@ from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session
 
+from orchestrator.db import spending_queries
 from orchestrator.db.call_tables import DaySpending, GatewayFlight, LostSend
 from orchestrator.db.tables import Attempt, ContainerRun, GatewayCall, LlmModel
 
@@ -51,12 +52,13 @@ def _book(dialect: Any) -> Any:
 
 
 _BOOK = {"sqlite": _book(sqlite), "postgresql": _book(postgresql)}
-_OF_DAY = sa_select(func.sum(_DAYS.c.settled_usd + _DAYS.c.lost_usd)).where(_DAYS.c.day == bindparam("of_day"))
 _CALLER = (
     sa_select(
         _ATTEMPTS.c.token_hash,
         _ATTEMPTS.c.number,
         _RUNS.c.id,
+        _RUNS.c.workspace_id,
+        _RUNS.c.user_id,
         _RUNS.c.budget_usd,
         _RUNS.c.reuse_answers,
         _MODELS.c.slug,
@@ -95,9 +97,6 @@ _RESERVED_USD = (
     sa_select(func.sum(_CALLS.c.reserved_usd))
     .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
     .where(_FLIGHTS.c.run_id == bindparam("of_run"))
-)
-_ALL_RESERVED_USD = sa_select(func.sum(_CALLS.c.reserved_usd)).join_from(
-    _FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key)
 )
 
 
@@ -244,15 +243,9 @@ def money(connection: Connection, run_id: str) -> Money:
 def book(connection: Connection, run_id: str, now: datetime, **more: float) -> None:
     """Add to the sums of the day, by the names of their columns."""
     nothing = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "settled_usd": 0.0, "lost_usd": 0.0, "lost_sends": 0}
-    values = {**nothing, **more, "of_run": run_id, "day": now.date().isoformat()}
+    day = now.date().isoformat()
+    values = {**nothing, **more, "of_run": run_id, "day": day}
     connection.execute(_BOOK[connection.dialect.name], values)
-
-
-def spent_on(connection: Connection, now: datetime) -> float:
-    """What all models cost on this day, lost sends included, in US dollars."""
-    return float(connection.execute(_OF_DAY, {"of_day": now.date().isoformat()}).scalar() or 0)
-
-
-def reserved(connection: Connection) -> float:
-    """What all calls under way may cost."""
-    return float(connection.execute(_ALL_RESERVED_USD).scalar() or 0)
+    settled, lost = more.get("settled_usd", 0.0), more.get("lost_usd", 0.0)
+    if settled or lost:
+        spending_queries.book(connection, run_id, day, settled_usd=settled, lost_usd=lost)

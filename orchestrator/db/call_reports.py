@@ -47,6 +47,16 @@ def lost_by_key(session: Session, run_id: str) -> dict[str, int]:
     return {call_key: int(count) for call_key, count in session.connection().execute(query)}
 
 
+def payers(session: Session, run_id: str) -> list[str]:
+    """Whose keys paid for the answers that a run bought: `system`, `workspace lab`, `user Ada`."""
+    query = (
+        select(GatewayCall.payer, GatewayCall.payer_name)
+        .where(GatewayCall.run_id == run_id, GatewayCall.source == "bought", GatewayCall.state == "settled")
+        .distinct()
+    )
+    return sorted(f"{payer} {name}".strip() for payer, name in session.exec(query).all())
+
+
 def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:
     """The calls of a run in the order of their keys, without the answers."""
     columns = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]

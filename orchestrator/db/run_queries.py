@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import func, or_, update
+from sqlalchemy import and_, func, not_, or_, update
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
@@ -50,14 +50,25 @@ def page(
     return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 
-def due(session: Session, now: datetime, limit: int, without: Sequence[str] = ()) -> Sequence[ContainerRun]:
-    """Pending runs whose time has come, except of some kinds: highest priority first, then oldest."""
+def due(
+    session: Session,
+    now: datetime,
+    limit: int,
+    without: Sequence[str] = (),
+    full_workspaces: Collection[int] = (),
+    full_users: Collection[tuple[int, int]] = (),
+) -> Sequence[ContainerRun]:
+    """Pending runs whose time has come, except of some kinds, workspaces and users: highest priority first, then oldest."""
+    user_id = func.coalesce(ContainerRun.user_id, 0)
+    theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
     query = (
         select(ContainerRun)
         .where(
             ContainerRun.status == "pending",
             or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
             col(ContainerRun.kind).not_in(without),
+            col(ContainerRun.workspace_id).not_in(full_workspaces),
+            *(not_(each) for each in theirs),
         )
         .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
         .limit(limit)

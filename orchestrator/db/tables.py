@@ -250,6 +250,8 @@ class GatewayCall(SQLModel, table=True):
     source: str = Field(default="bought", max_length=20, sa_column_kwargs={"server_default": "bought"})
     from_run: str | None = Field(default=None, max_length=36)
     from_key: str | None = Field(default=None, max_length=400)
+    payer: str = Field(default="system", max_length=20, sa_column_kwargs={"server_default": "system"})
+    payer_name: str = Field(default="", max_length=200, sa_column_kwargs={"server_default": ""})
 
 
 class IdempotencyKey(Owned, table=True):

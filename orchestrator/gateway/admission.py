@@ -33,6 +33,8 @@ def admit(
     """The call that a request stands for; header names in lower case."""
     if provider != context.provider:
         raise GatewayError(403, Code.FORBIDDEN, f"this run may only call provider {context.provider}, not {provider}")
+    if context.no_key is not None:
+        raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, context.no_key)
     try:
         asked = wire.read(body)
     except ValueError as error:

@@ -16,6 +16,7 @@ from orchestrator.gateway.demo import DEMO_PROVIDER, DemoAnswers, DemoUpstream
 from orchestrator.gateway.desk import CallDesk
 from orchestrator.gateway.http_upstream import HttpUpstream
 from orchestrator.gateway.ledger import Ledger, LedgerUnavailable, Recovered
+from orchestrator.gateway.payers import KeySource
 from orchestrator.gateway.providers import providers_from_env
 from orchestrator.gateway.retry import RetryPolicy
 from orchestrator.gateway.router import GatewayDeps
@@ -42,6 +43,7 @@ async def open_gateway(
     policy: RetryPolicy | None = None,
     demo_latency_s: tuple[float, float] = (0.005, 0.3),
     grace_s: float = 5.0,
+    keys: KeySource | None = None,
 ) -> AsyncIterator[GatewayDeps]:
     """A gateway for as long as the block lasts. On leaving, calls at the provider have `grace_s` to come home."""
     _tell(await ledger.recover())
@@ -50,7 +52,7 @@ async def open_gateway(
     }
     tls = ssl.create_default_context()
     for name, provider in providers_from_env(env).items():
-        upstreams[name] = HttpUpstream(provider, env, clock=clock, tls=tls)
+        upstreams[name] = HttpUpstream(provider, env, clock=clock, tls=tls, keys=keys)
     board = WaitBoard(clock)
     sender = Sender(
         upstreams=upstreams,

@@ -5,7 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from orchestrator.gateway.payers import SYSTEM, Payer
 from orchestrator.gateway.prices import Prices
+
+
+@dataclass(frozen=True)
+class DayCap:
+    """What may be spent on one day: by all, by one workspace, or by one user within it."""
+
+    nusd: int
+    workspace_id: int | None = None
+    user_id: int | None = None
+
+    @property
+    def whose(self) -> str:
+        if self.user_id is not None:
+            return "of this user for the day"
+        return "of the day" if self.workspace_id is None else "of the workspace for the day"
 
 
 @dataclass(frozen=True)
@@ -19,10 +35,12 @@ class RunContext:
     model: str
     prices: Prices | None = None
     budget_nusd: int | None = None
-    day_budget_nusd: int | None = None
+    day_caps: tuple[DayCap, ...] = ()
     request_timeout_s: float = 600.0
     reuse_since: datetime | None = None  #: answers that other runs bought since then may be used again
+    payer: Payer = SYSTEM
+    no_key: str | None = None  #: why there is no key that this run may use
 
     @property
     def capped(self) -> bool:
-        return self.budget_nusd is not None or self.day_budget_nusd is not None
+        return self.budget_nusd is not None or bool(self.day_caps)

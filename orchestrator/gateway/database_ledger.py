@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 from orchestrator.clock import Clock
 from orchestrator.db import call_queries as calls
-from orchestrator.db import call_reuse
+from orchestrator.db import call_reuse, spending_queries
 from orchestrator.db.session import Database, DatabaseUnavailable, Plain
 from orchestrator.gateway.calls import Settlement, Source
+from orchestrator.gateway.context import DayCap
 from orchestrator.gateway.ledger import (
     CallState,
     Failure,
@@ -36,6 +37,8 @@ from orchestrator.gateway.prices import NUSD_PER_USD, usd
 from orchestrator.gateway.stored_answer import pack, unpack
 
 BELIEVED_S = 60.0
+NOBODY = "none"
+"""Paid for an answer that another run bought."""
 STOPPED = "the orchestrator stopped"
 
 T = TypeVar("T")
@@ -74,13 +77,13 @@ class DatabaseLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         await self._write(lambda connection: calls.change(connection, run_id, call_key, state=CallState.RESERVED))
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
         def work(connection: Plain) -> bool:
-            _lock(connection, run_id, day_budget_nusd)
+            _lock(connection, run_id, day_caps)
             call = calls.under_way(connection, run_id, call_key)
             if call is None:
                 raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
-            if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_budget_nusd) is not None:
+            if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_caps) is not None:
                 return False
             reason = "a try failed after it was sent"
             calls.lose(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
@@ -122,7 +125,7 @@ class DatabaseLedger:
 
     def _open(self, connection: Plain, opening: Opening) -> Opened:
         run_id, call_key = opening.run_id, opening.call_key
-        _lock(connection, run_id, opening.day_budget_nusd)
+        _lock(connection, run_id, opening.day_caps)
         seen = calls.look(connection, run_id, call_key, opening.attempt)
         if not seen.runs:
             return NotRunning()
@@ -143,7 +146,7 @@ class DatabaseLedger:
         reused = self._reused(connection, opening, new=state is None)
         if reused is not None:
             return reused
-        no_room = self._no_room(connection, run_id, opening.worst_nusd, opening.budget_nusd, opening.day_budget_nusd)
+        no_room = self._no_room(connection, run_id, opening.worst_nusd, opening.budget_nusd, opening.day_caps)
         if no_room is not None:
             return no_room
         reserved = {
@@ -152,6 +155,8 @@ class DatabaseLedger:
             "reserved_usd": usd(opening.worst_nusd),
             "question_key": opening.question_key,
             "error": None,
+            "payer": opening.payer.kind.value,
+            "payer_name": opening.payer.name,
         }
         if state is None:
             reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
@@ -180,6 +185,7 @@ class DatabaseLedger:
             "request_hash": opening.request_hash,
             "question_key": opening.question_key,
             "source": Source.CACHED,
+            "payer": NOBODY,
             "from_run": found.run_id,
             "from_key": found.call_key,
         }
@@ -212,17 +218,19 @@ class DatabaseLedger:
         return True
 
     def _no_room(
-        self, connection: Plain, run_id: str, more_nusd: int, budget_nusd: int | None, day_nusd: int | None
+        self, connection: Plain, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]
     ) -> NoRoom | None:
         if budget_nusd is not None:
             money = calls.money(connection, run_id)
             spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
             if spent + reserved + more_nusd > budget_nusd:
                 return NoRoom(spent, reserved)
-        if day_nusd is not None:
-            spent, reserved = _nusd(calls.spent_on(connection, self._clock.now())), _nusd(calls.reserved(connection))
-            if spent + reserved + more_nusd > day_nusd:
-                return NoRoom(spent, reserved, of_day=True)
+        for cap in day_caps:
+            whose = (cap.workspace_id, cap.user_id)
+            spent = _nusd(spending_queries.spent(connection, self._clock.now(), *whose))
+            reserved = _nusd(spending_queries.reserved(connection, *whose))
+            if spent + reserved + more_nusd > cap.nusd:
+                return NoRoom(spent, reserved, cap)
         return None
 
     def _believed_until(self) -> datetime:
@@ -255,10 +263,10 @@ def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
     }
 
 
-def _lock(connection: Plain, run_id: str, day_budget_nusd: int | None) -> None:
-    """Those who share a budget take turns."""
-    if day_budget_nusd is not None:
-        calls.lock_run(connection, "the budget of the day")
+def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
+    """Those who share a budget take turns; everybody takes the locks in the same order."""
+    for cap in sorted(day_caps, key=lambda each: (each.workspace_id or 0, each.user_id or 0)):
+        calls.lock_run(connection, f"the budget of the day {cap.workspace_id} {cap.user_id}")
     calls.lock_run(connection, run_id)
 
 

@@ -141,7 +141,8 @@ class CallDesk:
             model=context.model,
             worst_nusd=call.worst_nusd,
             budget_nusd=context.budget_nusd,
-            day_budget_nusd=context.day_budget_nusd,
+            day_caps=context.day_caps,
+            payer=context.payer,
             attempt=context.attempt,
             question_key=question_key(call.request_hash, self._sender.server(context.provider)),
             reuse_since=context.reuse_since,
@@ -183,8 +184,9 @@ class CallDesk:
 
 def _check_hope(call: Call, no_room: NoRoom) -> None:
     """Refuse a call that will not fit even when everything under way turns out to cost nothing."""
-    budget = (call.context.day_budget_nusd if no_room.of_day else call.context.budget_nusd) or 0
-    whose = "of the day" if no_room.of_day else "of the run"
+    budget, whose = (call.context.budget_nusd or 0, "of the run")
+    if no_room.cap is not None:
+        budget, whose = no_room.cap.nusd, no_room.cap.whose
     if no_room.reserved_nusd and no_room.spent_nusd + call.worst_nusd <= budget:
         return
     sentence = (

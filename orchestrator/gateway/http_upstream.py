@@ -19,6 +19,7 @@ from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
 from orchestrator.gateway.http_framing import BadResponse, Head
 from orchestrator.gateway.http_request import Target
+from orchestrator.gateway.payers import KeySource, NoKeys, Payer
 from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
 from orchestrator.gateway.scrubbing import clean_answer, scrubbed
@@ -55,8 +56,10 @@ class HttpUpstream:
         max_answer_bytes: int = MAX_ANSWER_BYTES,
         idle_s: float = IDLE_S,
         tls: ssl.SSLContext | None = None,
+        keys: KeySource | None = None,
     ) -> None:
         self._provider = provider
+        self._keys = keys or NoKeys()
         self._env = env
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
@@ -75,7 +78,7 @@ class HttpUpstream:
         if call.wire.protocol not in self._provider.protocols:
             spoken = ", ".join(sorted(self._provider.protocols))
             raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} speaks {spoken} only")
-        key = self._key()
+        key = await self._key(call.context.payer)
         request = self._request(call, key)
         try:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
@@ -93,9 +96,9 @@ class HttpUpstream:
     async def close(self) -> None:
         self._connections.close()
 
-    def _key(self) -> str:
+    async def _key(self, payer: Payer) -> str:
         try:
-            key = self._provider.key.read(self._env)
+            key = await self._keys.secret(payer, self._provider) if payer.key_id else self._provider.key.read(self._env)
         except (OSError, ValueError) as error:
             sentence = f"the key file of provider {self._provider.name} cannot be read"
             raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence) from error

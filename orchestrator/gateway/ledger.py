@@ -22,6 +22,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from orchestrator.gateway.calls import Settlement, Source
+from orchestrator.gateway.context import DayCap
+from orchestrator.gateway.payers import SYSTEM, Payer
 
 
 class LedgerUnavailable(Exception):
@@ -52,7 +54,8 @@ class Opening:
     model: str
     worst_nusd: int
     budget_nusd: int | None
-    day_budget_nusd: int | None = None
+    day_caps: tuple[DayCap, ...] = ()
+    payer: Payer = SYSTEM
     sent: bool = False
     attempt: int | None = None
     question_key: str | None = None
@@ -86,12 +89,12 @@ class KeyTaken:
 class NoRoom:
     """The worst case does not fit now. It may later, if `reserved_nusd` of other calls turns out cheaper.
 
-    `of_day`: it is the budget of the day, of all runs together, and not that of the run.
+    `cap`: it is a budget of the day, of many runs together, and not that of the run.
     """
 
     spent_nusd: int
     reserved_nusd: int
-    of_day: bool = False
+    cap: DayCap | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Ledger(Protocol):
     async def refused(self, run_id: str, call_key: str) -> None:
         """The try that was sent cost nothing and another will follow: the call is reserved as before."""
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
         """The last try may have been billed: count it as lost and reserve anew. False: the budget has no room for that,
         and nothing was changed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from orchestrator.gateway.calls import Settlement, Source
+from orchestrator.gateway.context import DayCap
 from orchestrator.gateway.ledger import (
     CallState,
     Failure,
@@ -18,6 +19,7 @@ from orchestrator.gateway.ledger import (
     Spending,
     Stored,
 )
+from orchestrator.gateway.payers import Payer
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Row:
     error: str | None = None
     question_key: str | None = None
     taken_from: tuple[str, str] | None = None
+    payer: Payer | None = None
+    holders: frozenset[tuple[int | None, int | None]] = frozenset()
 
     def lose(self) -> None:
         self.lost_nusd += self.reserved_nusd
@@ -74,14 +78,14 @@ class MemoryLedger:
             self.rows[key] = reused
             assert reused.settlement is not None
             return Stored(reused.settlement, Source.CACHED)
-        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd, opening.day_budget_nusd)
+        no_room = self._no_room(opening.run_id, opening.worst_nusd, opening.budget_nusd, opening.day_caps)
         if no_room is not None:
             return no_room
         if row is None:
             row = self.rows[key] = Row(opening.request_hash, CallState.RESERVED, 0)
         row.request_hash, row.question_key, row.error = opening.request_hash, opening.question_key, None
         row.state, row.sends = (CallState.SENT, row.sends + 1) if opening.sent else (CallState.RESERVED, row.sends)
-        row.reserved_nusd = opening.worst_nusd
+        row.reserved_nusd, row.payer, row.holders = opening.worst_nusd, opening.payer, _holders(opening.day_caps)
         return Reserved()
 
     async def sent(self, run_id: str, call_key: str) -> None:
@@ -91,9 +95,9 @@ class MemoryLedger:
     async def refused(self, run_id: str, call_key: str) -> None:
         self.rows[run_id, call_key].state = CallState.RESERVED
 
-    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_budget_nusd: int | None = None) -> bool:
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
         row = self.rows[run_id, call_key]
-        if self._no_room(run_id, row.reserved_nusd, budget_nusd, day_budget_nusd) is not None:
+        if self._no_room(run_id, row.reserved_nusd, budget_nusd, day_caps) is not None:
             return False
         row.lose()
         return True
@@ -142,12 +146,21 @@ class MemoryLedger:
             opening.request_hash, CallState.SETTLED, 0, settlement=free, question_key=opening.question_key, taken_from=source
         )
 
-    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None, day_nusd: int | None) -> NoRoom | None:
+    def _no_room(self, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]) -> NoRoom | None:
         """A process is not thought to live for more than a day."""
-        for budget, of_day in ((budget_nusd, False), (day_nusd, True)):
-            rows = [row for (run, _), row in self.rows.items() if of_day or run == run_id]
+        caps: list[tuple[int, DayCap | None]] = [(cap.nusd, cap) for cap in day_caps]
+        for budget, cap in [*([] if budget_nusd is None else [(budget_nusd, None)]), *caps]:
+            rows = [row for (run, _), row in self.rows.items() if (run == run_id if cap is None else _counts(row, cap))]
             spent = sum(row.lost_nusd + (row.settlement.cost_nusd if row.settlement else 0) for row in rows)
             reserved = sum(row.reserved_nusd for row in rows)
-            if budget is not None and spent + reserved + more_nusd > budget:
-                return NoRoom(spent, reserved, of_day)
+            if spent + reserved + more_nusd > budget:
+                return NoRoom(spent, reserved, cap)
         return None
+
+
+def _holders(caps: tuple[DayCap, ...]) -> frozenset[tuple[int | None, int | None]]:
+    return frozenset((cap.workspace_id, cap.user_id) for cap in caps)
+
+
+def _counts(row: Row, cap: DayCap) -> bool:
+    return cap.workspace_id is None or (cap.workspace_id, cap.user_id) in row.holders

@@ -55,7 +55,10 @@ class Provider:
 
     def configured(self, env: Mapping[str, str]) -> bool:
         """Whether somebody set it up: it has a key, or needs none."""
-        return not self.key_needed or self.key.file is not None or bool(env.get(self.key.variable, "").strip())
+        return not self.key_needed or self.has_key(env)
+
+    def has_key(self, env: Mapping[str, str]) -> bool:
+        return self.key.file is not None or bool(env.get(self.key.variable, "").strip())
 
     @property
     def origin(self) -> tuple[str, str, int]:

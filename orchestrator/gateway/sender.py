@@ -52,10 +52,11 @@ class Sender:
         self._rng = rng
         self._policy = policy
         self.at_provider: set[tuple[str, str]] = set()
-        self._limiters: dict[tuple[str, str], Limiter] = {}
+        self._limiters: dict[tuple[str, str, str], Limiter] = {}
 
-    def limiter(self, provider: str, model: str) -> Limiter:
-        key = (provider, model)
+    def limiter(self, provider: str, model: str, key_id: str = "") -> Limiter:
+        """Providers limit each key by itself."""
+        key = (provider, model, key_id)
         if key not in self._limiters:
             self._limiters[key] = Limiter(clock=self._clock, sleep=self._sleep, too_long_s=self._policy.total_s)
         return self._limiters[key]
@@ -68,14 +69,17 @@ class Sender:
     def take_place(self, call: Call) -> Slot | None:
         """A place at the provider if there is one at once; for `send`, or to be given back."""
         context = call.context
-        slot = self.limiter(context.provider, context.model).try_acquire(context.run_id)
+        slot = self._limiter_of(call).try_acquire(context.run_id)
         if slot is not None:
             self.at_provider.add(call.flight)
         return slot
 
     def give_place_back(self, call: Call, slot: Slot) -> None:
         self.at_provider.discard(call.flight)
-        self.limiter(call.context.provider, call.context.model).release_unused(slot)
+        self._limiter_of(call).release_unused(slot)
+
+    def _limiter_of(self, call: Call) -> Limiter:
+        return self.limiter(call.context.provider, call.context.model, call.context.payer.key_id)
 
     async def send(self, call: Call, slot: Slot | None = None) -> Settlement:
         """Settle a call that was reserved, or have it fail; either is in the ledger when this returns or raises.
@@ -132,10 +136,10 @@ class Sender:
                 await self._back_off(call, trip, delay, str(error.status))
 
     def _again(self, call: Call) -> Awaitable[bool]:
-        return self._ledger.again(*call.flight, call.context.budget_nusd, call.context.day_budget_nusd)
+        return self._ledger.again(*call.flight, call.context.budget_nusd, call.context.day_caps)
 
     async def _try(self, call: Call, trip: _Trip, slot: Slot | None) -> Reply:
-        limiter = self.limiter(call.context.provider, call.context.model)
+        limiter = self._limiter_of(call)
         noted = slot is not None
         if slot is None:
             slot = await self._turn(call, limiter, trip)

@@ -34,6 +34,7 @@ from orchestrator.engines.engine import (
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs import agents
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_largest
+from orchestrator.runs.holders import full_holders
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.placement import LOCAL, Place, choose
@@ -139,7 +140,9 @@ class Dispatcher:
             leaving = False
             running = job_queries.holding_by_kind(session)
             full = [kind for kind in self._policy.kind_limits if kind_is_full(self._policy.kind_limits, running, kind)]
-            for candidate in run_queries.due(session, now, limit=50, without=full):
+            held = full_holders(session)
+            due = run_queries.due(session, now, 50, without=full, full_workspaces=held.workspaces, full_users=held.users)
+            for candidate in due:
                 wanted = self._type(candidate.instance_type)
                 here = ours.offers(wanted, candidate.provider)
                 ready_fits = here and candidate.kind != RunKind.COMMAND  # which has a container of another image

@@ -25,6 +25,7 @@ from orchestrator.engines.engine import (
 from orchestrator.runs.agents import held_here, places
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full
 from orchestrator.runs.dispatcher import Hold
+from orchestrator.runs.holders import Full, full_holders
 from orchestrator.runs.machine_cost import LastHour
 from orchestrator.runs.placement import LOCAL, Place, why_nowhere
 from orchestrator.settings import Settings
@@ -147,11 +148,11 @@ class Fleet:
 
         types = {name: self._settings.instance_type(name) for name in self._settings.instance_types}
 
-        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int], list[Place]]:
+        def read(session: Session) -> tuple[list[ContainerRun], dict[str, int], list[Place], Full]:
             running = job_queries.holding_by_kind(session)
-            return list(run_queries.pending(session)), running, places(session, types, now)
+            return list(run_queries.pending(session)), running, places(session, types, now), full_holders(session)
 
-        (runs, running, elsewhere), load = await self._db.read(read), await self.load()
+        (runs, running, elsewhere, holders), load = await self._db.read(read), await self.load()
         result = []
         for place, run in enumerate(runs):
             if hold is not None:
@@ -165,6 +166,8 @@ class Fleet:
                 why = f"its instance type {run.instance_type} is no longer in the settings"
             elif (full := kind_is_full(self._settings.kind_limits, running, run.kind)) is not None:
                 why = full
+            elif (held := holders.why(run.workspace_id, run.user_id)) is not None:
+                why = held
             else:
                 everywhere = [Place(LOCAL, capacity, load), *elsewhere]
                 why = why_nowhere(everywhere, types[run.instance_type], run.provider) or "it is next and starts at once"

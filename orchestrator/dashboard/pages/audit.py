@@ -28,6 +28,7 @@ async def audit_page(
     after: Annotated[str, Query(pattern=r"^\d{0,15}$")] = "",
 ) -> Response:
     found = await api.list_audit(
+        page.request,
         page.context,
         limit=PAGE_SIZE,
         after=int(after) if after else None,

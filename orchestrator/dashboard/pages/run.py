@@ -16,7 +16,7 @@ from orchestrator.dashboard.pages.overview import reasons_to_wait
 from orchestrator.dashboard.views.run_page import Containers, Entries, RunPage, run_page
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.datasets.pack import Entry
-from orchestrator.db import model_queries, page_queries, run_queries
+from orchestrator.db import call_reports, model_queries, page_queries, run_queries
 from orchestrator.db.page_queries import ItemLine, Verdict
 from orchestrator.db.tables import Artefact, ContainerRun, Event
 from orchestrator.errors import Conflict
@@ -42,6 +42,7 @@ class _Read:
     tail: str
     artefacts: list[Artefact]
     positions: dict[tuple[str, str, int], int]
+    payers: list[str]
 
 
 @router.get("/runs/{run_id}")
@@ -72,7 +73,8 @@ async def show_run(
         tail = (attempts[-1].log_tail or "")[-TAIL_CHARS:] if attempts else ""
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))
         positions = {_key(each): each.position for each in verdicts} if run.kind == RunKind.GRADE else {}
-        return _Read(view, items, lines, tail, list(run_queries.artefacts(session, run_id)), positions)
+        files, payers = list(run_queries.artefacts(session, run_id)), call_reports.payers(session, run_id)
+        return _Read(view, items, lines, tail, files, positions, payers)
 
     found = await context.db.read(read)
     shown = found.items[:ITEMS_ON_A_PAGE]
@@ -87,6 +89,7 @@ async def show_run(
         outcome=wanted,
         lines=found.lines,
         tail=found.tail,
+        payers=found.payers,
         artefacts=found.artefacts,
         moves=[(move, found.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
         moved=None if moves is None else len(moves),

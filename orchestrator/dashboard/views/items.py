@@ -60,6 +60,7 @@ class CallView:
     queue_s: float | None
     provider_s: float | None
     error: str | None
+    payer: str | None
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
                 queue_s=row.queue_s if row else None,
                 provider_s=row.provider_s if row else None,
                 error=row.error if row else None,
+                payer=f"{row.payer} {row.payer_name}".strip() if row else None,
             )
         )
     return found

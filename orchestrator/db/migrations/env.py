@@ -16,6 +16,7 @@ from orchestrator.db import (
     batch_tables,
     call_tables,
     eval_tables,
+    key_tables,
     pool_tables,
     schedule_tables,
     tables,
@@ -34,6 +35,7 @@ NEEDED = (
     eval_tables.EvalSet,
     agent_tables.Agent,
     audit_tables.AuditEntry,
+    key_tables.ProviderKey,
     account_tables.User,
 )
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()

@@ -58,7 +58,7 @@ async def test_every_route_that_can_change_something_leaves_an_entry(service: Se
 async def test_who_what_when_from_where_and_with_what_outcome(service: Service) -> None:
     made = await service.client.post("/api/tokens", json={"name": "nightly", "scope": "run"})
     token, number = made.json()["token"], made.json()["id"]
-    async with httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {token}"}) as nightly:
+    async with httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {token}"}, timeout=60) as nightly:
         run = await nightly.post("/api/container-runs", json={"model_id": "demo-strong", "sample_size": 1})
         refused = await nightly.delete("/api/models/demo-strong")
     assert (run.status_code, refused.status_code) == (202, 403)
@@ -79,7 +79,7 @@ async def test_who_what_when_from_where_and_with_what_outcome(service: Service) 
 
 async def test_nothing_secret_is_in_it(service: Service) -> None:
     headers = {"authorization": f"Bearer {CANARY}", "cookie": f"benchyard_session={CANARY}"}
-    async with httpx.AsyncClient(base_url=service.url, headers=headers) as stranger:
+    async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=60) as stranger:
         await stranger.post(f"/api/container-runs/{CANARY}/cancel?token={CANARY}", json={"token": CANARY})
         await stranger.post("/login", data={"token": CANARY})
         await stranger.get("/login", params={"token": CANARY})

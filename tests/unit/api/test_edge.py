@@ -71,7 +71,7 @@ async def test_other_origins_may_call_only_if_listed_and_never_with_a_cookie(new
             assert not any("access-control-allow-credentials" in answer.headers for answer in (asked, told, wrong))
         signed = await service.stranger.post("/login", data={"token": TOKEN})
         cookie = {"cookie": signed.headers["set-cookie"].split(";")[0], "origin": "https://lab.example"}
-        async with httpx.AsyncClient(base_url=service.url) as page:
+        async with httpx.AsyncClient(base_url=service.url, timeout=60) as page:
             refused = await page.post("/api/container-runs", json={}, headers=cookie)
         assert refused.status_code == 403
     async with served(new_settings()) as service:

@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from orchestrator.db import call_reports
 from orchestrator.gateway.calls import Settlement, Source
+from orchestrator.gateway.context import DayCap
 from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger import (
     Failure,
@@ -238,28 +239,28 @@ async def test_the_day_has_a_budget_for_all_runs_together(world: LedgerWorld) ->
     ledger = world.ledger
 
     def capped(key: str, run: str = "run-1") -> Opening:
-        return replace(opening(key, run=run), day_budget_nusd=250)
+        return replace(opening(key, run=run), day_caps=(DayCap(250),))
 
     assert await ledger.open(capped("a")) == Reserved()
     assert await ledger.open(capped("a", "run-2")) == Reserved()
-    assert await ledger.open(capped("b", "run-2")) == NoRoom(0, 200, of_day=True)
+    assert await ledger.open(capped("b", "run-2")) == NoRoom(0, 200, DayCap(250))
     await ledger.sent("run-1", "a")
     await ledger.settle("run-1", "a", ANSWER)
     assert await ledger.open(capped("b", "run-2")) == Reserved()
     await ledger.sent("run-2", "b")
-    assert not await ledger.again("run-2", "b", None, 250)
+    assert not await ledger.again("run-2", "b", None, (DayCap(250),))
     await ledger.fail("run-2", "b", Failure("x", True, 0, 0))
-    assert await ledger.open(capped("c")) == NoRoom(130, 100, of_day=True)
+    assert await ledger.open(capped("c")) == NoRoom(130, 100, DayCap(250))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_new_day_has_a_new_budget_and_days_are_kept_apart(kind: str, database_url: Callable[[str], str]) -> None:
     async with database_world(database_url(kind)) as world:
         assert world.db is not None
-        full = replace(opening("b"), day_budget_nusd=100)
+        full = replace(opening("b"), day_caps=(DayCap(100),))
         await world.ledger.open(opening("a", worst=100))
         await world.ledger.settle("run-1", "a", ANSWER)
-        assert await world.ledger.open(full) == NoRoom(30, 0, of_day=True)
+        assert await world.ledger.open(full) == NoRoom(30, 0, DayCap(100))
         world.clock.seconds += 24 * 3600
         assert await world.ledger.open(full) == Reserved()
         await world.ledger.settle("run-1", "b", ANSWER)

@@ -1,0 +1,57 @@
+"""Tables of what callers bring and may use: provider keys of workspaces and users, limits, and what users spent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Column, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from orchestrator.db.columns import UtcDateTime
+from orchestrator.db.owned import Owned, owned_key
+
+OF_WORKSPACE = 0
+"""In place of a user: what belongs to the workspace as a whole."""
+
+
+class ProviderKey(Owned, table=True):
+    """A key for a provider, sealed; `hint` is the end of it. There is one per holder and provider."""
+
+    __tablename__ = "provider_keys"
+    __table_args__ = (UniqueConstraint("workspace_id", "user_id", "provider", name="uq_provider_keys_holder"),)
+    id: int | None = Field(default=None, primary_key=True)
+    user_id: int = OF_WORKSPACE
+    provider: str = Field(max_length=100)
+    name: str = Field(max_length=100)
+    origin: str = Field(max_length=300)
+    """Where it may be sent."""
+    sealed: str = Field(sa_column=Column(Text, nullable=False))
+    hint: str = Field(max_length=4)
+    created_by: str = Field(max_length=200)
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class LimitRow(Owned, table=True):
+    """What may be used at most: by a whole workspace, by each of its users, or by one of them. None: no limit."""
+
+    __tablename__ = "limits"
+    workspace_id: int = owned_key()
+    whose: str = Field(primary_key=True, max_length=20)
+    """`workspace`, `everyone`, or a user's id."""
+    runs_at_once: int | None = None
+    spend_per_day_usd: float | None = None
+    requests_per_second: float | None = None
+    updated_by: str = Field(max_length=200)
+    updated_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class UserSpending(SQLModel, table=True):
+    """What one user's runs cost in a workspace on one day (UTC), as sums."""
+
+    __tablename__ = "gateway_user_spending"
+    day: str = Field(primary_key=True, max_length=10)
+    workspace_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    user_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    settled_usd: float = 0.0
+    lost_usd: float = 0.0
