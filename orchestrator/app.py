@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
 from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
 from orchestrator.accounts.limits import Limits
@@ -48,16 +47,15 @@ from orchestrator.api import (
     tokens,
     traces,
 )
-from orchestrator.api.audit_trail import AuditBook, AuditTrail
+from orchestrator.api.audit_trail import AuditBook
 from orchestrator.api.auth import Gate, load_token
 from orchestrator.api.callers import Authority
 from orchestrator.api.context import Services
-from orchestrator.api.cross_origin import cross_origin
+from orchestrator.api.edge import add_outer_layers
 from orchestrator.api.guessing import GuessDelay
+from orchestrator.api.leash import Leash
 from orchestrator.api.middleware import Guard
 from orchestrator.api.pace import Pace
-from orchestrator.api.proxies import TrustedProxies
-from orchestrator.api.sub_path import SubPath
 from orchestrator.archives.batch_keeper import BatchAsItIs
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
@@ -172,7 +170,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         app.include_router(module.router)
     pages.install(app)
     openapi.install(app)
-    # The last one added is the outermost: proxies, other origins, sub-path, guard, audit, gate; all before any parsing.
+    # The last one added is the outermost.
+    app.add_middleware(Leash, clock=clock)
     app.add_middleware(
         Gate,
         authority=app.state.authority,
@@ -181,12 +180,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         page_error=pages.refusal,
         pace=app.state.pace,
     )
-    app.add_middleware(AuditTrail, book=app.state.audit)
-    app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
-    app.add_middleware(SubPath, root=settings.root)
-    if settings.cors_origins:
-        app.add_middleware(CORSMiddleware, **cross_origin(settings.cors_origins))
-    app.add_middleware(TrustedProxies, networks=settings.trusted_proxies)
+    add_outer_layers(app, settings)
     return app
 
 

@@ -128,3 +128,27 @@ async def test_a_stop_ends_open_streams_quickly(new_settings: Callable[..., Sett
         await response.aread()
         await response.aclose()
         await client.aclose()
+
+
+async def test_a_stream_ends_with_its_token(service: Service) -> None:
+    tokens = [(await service.client.post("/api/tokens", json={"name": n, "expires_in_days": 1})).json() for n in ("a", "b")]
+    revoked, expiring = (
+        httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {each['token']}"}, timeout=60)
+        for each in tokens
+    )
+    run_id = await service.new_run()
+    await service.until(run_id, "completed")
+    async with (
+        revoked,
+        expiring,
+        revoked.stream("GET", "/api/events?after=0") as one,
+        expiring.stream("GET", "/api/events") as other,
+        asyncio.timeout(60),
+    ):
+        await read_events(one, lambda events: len(events) == 4)
+        assert (await service.client.delete(f"/api/tokens/{tokens[0]['id']}")).status_code == 204
+        while service.services.live.clients > 1:
+            await asyncio.sleep(0.05)
+        service.clock.advance(24 * 3600 + 1)
+        assert b"this sign-in has ended" in await other.aread()
+    assert service.services.live.clients == 0
