@@ -5,6 +5,7 @@
     |   +-- NotFound           404 NOT_FOUND
     |   +-- Invalid            422 VALIDATION_ERROR
     |   +-- TooFewExamples     422 INSUFFICIENT_EXAMPLES
+    |   +-- BadCode            422 INVALID_CODE
     |   +-- Conflict           409 CONFLICT
     |   +-- Unauthorized       401 UNAUTHORIZED
     |   +-- Forbidden          403 FORBIDDEN
@@ -76,6 +77,10 @@ class Invalid(ClientError):
 
 class TooFewExamples(ClientError):
     status, code, title = 422, Code.INSUFFICIENT_EXAMPLES, "Too few labelled traces"
+
+
+class BadCode(ClientError):
+    status, code, title = 422, Code.INVALID_CODE, "Code not valid"
 
 
 class Conflict(ClientError):

@@ -50,11 +50,14 @@ _WORK = re.compile(
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
     r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
-    r"|/api/(traces|eval-sets)|/api/eval-sets/[^/]+/(feedback|generate)|/api/evals/[^/]+/execute|/api/jobs/[^/]+/(cancel|retry)"
+    r"|/api/(traces|eval-sets)|/api/eval-sets/[^/]+/(feedback|generate)|/api/evals/[^/]+/(execute|contradictions)"
+    r"|/api/jobs/[^/]+/(cancel|retry)"
+    r"|/eval-sets|/eval-sets/[^/]+/(label|generate)|/evals/[^/]+/(execute|contradictions)|/jobs/[^/]+/(cancel|retry)"
     r"|/batches/[^/]+/(end|retry)"
     r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
     r"|/schedules/[^/]+/run"
 )
+_OPINION = re.compile(r"/api/eval-sets/[^/]+/feedback/.+", re.DOTALL)
 
 _SPENDING = re.compile(
     r"/api/(container-runs|batches)|/api/(container-runs|batches|jobs)/[^/]+/retry|/api/schedules/.+/run"
@@ -78,7 +81,8 @@ def needed(method: str, path: str) -> Scope:
         return Scope.ADMIN
     if method in SAFE_METHODS or path == "/logout":
         return Scope.READ
-    if (method == "POST" and _WORK.fullmatch(path)) or _OWN_KEYS.fullmatch(path):
+    work = method == "POST" and _WORK.fullmatch(path)
+    if work or _OWN_KEYS.fullmatch(path) or (method == "DELETE" and _OPINION.fullmatch(path)):
         return Scope.RUN
     if _SCHEDULES.fullmatch(path):
         return Scope.SCHEDULE

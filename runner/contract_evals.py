@@ -81,6 +81,8 @@ class EvalTask(Message):
     failing_share: float = 0.05
     """An eval that gives no verdict on more than this share of traces is refused."""
     limits: EvalLimits = EvalLimits()
+    draft: str | None = None
+    """Code that a person wrote: it is checked and tried like a model's answer, and no model is asked."""
     written: bool = False
     """An earlier attempt has delivered the eval: what is left is to complete."""
 
@@ -92,6 +94,8 @@ class TraceLine(Message):
     trace: dict[str, Any]
     label: Label | None = None
     """Of training traces only: what is held out stays with the orchestrator."""
+    disputed: str = ""
+    """Of training traces only: what an earlier eval said, which people looked at and found wrong."""
 
 
 class Judgement(Message):
@@ -123,6 +127,8 @@ class JobProgressEvent(Message):
     done: int | None = None
     total: int | None = None
     detail: str = ""
+    round: Round | None = None
+    """An answer that has just been found wanting."""
 
 
 class EvalWrittenEvent(Message):

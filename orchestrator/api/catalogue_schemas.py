@@ -127,8 +127,9 @@ class DatasetOut(Answer):
 
 
 class DatasetJobOut(Answer):
-    """How far a dataset is with being added: `running`, `done` or `failed`."""
+    """How far a dataset is with being added: `running`, `done`, `failed` or `cancelled`."""
 
+    job_id: str | None = Field(default=None, description="Among the jobs; none for one that was there before the start.")
     name: str
     state: str
     started_at: datetime | None = None

@@ -114,4 +114,5 @@ async def remove_dataset(name: Name, context: Context) -> None:
 
 
 def _job(job: Job) -> DatasetJobOut:
-    return DatasetJobOut(**{**vars(job), "left_out_lines": list(job.left_out_lines)})
+    facts = {name: value for name, value in vars(job).items() if name in DatasetJobOut.model_fields}
+    return DatasetJobOut(**{**facts, "job_id": job.id, "left_out_lines": list(job.left_out_lines)})

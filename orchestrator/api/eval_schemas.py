@@ -10,12 +10,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from orchestrator.api.schemas import INT32, Answer, Body, Number, Progress, Text
+from orchestrator.api.schemas import INT32, Answer, Body, Number, Text
 from orchestrator.db.eval_tables import Eval, Trace, TraceFeedback
 from orchestrator.evals.feedback import Opinion
 from orchestrator.evals.service import SetView
+from orchestrator.runs.unasked_model import UNASKED_MODEL
 from orchestrator.stats.intervals import wilson
 from runner.contract_evals import EvalFailure, Label
+from runner.eval_rules import MAX_CHARS
 
 Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"\S")]
 Description = Annotated[Text, Field(max_length=20_000)]
@@ -36,11 +38,12 @@ def shortened(value: Any) -> Any:
 
 
 class LabelFilter(StrEnum):
-    """Which traces a list shows: those with this rating in the set, or those without one."""
+    """Which traces a list shows: those with this rating in the set, without one, or whose rating an eval contradicts."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
     NONE = "none"
+    CONTRADICTED = "contradicted"  #: by the newest eval of the set
 
 
 class EvalSetCreate(Body):
@@ -236,7 +239,7 @@ class EvalOut(Answer):
     name: str
     version: int
     description: str
-    model: str
+    model: str | None = Field(description="None: a person wrote this version.")
     job_id: str
     accuracy: Accuracy = Field(description="On held-out traces, with Wilson's 95 % interval: the one that counts.")
     training_accuracy: Accuracy
@@ -244,21 +247,23 @@ class EvalOut(Answer):
     passed_count: int
     failure_count: int
     contradiction_count: int
+    disputed_count: int = Field(description="Contradictions of which somebody said that the eval is wrong.")
     created_at: datetime
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: Eval, model: str) -> Self:
-        return cls(**eval_facts(row, model))
+    def of(cls, row: Eval, model: str, disputed: int) -> Self:
+        return cls(**eval_facts(row, model, disputed))
 
 
-def eval_facts(row: Eval, model: str) -> dict[str, Any]:
+def eval_facts(row: Eval, model: str, disputed: int) -> dict[str, Any]:
     same = ("id", "eval_set_id", "name", "version", "description", "created_at", "updated_at")
     counts = ("execution_count", "passed_count", "failure_count", "contradiction_count")
     return {
         **{name: getattr(row, name) for name in (*same, *counts)},
-        "model": model,
+        "model": None if model == UNASKED_MODEL else model,
         "job_id": row.run_id,
+        "disputed_count": disputed,
         "accuracy": Accuracy.of(row.held_out_right, row.held_out_n),
         "training_accuracy": Accuracy.of(row.training_right, row.training_n),
     }
@@ -302,9 +307,9 @@ class EvalDetail(EvalOut):
     rounds: list[RoundOut]
 
     @classmethod
-    def whole(cls, row: Eval, model: str, versions: Sequence[Eval]) -> Self:
+    def whole(cls, row: Eval, model: str, versions: Sequence[Eval], disputed: int) -> Self:
         return cls(
-            **eval_facts(row, model),
+            **eval_facts(row, model, disputed),
             code=row.code,
             versions=[
                 EvalVersion(
@@ -321,15 +326,20 @@ class EvalDetail(EvalOut):
 
 
 class EvalChange(Body):
-    """A new name is that of all versions. Code never changes: generate a new version."""
+    """A new name is that of all versions. The code of a version never changes: new code is tested, and makes a new one."""
 
     name: Name | None = None
     description: Description | None = None
+    code: Annotated[
+        str | None, Field(min_length=1, max_length=MAX_CHARS, description="Becomes a version when it has passed its tests.")
+    ] = None
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.name is None and self.description is None:
-            raise ValueError("name at least one of name and description")
+        if self.name is None and self.description is None and self.code is None:
+            raise ValueError("name at least one of name, description and code")
+        if self.name is not None and self.code is not None:
+            raise ValueError("change the name and the code one after the other: a name is that of all versions")
         return self
 
 
@@ -351,33 +361,28 @@ class VerdictOut(Answer):
 class ContradictionOut(VerdictOut):
     input: Any
     output: Any
+    disputed: bool = Field(description="Somebody looked at it and holds to the label: the eval is wrong.")
 
 
-class JobError(Answer):
-    code: str
-    reason: str | None
-    message: str
+class Wrong(StrEnum):
+    """Who is wrong where an eval contradicts a label."""
+
+    EVAL = "eval"  #: the label stays; the next generation learns from the trace
+    LABEL = "label"  #: the label is turned round
+    NOBODY = "nobody"  #: not decided: takes back what was said of the eval
 
 
-class JobOut(Answer):
-    id: str
-    type: str
-    status: str
-    stage: str | None
-    percent: int
-    progress: Progress
-    detail: str = ""
-    average_ms: float | None = None
-    priority: int
-    attempt: int
-    dead_letter: bool = Field(description="Given up after 3 attempts in a row that brought nothing.")
-    model: str | None
-    eval_set_id: str | None = None
-    eval_id: str | None = None
-    error: JobError | None = None
-    retry_of: str | None = None
-    next_attempt_at: datetime | None = None
-    cost_usd: float = 0.0
-    created_at: datetime
-    started_at: datetime | None = None
-    completed_at: datetime | None = None
+class DecisionCreate(Body):
+    """Whether the eval or the label is wrong about a trace."""
+
+    trace_id: TraceIdText
+    wrong: Wrong
+
+
+class DecisionStored(Answer):
+    trace_id: str
+    rating: Label
+    contradiction_count: int
+    disputed_count: int
+    positive: int
+    negative: int

@@ -11,18 +11,23 @@ from orchestrator.api.container_runs import Cursor, IdempotencyKey, Limit
 from orchestrator.api.context import Context
 from orchestrator.api.eval_schemas import (
     ContradictionOut,
+    DecisionCreate,
+    DecisionStored,
     EvalChange,
     EvalDetail,
     EvalOut,
     ExecuteCreate,
     ExecuteCreated,
+    JobCreated,
     VerdictOut,
+    Wrong,
     shortened,
 )
 from orchestrator.api.schemas import Page
 from orchestrator.db import eval_queries, model_queries, trace_queries
 from orchestrator.evals.service import no_eval
 from orchestrator.runs.service import Idempotency
+from runner.contract_evals import Label
 
 router = APIRouter(prefix="/api/evals", tags=["evals"])
 
@@ -46,7 +51,8 @@ async def list_evals(
             session, limit=limit + 1, after=after or None, eval_set_id=eval_set_id, name=name, model_id=model_id
         )
         models = model_queries.by_ids(session, {row.model_id for row in rows})
-        return [EvalOut.of(row, models[row.model_id].slug) for row in rows]
+        disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
+        return [EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for row in rows]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -62,18 +68,26 @@ async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
             raise no_eval(eval_id)
         model = model_queries.get(session, row.model_id)
         assert model is not None
-        return EvalDetail.whole(row, model.slug, eval_queries.versions(session, row.eval_set_id, row.name))
+        disputed = eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0)
+        return EvalDetail.whole(row, model.slug, eval_queries.versions(session, row.eval_set_id, row.name), disputed)
 
     return await context.db.read(read)
 
 
-@router.patch("/{eval_id}")
-async def change_eval(eval_id: EvalId, body: EvalChange, context: Context) -> EvalOut:
+@router.patch("/{eval_id}", responses={202: {"model": JobCreated, "description": "New code: a job tests it."}})
+async def change_eval(
+    eval_id: EvalId, body: EvalChange, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> EvalOut | JobCreated:
+    """Rename it, describe it, or give new code, which a job tests; it becomes the next version only if it is fit."""
+    if body.code is not None:
+        key = None if idempotency_key is None else Idempotency("PATCH eval", idempotency_key)
+        queued = await context.eval_jobs.draft(eval_id, body.code, body.description, key)
+        response.status_code = 202
+        response.headers["location"] = f"/api/jobs/{queued.job_id}"
+        return JobCreated(job_id=queued.job_id)
     name = body.name.strip() if body.name is not None else None
-    row = await context.evals.change_eval(eval_id, name, body.description)
-    model = await context.db.read(lambda s: model_queries.get(s, row.model_id))
-    assert model is not None
-    return EvalOut.of(row, model.slug)
+    await context.evals.change_eval(eval_id, name, body.description)
+    return await get_eval(eval_id, context)
 
 
 @router.delete("/{eval_id}", status_code=204)
@@ -127,13 +141,18 @@ async def list_results(
 
 @router.get("/{eval_id}/contradictions")
 async def list_contradictions(
-    eval_id: EvalId, context: Context, limit: Limit = 50, after: AfterTrace = 0
+    eval_id: EvalId,
+    context: Context,
+    limit: Limit = 50,
+    after: AfterTrace = 0,
+    disputed: Annotated[bool | None, Query(description="Only those in which the eval is wrong, or only others.")] = None,
 ) -> Page[ContradictionOut]:
     """Traces on which the eval says the opposite of what people think."""
 
     def read(session: Session) -> tuple[list[ContradictionOut], int | None]:
         _known(session, eval_id)
-        rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, contradictions=True)
+        rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, contradictions=True, disputed=disputed)
+        held = eval_queries.disputes(session, eval_id, [row.trace_number for row in rows])
         more = rows[limit - 1].trace_number if len(rows) > limit else None
         traces = trace_queries.by_numbers(session, [row.trace_number for row in rows[:limit]])
         found = [
@@ -141,6 +160,7 @@ async def list_contradictions(
                 **row._mapping,
                 input=shortened(traces[row.trace_number].data.get("input")),
                 output=shortened(traces[row.trace_number].data.get("output")),
+                disputed=row.trace_number in held,
             )
             for row in rows[:limit]
         ]
@@ -148,6 +168,32 @@ async def list_contradictions(
 
     found, more = await context.db.read(read)
     return Page(items=found, next=None if more is None else str(more))
+
+
+@router.post("/{eval_id}/contradictions")
+async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: Context) -> DecisionStored:
+    """Say who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is turned round)."""
+    if body.wrong is Wrong.LABEL:
+        await context.evals.turn_label(eval_id, body.trace_id)
+    else:
+        await context.evals.uphold(eval_id, body.trace_id, upheld=body.wrong is Wrong.EVAL)
+
+    def read(session: Session) -> DecisionStored:
+        row = eval_queries.get(session, eval_id)
+        number = trace_queries.numbers(session, [body.trace_id])[body.trace_id]
+        if row is None:
+            raise no_eval(eval_id)
+        labels = trace_queries.label_counts(session, [row.eval_set_id]).get(row.eval_set_id, {})
+        return DecisionStored(
+            trace_id=body.trace_id,
+            rating=Label(trace_queries.feedback_of(session, row.eval_set_id, [number])[number].rating),
+            contradiction_count=row.contradiction_count,
+            disputed_count=eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0),
+            positive=labels.get("positive", 0),
+            negative=labels.get("negative", 0),
+        )
+
+    return await context.db.read(read)
 
 
 def _known(session: Session, eval_id: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.api.eval_schemas import JobError, JobOut
+from orchestrator.api.job_schemas import JobError, JobOut, JobType
 from orchestrator.api.schemas import Progress
+from orchestrator.datasets.jobs import Job
 from orchestrator.db.eval_tables import EvalJob
 from orchestrator.db.tables import ContainerRun, Event
 from orchestrator.errors import Code
@@ -56,6 +57,41 @@ def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut
         created_at=run.created_at,
         started_at=run.started_at,
         completed_at=run.completed_at,
+    )
+
+
+DATASET_STATES = {"running": Status.RUNNING, "done": Status.COMPLETED, "failed": Status.FAILED}
+
+
+def dataset_job(job: Job) -> JobOut:
+    """A dataset that is being added, as a job among the others."""
+    status = DATASET_STATES.get(job.state, Status.CANCELLED)
+    error = None
+    if job.error is not None:
+        code = CANCELLED if status is Status.CANCELLED else Code.EXECUTION_ERROR.value
+        error = JobError(code=code, reason=None, message=job.error)
+    percent = 100 * job.done_bytes // job.total_bytes if job.total_bytes else 0
+    done = status is Status.COMPLETED
+    return JobOut(
+        id=job.id,
+        type=JobType.DATASET_BUILD,
+        status=status,
+        stage=job.step or None,
+        percent=100 if done else min(percent, 99),
+        progress=Progress(
+            done=job.problems or 0 if done else job.done_bytes, total=job.problems or 0 if done else job.total_bytes
+        ),
+        detail=job.file,
+        priority=0,
+        attempt=1,
+        dead_letter=False,
+        model=None,
+        name=job.name,
+        retriable=job.repeatable,
+        error=error,
+        created_at=job.started_at,
+        started_at=job.started_at,
+        completed_at=job.ended_at,
     )
 
 

@@ -11,10 +11,12 @@ from orchestrator.api.container_runs import Limit
 from orchestrator.api.context import Context
 from orchestrator.api.eval_schemas import LabelFilter, LeftOutLine, TraceOut, TracesImported
 from orchestrator.api.schemas import Page
-from orchestrator.db import trace_queries
-from orchestrator.errors import Invalid, NotFound
+from orchestrator.db import eval_queries, trace_queries
+from orchestrator.errors import Invalid
 from orchestrator.evals.reading import Format
-from orchestrator.evals.service import known_set
+from orchestrator.evals.removal import remove_trace
+from orchestrator.evals.searching import found_traces
+from orchestrator.evals.service import known_set, no_trace
 
 router = APIRouter(prefix="/api/traces", tags=["evals"])
 
@@ -65,6 +67,9 @@ async def list_traces(
     project: Project = None,
     eval_set_id: SetQuery = None,
     label: LabelFilter | None = None,
+    text: Annotated[
+        str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="In any field, in any case; 20,000 a page.")
+    ] = None,
 ) -> Page[TraceOut]:
     """Traces in order of arrival, large ones cut; with an eval set, those of its project, with what people said there."""
     if label is not None and eval_set_id is None:
@@ -74,16 +79,21 @@ async def list_traces(
         wanted = project
         if eval_set_id is not None:
             wanted = wanted if wanted is not None else known_set(session, eval_set_id).project
-        rows = trace_queries.page(
+        contradicted_by = None
+        if label is LabelFilter.CONTRADICTED:
+            newest = eval_queries.newest(session, [eval_set_id or ""]).get(eval_set_id or "")
+            contradicted_by = newest.id if newest else ""
+        found = found_traces(
             session,
-            limit=limit + 1,
+            wanted,
+            eval_set_id,
+            label=label.value if label is not None and contradicted_by is None else None,
+            contradicted_by=contradicted_by,
+            text=text or "",
             after=after,
-            project=wanted,
-            eval_set_id=eval_set_id,
-            label=label and label.value,
+            limit=limit,
         )
-        more = rows[limit - 1][0].number if len(rows) > limit else None
-        return [TraceOut.brief(trace, feedback) for trace, feedback in rows[:limit]], more
+        return [TraceOut.brief(trace, feedback) for trace, feedback in found.rows], found.next
 
     traces, more = await context.db.read(read)
     return Page(items=traces, next=None if more is None else str(more))
@@ -96,10 +106,16 @@ async def get_trace(
     def read(session: Session) -> TraceOut:
         row = trace_queries.by_id(session, trace_id)
         if row is None:
-            raise NotFound(f"there is no trace {trace_id!r}; GET /api/traces lists those there are")
+            raise no_trace(trace_id)
         found = {}
         if eval_set_id is not None:
             found = trace_queries.feedback_of(session, known_set(session, eval_set_id).id, [row.number or 0])
         return TraceOut.of(row, found.get(row.number or 0))
 
     return await context.db.read(read)
+
+
+@router.delete("/{trace_id:path}", status_code=204)
+async def delete_trace(trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context) -> None:
+    """With its labels and verdicts; the counts of evals follow at once. 409 while a job works on it."""
+    await context.db.write(lambda session: remove_trace(session, trace_id))

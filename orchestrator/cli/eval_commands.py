@@ -65,7 +65,7 @@ def _line(row: Json) -> tuple[object, ...]:
         row["id"],
         row["name"],
         row["version"],
-        row["model"],
+        row["model"] or "by hand",
         f"{percent(accuracy['estimate'])} ({interval(accuracy)})",
         row["execution_count"],
         row["contradiction_count"],
@@ -177,7 +177,7 @@ def _against(row: Json) -> tuple[object, ...]:
 def _counts(row: Json) -> list[tuple[str, object]]:
     return [
         ("Eval", f"{clean(row['name'])} version {row['version']} ({row['id']})"),
-        ("Model", row["model"]),
+        ("Model", row["model"] or "none: a person wrote it"),
         ("Accuracy", _accuracy(row["accuracy"])),
         ("On training traces", _accuracy(row["training_accuracy"])),
         (

@@ -22,12 +22,12 @@ class DiffLine:
         return {"same": " ", "missing": "−", "extra": "+"}.get(self.kind, "…")
 
 
-def diff(expected: str, got: str) -> list[DiffLine]:
+def diff(expected: str, got: str, most: int = MAX_LINES) -> list[DiffLine]:
     first, second = expected.splitlines(), got.splitlines()
-    cut = len(first) > MAX_LINES or len(second) > MAX_LINES
-    rows = list(_rows(first[:MAX_LINES], second[:MAX_LINES]))
+    cut = len(first) > most or len(second) > most
+    rows = list(_rows(first[:most], second[:most]))
     if cut:
-        rows.append(DiffLine("note", f"only the first {MAX_LINES} lines of each are compared here"))
+        rows.append(DiffLine("note", f"only the first {most} lines of each are compared here"))
     return rows
 
 

@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from orchestrator.api.context import Services, caller_of, services_of
 from orchestrator.dashboard import texts
+from orchestrator.dashboard.views.jobs import kind_words, place_of
 from orchestrator.db import event_queries
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
@@ -52,6 +53,7 @@ for _name in (
     "short",
 ):
     environment.filters[_name] = getattr(texts, _name)
+environment.filters["kind"], environment.filters["place"] = kind_words, place_of
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class Frame:
         """Send the browser on, after a form was taken."""
         tail = f"?{urlencode(query)}" if query else ""
         return RedirectResponse(f"{self.root}{path}{tail}", 303)
+
+    async def raw_form(self) -> dict[str, str]:
+        """The fields of a form as they were written, blanks around them too."""
+        body = (await self.request.body()).decode("utf-8", "replace")
+        return {name: given[-1] for name, given in parse_qs(body, max_num_fields=100, keep_blank_values=True).items()}
 
     async def form(self) -> dict[str, list[str]]:
         """The fields of a form that were filled in."""

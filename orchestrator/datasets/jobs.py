@@ -14,6 +14,7 @@ from orchestrator.clock import Clock
 from orchestrator.datasets.build import Built
 from orchestrator.datasets.library import Report
 from orchestrator.errors import Conflict, NotFound, ServiceError
+from orchestrator.identifiers import uuid7
 
 log = structlog.get_logger()
 
@@ -25,10 +26,15 @@ class _Stopped(Exception):
     """The service is closing."""
 
 
+class _Cancelled(Exception):
+    """Somebody wants no more of it."""
+
+
 @dataclass(frozen=True)
 class Job:
-    """How far it is. `state` is `running`, `done` or `failed`."""
+    """How far it is. `state` is `running`, `done`, `failed` or `cancelled`."""
 
+    id: str
     name: str
     state: str
     started_at: datetime
@@ -43,6 +49,8 @@ class Job:
     problems: int | None = None
     left_out: int = 0
     left_out_lines: tuple[str, ...] = ()
+    repeatable: bool = False
+    """It can be begun again as it was: it is not made from a file that somebody sent."""
 
 
 class DatasetJobs:
@@ -53,16 +61,48 @@ class DatasetJobs:
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._threads: dict[str, threading.Thread] = {}
+        self._works: dict[str, Callable[[Report], Built]] = {}
+        self._unwanted: set[str] = set()
         self._closing = False
 
-    def start(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None] = lambda: None) -> Job:
+    def start(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None] | None = None) -> Job:
         """Begin; `Conflict` while the same name is being added. `cleanup` is called at the end, whatever the end."""
+        now = self._clock.now()
         with self._lock:
             self._refuse_second(name)
-            job = self._jobs[name] = Job(name, "running", self._clock.now())
-            thread = threading.Thread(target=self._run, args=(name, work, cleanup), name=f"dataset-{name}", daemon=True)
+            job = self._jobs[name] = Job(uuid7(now), name, "running", now, repeatable=cleanup is None)
+            self._works[name] = work
+            last = cleanup or (lambda: None)
+            thread = threading.Thread(target=self._run, args=(name, work, last), name=f"dataset-{name}", daemon=True)
             self._threads[name] = thread
         thread.start()
+        return job
+
+    def find(self, job_id: str) -> Job | None:
+        """By its id; of each name the last one is known."""
+        return next((job for job in self.all() if job.id == job_id), None)
+
+    def cancel(self, job_id: str) -> Job:
+        """Stop at the next step; half-built packs are not left behind."""
+        job = self._known(job_id)
+        if job.state != "running":
+            raise Conflict(f"job {job_id} is over already: {job.state}")
+        self._unwanted.add(job_id)
+        return job
+
+    def retry(self, job_id: str) -> Job:
+        """Begin again what failed or was cancelled; a download goes on where it was."""
+        job = self._known(job_id)
+        if job.state not in ("failed", "cancelled"):
+            raise Conflict(f"job {job_id} is {job.state}; only what failed or was cancelled can be tried again")
+        if not job.repeatable:
+            raise Conflict(f"the dataset {job.name!r} came as a file, which is not kept; send the file again")
+        return self.start(job.name, self._works[job.name])
+
+    def _known(self, job_id: str) -> Job:
+        job = self.find(job_id)
+        if job is None:
+            raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
         return job
 
     def refuse_second(self, name: str) -> None:
@@ -109,6 +149,8 @@ class DatasetJobs:
             self._change(
                 name, state="failed", error="The service was stopped; add the dataset again, it goes on where it was."
             )
+        except _Cancelled:
+            self._change(name, state="cancelled", error="Somebody cancelled it.")
         except ServiceError as error:
             self._change(name, state="failed", error=error.detail)
         except Exception as error:
@@ -119,6 +161,8 @@ class DatasetJobs:
         def report(step: str, file: str, done: int, total: int) -> None:
             if self._closing:
                 raise _Stopped
+            if self._jobs[name].id in self._unwanted:
+                raise _Cancelled
             with self._lock:
                 self._jobs[name] = replace(self._jobs[name], step=step, file=file, done_bytes=done, total_bytes=total)
 

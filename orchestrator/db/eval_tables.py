@@ -101,6 +101,16 @@ class EvalExecution(SQLModel, table=True):
     at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
+class EvalDispute(SQLModel, table=True):
+    """Somebody looked at a contradiction and holds to the label: the eval is wrong about the trace."""
+
+    __tablename__ = "eval_disputes"
+    __table_args__ = (Index("ix_disputes_trace", "trace_number"),)
+    eval_id: str = Field(sa_column=Column(String(36), ForeignKey("evals.id"), primary_key=True))
+    trace_number: int = Field(sa_column=Column(NUMBER, ForeignKey("traces.number"), primary_key=True))
+    at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
 class EvalJob(SQLModel, table=True):
     """What a run of an eval kind has besides: what it is about, how far it is, what it brought."""
 
@@ -117,6 +127,8 @@ class EvalJob(SQLModel, table=True):
     error_code: str | None = Field(default=None, max_length=40)
     payload: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
     result: dict[str, Any] | None = Field(default=None, sa_column=Column(CompressedJson))
+    rounds: list[dict[str, Any]] | None = Field(default=None, sa_column=Column(CompressedJson))
+    """The model's answers so far, with what was wrong with each."""
 
 
 VERDICTS = table(

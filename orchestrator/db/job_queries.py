@@ -14,7 +14,8 @@ from orchestrator.db.eval_tables import EvalJob
 from orchestrator.db.run_queries import WITHOUT_PLAN
 from orchestrator.db.tables import Attempt, ContainerRun
 
-WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result))  # type: ignore[arg-type]
+WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result), defer(EvalJob.rounds))  # type: ignore[arg-type]
+OPEN = ("pending", "starting", "running")
 Row = tuple[ContainerRun, EvalJob | None]
 
 
@@ -56,6 +57,21 @@ def get(session: Session, job_id: str) -> Row | None:
 def eval_job(session: Session, run_id: str) -> EvalJob | None:
     """With all that it carries."""
     return session.get(EvalJob, run_id)
+
+
+def rounds(session: Session, run_id: str) -> list[dict[str, Any]]:
+    """What the model has answered so far, with what was wrong with it."""
+    return list(session.exec(select(EvalJob.rounds).where(EvalJob.run_id == run_id)).first() or [])
+
+
+def open_eval_jobs(session: Session) -> Sequence[str]:
+    query = select(EvalJob.run_id).join(ContainerRun, col(ContainerRun.id) == col(EvalJob.run_id))
+    return session.exec(query.where(col(ContainerRun.status).in_(OPEN)).order_by(col(EvalJob.run_id))).all()
+
+
+def payload(session: Session, run_id: str) -> dict[str, Any]:
+    """What a job is about, as it was fixed when it was accepted."""
+    return dict(session.exec(select(EvalJob.payload).where(EvalJob.run_id == run_id)).first() or {})
 
 
 def light(session: Session, run_id: str) -> EvalJob | None:

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import and_, delete, func
+from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, col, select
 
-from orchestrator.db.eval_tables import Trace, TraceFeedback
+from orchestrator.db.eval_tables import VERDICTS, Trace, TraceFeedback
 from orchestrator.db.owned import workspace_of
 
 PART = 500
@@ -65,24 +66,44 @@ def page(
     project: str | None = None,
     eval_set_id: str | None = None,
     label: str | None = None,
+    contradicted_by: str | None = None,
+    before: int | None = None,
 ) -> Sequence[tuple[Trace, TraceFeedback | None]]:
-    """In order of arrival. `label` is a rating, or `none` for traces that nobody has rated in that set."""
+    """In order of arrival. `label` is a rating, or `none` for traces that nobody has rated in that set.
+
+    `contradicted_by` is an eval: only traces whose label it contradicts. With `before`, those before it, nearest first.
+    """
     joined = and_(
         col(TraceFeedback.trace_number) == col(Trace.number), col(TraceFeedback.eval_set_id) == (eval_set_id or "")
     )
-    query = select(Trace, TraceFeedback).join(TraceFeedback, joined, isouter=True).where(col(Trace.number) > after)
+    query = select(Trace, TraceFeedback).join(TraceFeedback, joined, isouter=True)
+    query = query.where(col(Trace.number) > after if before is None else col(Trace.number) < before)
     if project is not None:
         query = query.where(Trace.project == project)
     if label == "none":
         query = query.where(col(TraceFeedback.rating).is_(None))
     elif label is not None:
         query = query.where(TraceFeedback.rating == label)
-    return [(trace, feedback) for trace, feedback in session.exec(query.order_by(col(Trace.number)).limit(limit)).all()]
+    if contradicted_by is not None:
+        against = sa_select(VERDICTS.c.trace_number).where(VERDICTS.c.eval_id == contradicted_by, VERDICTS.c.contradiction)
+        query = query.where(col(Trace.number).in_(against))
+    query = query.order_by(col(Trace.number) if before is None else col(Trace.number).desc())
+    return [(trace, feedback) for trace, feedback in session.exec(query.limit(limit)).all()]
 
 
 def count(session: Session, project: str | None) -> int:
     query = select(func.count()).select_from(Trace)
     return int(session.exec(query if project is None else query.where(Trace.project == project)).one())
+
+
+def counts(session: Session) -> dict[str, int]:
+    """How many traces each project has."""
+    query = select(Trace.project, func.count()).group_by(Trace.project)
+    return {project: int(number) for project, number in session.exec(query).all()}
+
+
+def projects(session: Session) -> list[str]:
+    return sorted(session.exec(select(Trace.project).distinct()).all())
 
 
 def all_numbers(session: Session, project: str | None) -> list[int]:
@@ -130,3 +151,18 @@ def label_counts(session: Session, eval_set_ids: Collection[str]) -> dict[str, d
     for set_id, rating, number in session.exec(query).all():
         counts.setdefault(set_id, {})[rating] = int(number)
     return counts
+
+
+def delete_trace(session: Session, number: int) -> None:
+    """With what people said of it."""
+    session.connection().execute(delete(TraceFeedback).where(col(TraceFeedback.trace_number) == number))
+    session.connection().execute(delete(Trace).where(col(Trace.number) == number))
+
+
+def existing(session: Session, wanted: Sequence[int]) -> set[int]:
+    """Those of the numbers whose traces are still there."""
+    found: set[int] = set()
+    for part in parts(wanted):
+        rows = session.exec(select(Trace.number).where(col(Trace.number).in_(part))).all()
+        found.update(number for number in rows if number is not None)
+    return found

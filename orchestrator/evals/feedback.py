@@ -45,6 +45,8 @@ def rate(session: Session, eval_set_id: str, opinions: Sequence[Opinion], now: d
     evals = [row for row in (eval_queries.lock(session, each) for each in ids) if row is not None]
     before = trace_queries.feedback_of(session, eval_set_id, numbers.values())
     ratings = {number: row.rating for number, row in before.items()}
+    moved = [numbers[each.trace_id] for each in latest.values() if ratings.get(numbers[each.trace_id]) != each.rating]
+    eval_queries.forget_disputes(session, ids, moved)
     for row in evals:
         executions = eval_queries.executions_of(session, row.id, list(numbers.values()))
         for opinion in latest.values():

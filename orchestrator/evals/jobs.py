@@ -6,6 +6,7 @@ same. It launches nothing.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
@@ -26,11 +27,11 @@ from orchestrator.db import (
     run_queries,
     trace_queries,
 )
-from orchestrator.db.eval_tables import Eval, EvalJob
+from orchestrator.db.eval_tables import Eval, EvalJob, EvalSet
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.demo_models import demo_eval_model
-from orchestrator.errors import Conflict, NotFound, TooFewExamples
+from orchestrator.errors import BadCode, Conflict, NotFound, TooFewExamples
 from orchestrator.evals.service import known_set, no_eval
 from orchestrator.evals.split import NEEDED_PER_LABEL, missing, split
 from orchestrator.runs.lifecycle import TERMINAL
@@ -41,6 +42,7 @@ from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
 from runner.contract import EVAL_KINDS, RunKind
 from runner.contract_evals import Label
+from runner.eval_rules import problem_of
 
 PROBES = 100
 """Traces without an opinion that an eval is also tried on: it must give verdicts on what comes, not only on examples."""
@@ -86,24 +88,70 @@ class EvalJobs:
             group = known_set(session, set_id)
             if model.archived_at is None and model_queries.lock(session, model.id or 0) is None:
                 raise NotFound(f"there is no model {request.model!r}; GET /api/models lists those there are")
-            labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, set_id)]
-            check_examples(labelled)
-            examples = split(labelled, request.seed)
             payload = {
                 "name": request.name,
                 "description": request.description,
                 "criterion": group.description or group.name,
                 "seed": request.seed,
                 "target": request.target_accuracy,
-                "examples": [[each.number, each.label.value, each.held_out] for each in examples],
-                "probes": _probes(session, group.project, {number for number, _ in labelled}, request.seed),
+                **self._examples(session, group, request.seed),
             }
             run = self._row(RunKind.EVAL_GENERATE, model, type_name, now, priority=request.priority)
-            run.budget_usd, run.items_total, run.sample_size, run.seed = request.budget_usd, 1, len(examples), request.seed
+            run.budget_usd, run.items_total, run.sample_size, run.seed = (
+                request.budget_usd,
+                1,
+                len(payload["examples"]),
+                request.seed,
+            )
             _queue(session, run, model.slug, EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload))
-            return Queued(run.id, len(examples))
+            return Queued(run.id, run.sample_size)
 
         return await self._insert(insert, idempotency, [set_id, asdict(request)], now)
+
+    async def draft(
+        self, eval_id: str, code: str, description: str | None, idempotency: Idempotency | None = None
+    ) -> Queued:
+        """Have code that a person wrote tested; it becomes the next version of the eval if it is fit."""
+        if await self._db.read(lambda s: eval_queries.get(s, eval_id)) is None:
+            raise no_eval(eval_id)
+        if (problem := await asyncio.to_thread(problem_of, code)) is not None:
+            raise BadCode(f"the code cannot be an eval: {problem}")
+        type_name = self._runs.check_instance_type(None)
+        now = self._clock.now()
+
+        def insert(session: Session) -> Queued:
+            row = eval_queries.get(session, eval_id)
+            if row is None:
+                raise no_eval(eval_id)
+            before = run_queries.get(session, row.run_id)
+            seed = before.seed if before is not None else 0
+            payload = {
+                "name": row.name,
+                "description": row.description if description is None else description,
+                "criterion": row.description,
+                "seed": seed,
+                "target": 0.0,
+                "draft": code,
+                **self._examples(session, known_set(session, row.eval_set_id), seed),
+            }
+            run = self._row(RunKind.EVAL_GENERATE, unasked_model(session, now), type_name, now, priority=0)
+            run.items_total, run.sample_size, run.seed = 1, len(payload["examples"]), seed
+            _queue(session, run, UNASKED_MODEL, EvalJob(run_id=run.id, eval_set_id=row.eval_set_id, payload=payload))
+            return Queued(run.id, run.sample_size)
+
+        return await self._insert(insert, idempotency, [eval_id, code, description], now)
+
+    def _examples(self, session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
+        """What a job that makes an eval works on, fixed when it is accepted."""
+        labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, group.id)]
+        check_examples(labelled)
+        disputed = eval_queries.disputed_in_set(session, group.id)
+        examples = split(labelled, seed, disputed.keys())
+        return {
+            "examples": [[each.number, each.label.value, each.held_out] for each in examples],
+            "disputed": {str(number): _words(*said) for number, said in disputed.items()},
+            "probes": _probes(session, group.project, {number for number, _ in labelled}, seed),
+        }
 
     async def execute(
         self,
@@ -163,9 +211,14 @@ class EvalJobs:
                 if others := eval_queries.open_jobs(session, eval_id=job.eval_id):
                     raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
                 done = eval_queries.executed_by(session, job_id)
-                payload["traces"] = [number for number in payload["traces"] if number not in done]
+                here = trace_queries.existing(session, payload["traces"])
+                payload["traces"] = [number for number in payload["traces"] if number in here and number not in done]
             else:
                 known_set(session, job.eval_set_id)
+                here = trace_queries.existing(session, [each[0] for each in payload["examples"]] + payload["probes"])
+                payload["examples"] = [each for each in payload["examples"] if each[0] in here]
+                payload["probes"] = [number for number in payload["probes"] if number in here]
+                check_examples([(number, Label(label)) for number, label, _ in payload["examples"]])
             model = model_queries.get(session, old.model_id)
             assert model is not None
             run = self._row(RunKind(old.kind), model, old.instance_type, now, priority=old.priority)
@@ -228,6 +281,10 @@ def check_examples(labelled: Sequence[tuple[int, Label]]) -> None:
 def _probes(session: Session, project: str | None, labelled: set[int], seed: int) -> list[int]:
     others = [number for number in trace_queries.all_numbers(session, project) if number not in labelled]
     return sorted(random.Random(seed).sample(others, min(PROBES, len(others))))
+
+
+def _words(passed: bool, reason: str) -> str:
+    return f"{'good' if passed else 'bad'} ({reason})"
 
 
 def _wanted(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> list[int]:

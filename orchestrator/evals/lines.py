@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from functools import partial
 
 from sqlmodel import Session
@@ -20,27 +21,41 @@ PART = 50
 
 async def trace_lines(db: Database, run: ContainerRun) -> AsyncIterator[bytes]:
     """Every trace that is still to do. Of labels, a runner gets those of the training part only."""
-    wanted, labels = await db.read(partial(_wanted, run=run))
-    for start in range(0, len(wanted), PART):
-        yield await db.read(partial(_part, numbers=wanted[start : start + PART], labels=labels))
+    wanted = await db.read(partial(_wanted, run=run))
+    for start in range(0, len(wanted.numbers), PART):
+        yield await db.read(partial(_part, wanted=wanted, numbers=wanted.numbers[start : start + PART]))
 
 
-def _wanted(session: Session, run: ContainerRun) -> tuple[list[int], dict[int, Label]]:
+@dataclass(frozen=True)
+class _Wanted:
+    numbers: list[int]
+    labels: dict[int, Label]
+    disputed: dict[str, str]
+
+
+def _wanted(session: Session, run: ContainerRun) -> _Wanted:
     job = job_queries.eval_job(session, run.id)
     if job is None:
         raise Conflict(f"run {run.id} is no job about evals")
     if run.kind == RunKind.EVAL_EXECUTE:
         done = eval_queries.executed_by(session, run.id)
-        return [number for number in job.payload["traces"] if number not in done], {}
+        return _Wanted([number for number in job.payload["traces"] if number not in done], {}, {})
     examples = job.payload["examples"]
     labels = {number: Label(label) for number, label, held_out in examples if not held_out}
-    return sorted([number for number, _, _ in examples] + job.payload["probes"]), labels
+    numbers = sorted([number for number, _, _ in examples] + job.payload["probes"])
+    return _Wanted(numbers, labels, job.payload.get("disputed", {}))
 
 
-def _part(session: Session, numbers: list[int], labels: dict[int, Label]) -> bytes:
+def _part(session: Session, wanted: _Wanted, numbers: list[int]) -> bytes:
     found = trace_queries.by_numbers(session, numbers)
     lines = [
-        TraceLine(key=number, trace=withheld(found[number].data, found[number].id), label=labels.get(number))
+        TraceLine(
+            key=number,
+            trace=withheld(found[number].data, found[number].id),
+            label=(label := wanted.labels.get(number)),
+            disputed=wanted.disputed.get(str(number), "") if label else "",
+        )
         for number in numbers
+        if number in found
     ]
     return b"".join(line.model_dump_json().encode() + b"\n" for line in lines)

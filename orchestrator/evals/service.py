@@ -12,8 +12,9 @@ from orchestrator.db import eval_queries, trace_queries
 from orchestrator.db.eval_tables import Eval, EvalSet
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, NotFound
-from orchestrator.evals.feedback import Opinion, rate
+from orchestrator.evals.feedback import Opinion, contradicts, rate
 from orchestrator.identifiers import uuid7
+from runner.contract_evals import Label
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,38 @@ class EvalService:
 
         await self._db.write(work)
 
+    async def uphold(self, eval_id: str, trace_id: str, *, upheld: bool) -> None:
+        """Say that the label is right and the eval wrong about a trace, or take that back. The label stays."""
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            row, number = _contradicted(session, eval_id, trace_id)
+            if not upheld:
+                eval_queries.forget_disputes(session, [row.id], [number])
+                return
+            execution = eval_queries.executions_of(session, eval_id, [number]).get(number)
+            rating = _rating(session, row, number, trace_id)
+            if execution is None or not contradicts(execution.passed, rating):
+                raise Conflict(f"the eval does not contradict the label of trace {trace_id!r} (any more); load it again")
+            eval_queries.dispute(session, eval_id, number, now)
+
+        await self._db.write(work)
+
+    async def turn_label(self, eval_id: str, trace_id: str) -> None:
+        """The label was wrong: it becomes what the eval says, and the counts follow in the same transaction."""
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            row, number = _contradicted(session, eval_id, trace_id)
+            execution = eval_queries.executions_of(session, eval_id, [number]).get(number)
+            if execution is None or execution.passed is None:
+                raise Conflict(f"the eval has no verdict on trace {trace_id!r}; execute it first")
+            _rating(session, row, number, trace_id)
+            label = Label.POSITIVE if execution.passed else Label.NEGATIVE
+            rate(session, row.eval_set_id, [Opinion(trace_id, label)], now)
+
+        await self._db.write(work)
+
     async def change_eval(self, eval_id: str, name: str | None, description: str | None) -> Eval:
         """A new name is that of all versions; a description is that of the one."""
         now = self._clock.now()
@@ -161,6 +194,24 @@ class EvalService:
         await self._db.write(work)
 
 
+def _contradicted(session: Session, eval_id: str, trace_id: str) -> tuple[Eval, int]:
+    row = eval_queries.get(session, eval_id)
+    if row is None:
+        raise no_eval(eval_id)
+    number = trace_queries.numbers(session, [trace_id]).get(trace_id)
+    if number is None:
+        raise no_trace(trace_id)
+    eval_queries.lock_set(session, row.eval_set_id)
+    return row, number
+
+
+def _rating(session: Session, row: Eval, number: int, trace_id: str) -> str:
+    said = trace_queries.feedback_of(session, row.eval_set_id, [number]).get(number)
+    if said is None:
+        raise Conflict(f"trace {trace_id!r} has no label in this eval set; give it one first")
+    return said.rating
+
+
 def known_set(session: Session, set_id: str) -> EvalSet:
     row = eval_queries.get_set(session, set_id)
     if row is None:
@@ -170,6 +221,10 @@ def known_set(session: Session, set_id: str) -> EvalSet:
 
 def no_set(set_id: str) -> NotFound:
     return NotFound(f"there is no eval set {set_id!r}; GET /api/eval-sets lists those there are")
+
+
+def no_trace(trace_id: str) -> NotFound:
+    return NotFound(f"there is no trace {trace_id!r}; GET /api/traces lists those there are")
 
 
 def no_eval(eval_id: str) -> NotFound:

@@ -29,6 +29,7 @@ from runner.contract_evals import (
     JobStage,
     Judgement,
     JudgementsEvent,
+    Round,
 )
 
 KEPT_PLANS = 16
@@ -43,7 +44,7 @@ class EvalTaking:
     def task(self, session: Session, run: ContainerRun) -> EvalTask:
         """What the runner of a job is told. What an earlier attempt failed with is forgotten."""
         job = _job(session, run)
-        job.error_code = None
+        job.error_code, job.rounds = None, None
         session.add(job)
         if run.kind == RunKind.EVAL_EXECUTE:
             row = eval_queries.get(session, job.eval_id or "")
@@ -57,6 +58,7 @@ class EvalTaking:
             traces=len(payload["examples"]) + len(payload["probes"]),
             seed=payload["seed"],
             target=payload["target"],
+            draft=payload.get("draft"),
             written=job.result is not None,
         )
 
@@ -74,6 +76,11 @@ class EvalTaking:
         if isinstance(event, JobProgressEvent):
             job.stage, job.percent, job.detail = event.stage.value, event.percent, storable(event.detail)
             job.stage_done, job.stage_total = event.done, event.total
+            if event.round is not None:
+                said = _round(event.round)
+                job.rounds = [*(job.rounds or []), said]
+                session.add(job)
+                return {**_facts(job), "round": {key: value for key, value in said.items() if key != "code"}}
         elif isinstance(event, EvalWrittenEvent):
             self._written(session, run, job, event)
         else:
@@ -103,8 +110,9 @@ class EvalTaking:
         job.result = {
             "code": storable(event.code),
             "judgements": [_plain(each) for each in event.judgements],
-            "rounds": [each.model_dump(mode="json") for each in event.rounds],
+            "rounds": [_round(each) for each in event.rounds],
         }
+        job.rounds = job.result["rounds"]
         job.stage, job.percent = JobStage.SAVING_EVAL.value, 90
         run.items_done = run.items_total
 
@@ -123,7 +131,8 @@ class EvalTaking:
             total[held_out] += 1
             right[held_out] += agrees
             known = {key: value for key, value in verdict.items() if key != "key"}
-            tests.append({"trace_id": traces[number].id, "label": label, "held_out": held_out, "right": agrees, **known})
+            trace_id = traces[number].id if number in traces else ""
+            tests.append({"trace_id": trace_id, "label": label, "held_out": held_out, "right": agrees, **known})
         name = job.payload["name"]
         older = eval_queries.versions(session, job.eval_set_id, name)
         row = Eval(
@@ -190,6 +199,11 @@ class EvalTaking:
             plan = frozenset(job.payload["traces"]) if job is not None else frozenset()
             self._plans = {**dict(list(self._plans.items())[1 - KEPT_PLANS :]), run_id: plan}
         return plan
+
+
+def _round(said: Round) -> dict[str, Any]:
+    code = None if said.code is None else storable(said.code)
+    return {**said.model_dump(mode="json"), "code": code, "problem": storable(said.problem)}
 
 
 def _job(session: Session, run: ContainerRun) -> EvalJob:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.benchmarks.extraction import extract_code
 from runner.contract import FailureReason
 from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage, Judgement, Label, Round
 from runner.errors import BudgetExhausted, GatewayAway, ProviderFailed, RunFailed
+from runner.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
 from runner.evals.trial import Subject, Trial, Unsteady, difference, differs
-from runner.evals.validation import ALLOWED, ENTRY, problem_of
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
@@ -62,15 +63,21 @@ class Generation:
         self._reporter, self._log = reporter, log
         self._subjects = sorted([*(each.subject for each in training), *others], key=lambda subject: subject.key)
         self._rounds: list[Round] = []
+        self._words = ""
+        self._stage = JobStage.FETCHING_TRACES
 
     async def run(self) -> None:
         """Deliver an eval, or raise `RunFailed`."""
+        if self._task.draft is not None:
+            await self._save(await self._drafted(self._task.draft))
+            return
         first = first_prompt(self._task.criterion, self._training, sorted(ALLOWED - {"__future__"}))
         best: Candidate | None = None
         fault: Fault | None = None
         last = Unfit("the model gave no answer")
         seen: set[str] = set()
         for turn in range(self._task.repairs + 1):
+            self._words = f"repair {turn} of {self._task.repairs}" if turn else ""
             prompt = first if fault is None else repair_prompt(first, fault)
             code = ""
             try:
@@ -96,20 +103,37 @@ class Generation:
                 f"no answer of the model could be used as an eval, {len(self._rounds)} were tried; the last one: {last}"
             )
             raise RunFailed(FailureReason.EVAL_REFUSED, message, last.code)
-        self._reporter.job(JobStage.SAVING_EVAL, STAGE_PERCENT[JobStage.SAVING_EVAL])
+        await self._save(best)
+
+    async def _save(self, best: Candidate) -> None:
+        self._tell(JobStage.SAVING_EVAL)
         await self._reporter.eval_written(best.code, best.judgements, self._rounds)
+
+    async def _drafted(self, code: str) -> Candidate:
+        """What a person wrote passes the same checks; how often it is right is measured, and not asked for."""
+        self._tell(JobStage.VALIDATING_CODE)
+        try:
+            return await self._tried(code)
+        except Unfit as unfit:
+            self._note(0, code, str(unfit))
+            raise RunFailed(FailureReason.EVAL_REFUSED, f"the code cannot be used as an eval: {unfit}", unfit.code) from None
+
+    def _tell(self, stage: JobStage, **facts: Any) -> None:
+        self._stage = stage
+        self._reporter.job(stage, STAGE_PERCENT[stage], **{"detail": self._words, **facts})
 
     def _note(self, turn: int, code: str | None, problem: str, right: int | None = None) -> None:
         tested = len(self._training) if right is not None else None
         kept = clean(problem[:KEPT_PROBLEM_CHARS])
         self._rounds.append(Round(turn=turn, code=code and clean(code), problem=kept, right=right, tested=tested))
+        if problem:
+            self._tell(self._stage, round=self._rounds[-1])
         self._log("eval.round", turn=turn, right=right, problem=kept[:200])
 
     async def _written(self, prompt: Prompt, turn: int) -> str:
-        detail = f"repair {turn} of {self._task.repairs}" if turn else ""
-        self._reporter.job(JobStage.CALLING_LLM, STAGE_PERCENT[JobStage.CALLING_LLM], detail=detail)
+        self._tell(JobStage.CALLING_LLM)
         completion = await self._asked(prompt, turn)
-        self._reporter.job(JobStage.VALIDATING_CODE, STAGE_PERCENT[JobStage.VALIDATING_CODE], detail=detail)
+        self._tell(JobStage.VALIDATING_CODE)
         found = extract_code(completion.text, ENTRY)
         if completion.finish is Finish.REFUSAL:
             raise Unfit("the model declined to answer")
@@ -161,14 +185,15 @@ class Generation:
 
     async def _judged(self, trial: Trial, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
         tested, again = 0, salt != "first"
-        percent, total = STAGE_PERCENT[JobStage.TESTING_ACCURACY], len(subjects)
+        total = len(subjects)
 
         def told(more: int) -> None:
             nonlocal tested
             tested += more
-            done, detail = (total, "once more in another order, under other ids") if again else (tested, "")
+            parts = [self._words, "once more in another order, under other ids" if again else ""]
             if more or not again:
-                self._reporter.job(JobStage.TESTING_ACCURACY, percent, done=done, total=total, detail=detail)
+                detail = ", ".join(filter(None, parts))
+                self._tell(JobStage.TESTING_ACCURACY, done=total if again else tested, total=total, detail=detail)
 
         told(0)
         try:

@@ -17,6 +17,7 @@ VERSION = "eval-1"
 EXAMPLE_CHARS, LEAST_CHARS = 4000, 800
 ALL_CHARS = 120_000
 SHOWN_MISTAKES = 8
+SHOWN_DISPUTES = 20
 SYSTEM = (
     "You write small, deterministic Python functions that judge the traces of an application. "
     "You answer with one Python code block and nothing else."
@@ -45,6 +46,10 @@ Traces that people found good ({good_count}):
 Traces that people found bad ({bad_count}):
 {bad}
 """
+DISPUTED = """
+An earlier eval was wrong about these. People have looked again and hold to what they said:
+{lines}
+"""
 REPAIR = """\
 
 Your last answer:
@@ -62,6 +67,8 @@ Write the whole function again, repaired.
 class Training:
     subject: Subject
     label: Label
+    disputed: str = ""
+    """What an earlier eval said of it, wrongly."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,17 @@ def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence
         bad_count=len(own[Label.NEGATIVE]),
         bad=bad,
     )
-    return Prompt(SYSTEM, text, VERSION)
+    return Prompt(SYSTEM, text + _disputed(training), VERSION)
+
+
+def _disputed(training: Sequence[Training]) -> str:
+    lines = [
+        f"- people say {'good' if each.label is Label.POSITIVE else 'bad'}, it said {each.disputed[:300]}: "
+        f"{shown_text(each.subject, LEAST_CHARS)}"
+        for each in training
+        if each.disputed
+    ]
+    return DISPUTED.format(lines="\n".join(lines[:SHOWN_DISPUTES])) if lines else ""
 
 
 def _spread(subjects: Sequence[Subject], most: int) -> list[Subject]:

@@ -45,7 +45,7 @@ async def generate(
         if line.label is None:
             others.append(subject_of(line))
         else:
-            training.append(Training(subject_of(line), line.label))
+            training.append(Training(subject_of(line), line.label, line.disputed))
     reporter.describe = lambda: (calls.waiting_for, f"an eval from {len(training)} examples")
     generation = Generation(
         task,

@@ -33,7 +33,7 @@ def test_unknown_fields_are_ignored(body: type[contract.Message], known: dict[st
     assert body.model_validate({**known, "added_later": {"x": 1}}) == body.model_validate(known)
 
 
-@pytest.mark.parametrize("name", ["contract", "contract_commands", "contract_evals", "message"])
+@pytest.mark.parametrize("name", ["contract", "contract_commands", "contract_evals", "eval_rules", "message"])
 def test_the_contract_is_a_leaf(name: str) -> None:
     tree = ast.parse((ROOT / "runner" / f"{name}.py").read_text())
     imported = {

@@ -1,9 +1,13 @@
 // Starts what the pages need in the browser. Every page works without it; with it they are live.
 
+import { readyDecisions } from "./deciding.js";
 import { readyForms } from "./forms.js";
+import { followJobs } from "./jobs.js";
+import { readyLabelling } from "./labelling.js";
 import { goLive } from "./live.js";
 import { keepTimes } from "./times.js";
 import { readyWindows } from "./window.js";
+import { readyImports } from "./imports.js";
 import { readyUploads } from "./uploads.js";
 
 function readyTheme() {
@@ -23,4 +27,8 @@ readyTheme();
 readyForms();
 readyWindows();
 readyUploads();
+readyImports();
+readyLabelling();
+readyDecisions();
+followJobs();
 goLive();

@@ -6,14 +6,15 @@ import { morph } from "./morph.js";
 import { writeTimes } from "./times.js";
 
 const root = document.body.dataset.root;
-const lost = document.getElementById("lost");
+export const lost = document.getElementById("lost");
 const announcer = document.getElementById("announce");
-const TYPES = ["created", "transition", "stage", "progress", "log", "heartbeat", "complete", "failed", "launched", "alert", "schedule", "fire"];
+const TYPES = ["created", "transition", "stage", "progress", "log", "heartbeat", "complete", "failed", "launched", "alert", "schedule", "fire", "job_progress", "judgements"];
+const OFTEN = ["progress", "log", "heartbeat", "job_progress", "judgements"];
 const ENDS = ["completed", "failed", "cancelled"];
 const SOON_MS = 120;
 const CALM_MS = 1500;
 const SHARE = 10;  // a page spends at most this part of the time on fetching itself, so that many pages cannot choke the service
-const PATIENCE_MS = 2500;
+export const PATIENCE_MS = 2500;
 
 let last = document.body.dataset.number;
 let source = null;
@@ -39,13 +40,14 @@ async function refresh() {
     if (answer.redirected && new URL(answer.url).pathname.endsWith("/login")) return location.reload();
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const region of regions()) {
+    for (const region of document.querySelectorAll("[data-live], [data-part]")) {
       const wanted = fresh.getElementById(region.id);
       if (wanted) morph(region, document.importNode(wanted, true));
     }
     document.title = fresh.title;
     if (!fresh.body.dataset.pulse) delete document.body.dataset.pulse;
     writeTimes(document);
+    document.dispatchEvent(new Event("benchyard:fresh"));
     calm = Math.max(CALM_MS, SHARE * (performance.now() - lastRefresh));
   } catch {
     // The stream's own banner tells; the next event or reconnection tries again.
@@ -54,7 +56,8 @@ async function refresh() {
   }
 }
 
-function soon(delay) {
+// Brings the page's parts up to date, soon: also for those who follow a stream of their own.
+export function soon(delay) {
   const at = performance.now() + delay;
   if (due && due.at <= at) return;
   if (due) clearTimeout(due.timer);
@@ -81,8 +84,7 @@ function take(message) {
   if (event.type === "progress" && event.run_id) count(event);
   if (!concerns(event)) return;
   say(event);
-  const often = event.type === "progress" || event.type === "log" || event.type === "heartbeat";
-  soon(often ? Math.max(SOON_MS, calm - (performance.now() - lastRefresh)) : SOON_MS);
+  soon(OFTEN.includes(event.type) ? Math.max(SOON_MS, calm - (performance.now() - lastRefresh)) : SOON_MS);
   // What the engine reports of an ended container comes a moment after the last event.
   if (event.type === "transition") setTimeout(() => soon(SOON_MS), 3000);
 }

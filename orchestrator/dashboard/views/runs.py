@@ -11,7 +11,9 @@ from orchestrator.db.tables import ContainerRun
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.unasked_model import UNASKED_MODEL
 from orchestrator.stats.intervals import wilson
+from runner.contract import RunKind
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,22 @@ def explanation(run: ContainerRun, why: str | None = None) -> str:
     return f"It waits: {waits}" if waits else ""
 
 
+EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE.value: "eval executed"}
+
+
+def title_of(kind: str, model: str) -> str:
+    """What a run is called: by its model, or for a job about evals by what it does."""
+    title = EVAL_TITLES.get(kind)
+    if title is None:
+        return model
+    return title if model == UNASKED_MODEL else f"{title} by {model}"
+
+
 def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
         kind=run.kind,
-        model=guest_image(run) or model,
+        model=guest_image(run) or title_of(run.kind, model),
         benchmarks=", ".join(run.benchmarks),
         status=run.status,
         stage=run.stage or "",

@@ -18,7 +18,7 @@ from tests.unit.dashboard.story_runner import story_runner
 pytestmark = pytest.mark.anyio
 SAME = {"sec-fetch-site": "same-origin"}
 PAGES = ["/", "/runs", "/runs/new", "/compare", "/leaderboard", "/models", "/datasets", "/fleet", "/docs", "/login"]
-PAGES += ["/batches", "/schedules", "/schedules/new", "/settings"]
+PAGES += ["/eval-sets", "/jobs", "/batches", "/schedules", "/schedules/new", "/settings"]
 
 
 @asynccontextmanager

@@ -41,7 +41,7 @@ class EvalRunner:
             assert (await runner.claim()).status_code == 200
             self.spec = runner.spec
             answer = await runner.http.get(f"/runner/runs/{runner.spec['run_id']}/traces")
-            self.lines = [json.loads(line) for line in answer.text.splitlines()]
+            self.lines = [json.loads(line) for line in answer.content.splitlines()]
             if runner.spec["kind"] == "eval_generate":
                 await self._generate(runner)
             else:

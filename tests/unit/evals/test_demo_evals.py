@@ -12,9 +12,9 @@ import pytest
 from orchestrator.evals.sample_traces import sample_traces
 from orchestrator.gateway import demo_answers
 from runner.contract_evals import Label
+from runner.eval_rules import problem_of
 from runner.evals.prompt import Training, first_prompt
 from runner.evals.trial import Subject
-from runner.evals.validation import problem_of
 
 TOPICS = ("invoice", "login", "parcel", "refund", "menu", "weather")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.settings import Settings
-from tests.served import RunnerClient, Service, served
+from tests.served import RunnerClient, Service
 from tests.unit.evals.eval_runner import (
     CODE,
     EvalRunner,
@@ -33,14 +31,6 @@ async def contradictions(service: Service, eval_id: str) -> list[str]:
     count = (await service.client.get(f"/api/evals/{eval_id}")).json()["contradiction_count"]
     assert count == len(rows), "the count and the view agree"
     return [row["trace_id"] for row in rows]
-
-
-@pytest.fixture
-async def either_service(new_settings: Callable[..., Settings], migrated_database_url: str) -> AsyncIterator[Service]:
-    """On SQLite, then on PostgreSQL."""
-    async with served(new_settings(DATABASE_URL=migrated_database_url)) as it:
-        yield it
-        await it.engine.end_all()
 
 
 async def test_from_traces_to_contradictions(either_service: Service) -> None:
@@ -326,7 +316,26 @@ TARGETS: dict[str, tuple[str, str, Any, int, str, str]] = {
     "generate no set": ("POST", "/api/eval-sets/none/generate", {"model_id": "demo-strong"}, 404, "NOT_FOUND", "none"),
     "no eval": ("GET", "/api/evals/none", None, 404, "NOT_FOUND", "none"),
     "change no eval": ("PATCH", "/api/evals/none", {"name": "x"}, 404, "NOT_FOUND", "none"),
-    "change code": ("PATCH", "/api/evals/none", {"code": "x"}, 422, "VALIDATION_ERROR", "code"),
+    "change code": ("PATCH", "/api/evals/none", {"code": "x"}, 404, "NOT_FOUND", "none"),
+    "no code": ("PATCH", "/api/evals/none", {"code": ""}, 422, "VALIDATION_ERROR", "code"),
+    "code and name": (
+        "PATCH",
+        "/api/evals/none",
+        {"code": "x", "name": "y"},
+        422,
+        "VALIDATION_ERROR",
+        "one after the other",
+    ),
+    "delete no trace": ("DELETE", "/api/traces/none", None, 404, "NOT_FOUND", "none"),
+    "decide nothing": ("POST", "/api/evals/none/contradictions", {"trace_id": "x"}, 422, "VALIDATION_ERROR", "wrong"),
+    "decide no eval": (
+        "POST",
+        "/api/evals/none/contradictions",
+        {"trace_id": "x", "wrong": "eval"},
+        404,
+        "NOT_FOUND",
+        "none",
+    ),
     "delete no eval": ("DELETE", "/api/evals/none", None, 404, "NOT_FOUND", "none"),
     "execute no eval": ("POST", "/api/evals/none/execute", {}, 404, "NOT_FOUND", "none"),
     "trace_ids": ("POST", "/api/evals/none/execute", {"trace_ids": []}, 422, "VALIDATION_ERROR", "trace_ids"),

@@ -11,8 +11,8 @@ from orchestrator.evals.sample_traces import sample_traces
 from orchestrator.evals.split import MOST_LABELLED, missing, split
 from orchestrator.evals.withholding import withheld
 from runner.contract_evals import TRACE_ID_MARK, Label
+from runner.eval_rules import problem_of
 from runner.evals.trial import Subject
-from runner.evals.validation import problem_of
 
 
 @pytest.mark.parametrize("good", [2, 3, 10, 500])

@@ -1,4 +1,4 @@
-"""What can be told of an eval by reading it: syntax, imports, the function. Pure.
+"""What can be told of an eval by reading it: syntax, imports, the function. Pure, and a leaf: both sides read by it.
 
 The list of imports is a check of quality: an eval that needs more than these is not the kind of function that was asked
 for. It is no boundary; the sandbox is.

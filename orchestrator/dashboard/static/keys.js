@@ -1,0 +1,58 @@
+// Keys of a page, with a window that lists them. A key does nothing while somebody types, or holds another key with it.
+
+const typing = (target) => target.closest("input, textarea, select, dialog, [contenteditable]");
+
+function helpWindow(keys) {
+  const dialog = document.createElement("dialog");
+  dialog.className = "keys";
+  dialog.setAttribute("aria-labelledby", "keys-title");
+  const title = document.createElement("h2");
+  title.id = "keys-title";
+  title.textContent = "Keys";
+  const list = document.createElement("dl");
+  list.className = "facts";
+  for (const { shown, words } of keys) {
+    const [term, text, mark] = ["dt", "dd", "kbd"].map((name) => document.createElement(name));
+    mark.textContent = shown;
+    term.append(mark);
+    text.textContent = words;
+    list.append(term, text);
+  }
+  const close = document.createElement("button");
+  close.textContent = "Close";
+  close.className = "second";
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(title, list, close);
+  document.body.append(dialog);
+  return dialog;
+}
+
+// `keys` are { on: ["p"], shown: "p", words: "positive", act }.
+export function readyKeys(keys, button) {
+  const all = [...keys, { on: ["?"], shown: "?", words: "this list", act: () => help() }];
+  let dialog = null;
+  const help = () => { dialog ??= helpWindow(all); dialog.showModal(); };
+  if (button) { button.hidden = false; button.addEventListener("click", help); }
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing(event.target)) return;
+    const key = all.find((each) => each.on.includes(event.key));
+    if (!key) return;
+    event.preventDefault();
+    key.act(event);
+  });
+}
+
+// Asks the API to change something; an error says what is wrong in the service's own words.
+export async function change(address, method, body) {
+  let answer;
+  try {
+    answer = await fetch(address, { method, headers: body ? { "content-type": "application/json" } : {}, body: body && JSON.stringify(body), keepalive: true });
+  } catch {
+    throw new Error("the connection broke");
+  }
+  if (answer.ok) return answer.status === 204 ? {} : answer.json();
+  if (answer.status === 401) throw new Error("you are signed out; open this page again and sign in");
+  let detail = `the service answered ${answer.status}`;
+  try { detail = (await answer.json()).detail ?? detail; } catch { /* not one of our answers */ }
+  throw new Error(detail);
+}
