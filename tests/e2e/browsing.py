@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from axe_playwright_python.sync_playwright import Axe
@@ -31,6 +31,12 @@ QUIET = [
 ]
 
 
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.removeAttribute('name'); each.open = true; })"
+SHORTEN = "document.querySelectorAll('.endpoint').forEach((each, number) => number > 20 && each.remove())"
+"""The reference of the API is one pattern many times over: the whole of it is looked at once."""
+LOOKS: list[tuple[Literal["light", "dark"], int]] = [("light", 390), ("dark", 390), ("dark", 1600), ("light", 1600)]
+PICTURED = [("dark", 390), ("light", 1600)]
+DEPENDS_ON_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block"]
 RUN_PAGE = re.compile(r"/runs/[0-9a-f-]{36}$")
 
 
@@ -155,6 +161,19 @@ def keep_picture(page: Page, name: str) -> None:
     """For whoever looks at what a test saw."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+
+def look_at(page: Page, name: str) -> None:
+    """By all of axe's rules on a phone in the light, then by those that colours and widths can break."""
+    page.evaluate(OPEN_ALL)
+    for look, width in LOOKS:
+        page.emulate_media(color_scheme=look)
+        page.set_viewport_size({"width": width, "height": 800})
+        assert_accessible(page, *([] if (look, width) == LOOKS[0] else DEPENDS_ON_LOOKS))
+        assert_fits(page)
+        page.evaluate(SHORTEN)
+        if (look, width) in PICTURED:
+            keep_picture(page, f"{name}-{look}-{width}")
 
 
 def finished_run(api: httpx.Client, **changed: Any) -> str:

@@ -8,20 +8,18 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from orchestrator.datasets.catalogue import SAMPLE_FILE
 from tests.e2e.browsing import (
     Site,
     Visitor,
     assert_accessible,
-    assert_fits,
     finished_run,
-    keep_picture,
+    look_at,
     open_site,
     visiting,
 )
@@ -29,13 +27,6 @@ from tests.served import TOKEN
 from tests.unit.dashboard.story_runner import story_runner
 
 pytestmark = pytest.mark.browser
-
-OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.removeAttribute('name'); each.open = true; })"
-SHORTEN = "document.querySelectorAll('.endpoint').forEach((each, number) => number > 20 && each.remove())"
-"""The reference of the API is one pattern many times over: the whole of it is looked at once."""
-LOOKS: list[tuple[Literal["light", "dark"], int]] = [("light", 390), ("dark", 390), ("dark", 1600), ("light", 1600)]
-PICTURED = [("dark", 390), ("light", 1600)]
-DEPENDS_ON_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block"]
 
 
 @pytest.fixture(scope="module")
@@ -171,19 +162,6 @@ def test_datasets_from_an_address_and_a_file(
     page.get_by_role("button", name="Remove torn").click()
     expect(page.get_by_text("it is not a pack")).to_have_count(0)
     assert not damaged.exists()
-
-
-def look_at(page: Page, name: str) -> None:
-    """By all of axe's rules on a phone in the light, then by those that colours and widths can break."""
-    page.evaluate(OPEN_ALL)
-    for look, width in LOOKS:
-        page.emulate_media(color_scheme=look)
-        page.set_viewport_size({"width": width, "height": 800})
-        assert_accessible(page, *([] if (look, width) == LOOKS[0] else DEPENDS_ON_LOOKS))
-        assert_fits(page)
-        page.evaluate(SHORTEN)
-        if (look, width) in PICTURED:
-            keep_picture(page, f"{name}-{look}-{width}")
 
 
 def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visitor], site: Site, api: httpx.Client) -> None:

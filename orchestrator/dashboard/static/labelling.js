@@ -72,10 +72,10 @@ function trouble(trace, error, again) {
 
 // One after the other, in the order in which they were given.
 function send(trace, rating, note) {
-  const address = `${root}/api/eval-sets/${here.dataset.set}/feedback`;
+  const set = `${root}/api/eval-sets/${here.dataset.set}`;
   const work = () => (rating
-    ? change(address, "POST", { trace_id: trace, rating, note })
-    : change(`${address}/${encodeURIComponent(trace)}`, "DELETE"));
+    ? change(`${set}/feedback`, "POST", { trace_id: trace, rating, note })
+    : change(`${set}/feedback/${encodeURIComponent(trace)}`, "DELETE").then(() => change(set, "GET")));
   sending = sending.then(work).then(counts, (error) => trouble(trace, error, () => send(trace, rating, note)));
   return sending;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ import anyio
 import httpx
 import pytest
 
+from orchestrator.datasets.build import Built
+from orchestrator.datasets.library import Report
+from orchestrator.errors import Invalid
 from orchestrator.settings import Settings
 from tests.served import Service, served
 
@@ -102,3 +106,42 @@ async def test_without_room_on_the_disk_nothing_is_taken(new_settings: Callable[
         assert [(each.status_code, each.json()["code"]) for each in answers] == [(507, "NO_SPACE")] * 2
         assert "Make room" in answers[0].json()["detail"]
         assert nothing_left(full)
+
+
+async def test_datasets_being_added_are_jobs_that_stop_and_begin_again(service: Service) -> None:
+    jobs, go_on, told = service.services.dataset_jobs, threading.Event(), threading.Event()
+
+    def work(report: Report) -> Built:
+        report("download", "a.jsonl", 10, 100)
+        told.set()
+        go_on.wait(10)
+        report("download", "a.jsonl", 20, 100)
+        raise Invalid("it went on")
+
+    job_id = jobs.start("slow", work).id
+    run_id = await service.new_run()
+    await anyio.to_thread.run_sync(told.wait)
+    listed = (await service.client.get("/api/jobs", params={"limit": 1})).json()
+    rest = (await service.client.get("/api/jobs", params={"after": listed["next"]})).json()
+    assert {each["id"] for each in listed["items"] + rest["items"]} == {job_id, run_id}
+    (job,) = (await service.client.get("/api/jobs", params={"type": "dataset_build", "status": "running"})).json()["items"]
+    assert (job["id"], job["name"], job["percent"], job["detail"]) == (job_id, "slow", 10, "a.jsonl")
+    # Who may not change datasets may not stop them here either
+    made = (await service.client.post("/api/tokens", json={"name": "run", "scope": "run"})).json()
+    bearer = {"authorization": f"Bearer {made['token']}"}
+    assert (await service.stranger.post(f"/api/jobs/{job_id}/cancel", headers=bearer)).status_code == 403
+    # When it is cancelled, it ends at its next step, and its stream says so
+    assert (await service.client.post(f"/api/jobs/{job_id}/cancel")).status_code == 202
+    go_on.set()
+    told_all = (await service.client.get(f"/api/jobs/{job_id}/stream")).text
+    assert ("event: failed" in told_all, '"status":"cancelled"' in told_all, "event: end" in told_all) == (True, True, True)
+    assert (await service.client.post(f"/api/jobs/{job_id}/cancel")).status_code == 409
+    # And tried again it is another job
+    again = (await service.client.post(f"/api/jobs/{job_id}/retry")).json()["job_id"]
+    assert again != job_id
+    ended = (await service.client.get(f"/api/jobs/{again}/stream")).text
+    assert "it went on" in ended
+    sent = (await service.client.put("/api/datasets/file", content=b"{")).json()
+    await added(service, "file")
+    refused = await service.client.post(f"/api/jobs/{sent['job_id']}/retry")
+    assert (refused.status_code, "send the file again" in refused.json()["detail"]) == (409, True)
