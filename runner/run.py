@@ -33,7 +33,7 @@ from runner.problems import Problems
 from runner.reporter import Reporter, Stop
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
-from runner.usage import UsageLog, limits, reader
+from runner.usage import UsageLog, limits, process_age_s, reader
 from runner.work import Item, Work, items_of
 
 RUNNER_UID = 65532
@@ -78,7 +78,7 @@ async def carry_out(
             log=log,
             boot_facts=boot_facts,
             boot_acked=boot_acked,
-            usage=UsageLog(reader(engine)),
+            usage=UsageLog(reader(engine), age_s=process_age_s() if opened is None else 0.0),
             patience_s=spec.patience_s,
         ) as reporter,
     ):

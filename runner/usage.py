@@ -31,9 +31,12 @@ class Reading:
 class UsageLog:
     """Samples that have not been acknowledged yet: often at first, seldom in a long run, never more than a few hundred."""
 
-    def __init__(self, read: Callable[[], Reading | None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, read: Callable[[], Reading | None], clock: Callable[[], float] = time.monotonic, *, age_s: float = 0.0
+    ) -> None:
+        """`age_s`: how long what is measured has lived already."""
         self._read, self._clock = read, clock
-        self._began = clock()
+        self._began = clock() - age_s
         self._waiting: deque[UsageSample] = deque()
 
     @property
@@ -90,6 +93,14 @@ class Tree:
         self._total += max(0.0, found.cpu_s - self._seen)
         self._seen = found.cpu_s
         return Reading(self._total, found.memory_bytes)
+
+
+def process_age_s(proc: Path = PROC) -> float:
+    """How long this process has lived; 0 where the kernel does not say."""
+    fields, up = _text(proc / "self" / "stat").rpartition(")")[2].split(), _text(proc / "uptime").split()
+    if len(fields) < 20 or not up:
+        return 0.0
+    return max(0.0, float(up[0]) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
 
 
 def limits(engine: str, cgroup: Path = CGROUP) -> dict[str, float]:

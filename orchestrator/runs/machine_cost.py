@@ -37,15 +37,14 @@ class Used:
 
 
 def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample]) -> Used:
-    """With the new samples. Processor time and throttling are counters; memory is summed over the time that passed."""
-    known = kept[-1][0] or 0.0 if kept else None
-    new = [each for each in sorted(fresh, key=lambda each: each.at_s) if known is None or each.at_s > known]
+    """With the new samples. Processor time and throttling are counters; memory is summed over the time that passed, as if
+    it had grown evenly between samples, from nothing at the beginning."""
+    known = (kept[-1][0] or 0.0, kept[-1][2] or 0.0) if kept else (0.0, 0.0)
+    new = [each for each in sorted(fresh, key=lambda each: each.at_s) if not kept or each.at_s > known[0]]
     if not new:
         return before
-    times = [known if known is not None else 0.0, *(each.at_s for each in new)]
-    grown = sum(
-        (after - earlier) * sample.memory_bytes / GIB for (earlier, after), sample in zip(pairwise(times), new, strict=True)
-    )
+    points = [known, *((each.at_s, float(each.memory_bytes)) for each in new)]
+    grown = sum((after - earlier) * (more + less) / 2 / GIB for (earlier, less), (after, more) in pairwise(points))
     last = new[-1]
     return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
 

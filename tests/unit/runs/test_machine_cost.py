@@ -16,14 +16,14 @@ def sample(at_s: float, cpu_s: float, gib: float, throttled_s: float | None = No
 
 def test_processor_is_a_counter_and_memory_is_summed_over_time() -> None:
     used = used_after(Used(), [], [sample(10, 4, 0.5), sample(20, 9, 1.0, 2.5)])
-    assert used == Used(vcpu_s=9, gib_s=10 * 0.5 + 10 * 1.0, throttled_s=2.5)
+    assert used == Used(vcpu_s=9, gib_s=10 * 0.25 + 10 * 0.75, throttled_s=2.5)
 
 
 def test_what_was_told_before_counts_once() -> None:
     first = used_after(Used(), [], [sample(10, 4, 0.5)])
     kept = [[10, 4, 0.5 * GIB, None]]
     again = used_after(first, kept, [sample(10, 4, 0.5), sample(30, 5, 1.0)])
-    assert again == Used(vcpu_s=5, gib_s=5 + 20)
+    assert again == Used(vcpu_s=5, gib_s=2.5 + 20 * 0.75)
     assert used_after(first, kept, [sample(10, 4, 0.5)]) == first
 
 
