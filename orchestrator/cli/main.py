@@ -22,6 +22,7 @@ from orchestrator.cli import (
     key_commands,
     limit_commands,
     model_commands,
+    nuke_commands,
     replay_commands,
     run_commands,
     schedule_commands,
@@ -64,7 +65,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     service_commands.doctor,
     service_commands.serve,
     agent_commands.agent,
-    service_commands.nuke,
+    nuke_commands.nuke,
 )
 for _function in _COMMANDS:
     app.command()(_function)

@@ -1,11 +1,6 @@
-"""Commands about the service and this machine: serve, up, down, demo, nuke, doctor."""
+"""Commands about the service and this machine: serve, up, down, demo, doctor."""
 
 from __future__ import annotations
-
-import shutil
-import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -14,7 +9,7 @@ from orchestrator.cli import demo as demo_plan
 from orchestrator.cli import service_process
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import BadUsage, CliError
-from orchestrator.cli.output import JsonFlag, facts, table
+from orchestrator.cli.output import JsonFlag, table
 from orchestrator.cli.run_commands import raise_for, say_remarks, submit, wait
 from orchestrator.cli.run_tables import result_table
 from orchestrator.cli.text import clean
@@ -95,11 +90,12 @@ def _address(running: dict[str, object]) -> Text:
 def down(as_json: JsonFlag = False) -> None:
     """Stop the service and remove its containers, networks and firewall rules. Data stays; runs go on at the next up."""
     with command(as_json) as cmd:
-        stopped = _down(cmd)
+        stopped = down_here(cmd)
         cmd.out.result(stopped, lambda: Text(_down_sentence(stopped)))
 
 
-def _down(cmd: Command) -> dict[str, object]:
+def down_here(cmd: Command) -> dict[str, object]:
+    """Stop the service of this data directory and remove what its instance left on engines."""
     from orchestrator.cli.teardown import Removed, remove_instance
 
     data_dir = cmd.settings.data.absolute()
@@ -150,80 +146,6 @@ def demo(as_json: JsonFlag = False) -> None:
         out.say(f"The dashboard runs at {url}. Open it: {link}")
         out.say("Stop it all with: make down (or benchyard down)")
         raise_for(finished)
-
-
-def nuke(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    data: Annotated[bool, typer.Option("--data", help="Also delete the data directory, results included.")] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Remove every container, network and volume of Benchyard from the engine, of every instance. Asks first."""
-    from orchestrator.cli.teardown import Removed, uses_docker
-    from orchestrator.engines.docker_cleanup import Belongings, DockerCleanup
-    from orchestrator.engines.engine import EngineError
-
-    with command(as_json) as cmd:
-        data_dir = cmd.settings.data.absolute()
-        if data:
-            check_deletable(data_dir)
-        api = DockerCleanup(cmd.settings.docker_host)
-        try:
-            found = api.find() if uses_docker(cmd.settings) else Belongings()
-            _confirm(cmd, found, data_dir if data else None, yes=yes)
-            stopped = _down(cmd)
-            removed = Removed()
-            if uses_docker(cmd.settings):
-                left = api.find()  # down took some, and something may be new
-                api.sweep(left)
-                removed.add(Belongings(*(tuple({*a, *b}) for a, b in zip(_parts(found), _parts(left), strict=True))))
-        except EngineError as error:
-            raise CliError(f"Not everything could be removed. {clean(error)}") from error
-        finally:
-            api.close()
-        if data and data_dir.exists():
-            shutil.rmtree(data_dir)
-        answer = {
-            "pid": stopped["pid"],
-            "containers": sorted(removed.containers),
-            "networks": sorted(removed.networks),
-            "volumes": sorted(removed.volumes),
-            "data": str(data_dir) if data else None,
-        }
-        count = f"{len(removed.containers)} containers, {len(removed.networks)} networks, {len(removed.volumes)} volumes"
-        cmd.out.result(answer, lambda: Text(f"Removed {count}{f', and {data_dir}' if data else ''}."))
-
-
-def _parts(found: object) -> tuple[tuple[str, ...], ...]:
-    from orchestrator.engines.docker_cleanup import Belongings
-
-    assert isinstance(found, Belongings)
-    return found.containers, found.networks, found.volumes
-
-
-def _confirm(cmd: Command, found: object, data_dir: Path | None, *, yes: bool) -> None:
-    containers, networks, volumes = _parts(found)
-    if yes:
-        return
-    if cmd.out.as_json or not sys.stdin.isatty():
-        raise BadUsage("Nobody can be asked here; say --yes if everything of Benchyard shall be removed.")
-    cmd.out.say("This removes, whichever instance it belongs to:")
-    pairs = (("containers", containers), ("networks", networks), ("volumes", volumes))
-    cmd.out.console.print(facts([(name, ", ".join(names) or "none") for name, names in pairs]))
-    if volumes or data_dir:
-        cmd.out.say(f"Results in the volumes{f' and in {data_dir}' if data_dir else ''} are lost for good.", "red")
-    if not typer.confirm("Go on?"):
-        raise CliError("Nothing was removed.")
-
-
-def check_deletable(data_dir: Path) -> None:
-    """Delete only what is surely ours, and never somewhere above where somebody stands."""
-    if not data_dir.exists():
-        return
-    place = data_dir.resolve()
-    if place in (Path.home(), Path.cwd().resolve()) or place in Path.cwd().resolve().parents:
-        raise BadUsage(f"{data_dir} is not deleted: it is, or holds, the directory that you are in, or your home.")
-    if not (data_dir / "orchestrator-id").is_file() or not (data_dir / "lock").exists():
-        raise BadUsage(f"{data_dir} does not look like a data directory of Benchyard; it is not deleted.")
 
 
 def doctor(as_json: JsonFlag = False) -> None:

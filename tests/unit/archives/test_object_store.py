@@ -5,11 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import socket
-import subprocess
-import sys
 import tarfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from itertools import product
@@ -23,6 +19,7 @@ from botocore.config import Config
 from orchestrator.archives.object_store import ObjectStore
 from orchestrator.archives.presigned import Bucket, presigned, signed
 from tests.manual_clock import ManualClock
+from tests.s3_server import Server
 from tests.unit.archives.conftest import Yard
 
 NOW = datetime(2013, 5, 24, tzinfo=UTC)
@@ -57,39 +54,6 @@ def test_addresses_are_those_that_the_vendors_library_makes() -> None:
         ours = presigned(bucket, method, key, now=NOW, expires_s=600)
         assert httpx.URL(ours).raw_path.partition(b"?")[0] == httpx.URL(theirs).raw_path.partition(b"?")[0]
         assert dict(httpx.URL(ours).params) == dict(httpx.URL(theirs).params)
-
-
-class Server:
-    """An S3 server on a port of its own, which can be stopped and started again."""
-
-    def __init__(self) -> None:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port = int(one.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        if self._process is not None:
-            return
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                httpx.put(f"{self.url}/archives", timeout=5).raise_for_status()
-                return
-            except httpx.HTTPError:
-                assert time.monotonic() < deadline
-                assert self._process is not None
-                assert self._process.poll() is None
-                time.sleep(0.1)
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
 
 
 async def pieces(content: bytes) -> AsyncIterator[bytes]:

@@ -18,6 +18,7 @@ import structlog
 
 from orchestrator.cli.main import main
 from orchestrator.settings import Settings
+from tests.s3_server import Server
 from tests.served import TOKEN, Service, http_runner, served
 
 
@@ -126,3 +127,11 @@ def service(served_once: Service, monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setenv("BENCHYARD_URL", served_once.url)
     monkeypatch.setenv("BENCHYARD_TOKEN", TOKEN)
     return served_once
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    server = Server()
+    server.start()
+    yield server.url
+    server.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 import typer
 
@@ -80,3 +81,27 @@ def test_a_directory_that_is_not_ours_stops_it_before_anything_is_removed(
     (tmp_path / "cli-data").mkdir()
     assert benchyard("nuke", "--yes", "--data").code == 2
     assert engine.swept == []
+
+
+def test_archives_in_the_object_store_stay_unless_they_shall_go(
+    benchyard: Benchyard, monkeypatch: pytest.MonkeyPatch, s3_server: str
+) -> None:
+    for name, value in {
+        "BUCKET": "archives",
+        "ENDPOINT": s3_server,
+        "ACCESS_KEY_ID": "id",
+        "SECRET_ACCESS_KEY": "s",
+    }.items():
+        monkeypatch.setenv(f"BENCHYARD_S3_{name}", value)
+    for key in ("benchyard/r-1/result.tar.gz", "benchyard/batches/b/batch.tar.gz", "elsewhere/notes.txt"):
+        httpx.put(f"{s3_server}/archives/{key}", content=b"x" * 1000).raise_for_status()
+    ended = benchyard("nuke", "--yes")
+    assert "Archives stay: 2 in s3://archives/benchyard/" in ended.err
+    gone = benchyard("nuke", "--yes", "--archives", "--json")
+    assert (gone.json["archives"], gone.json["archives_left"]) == (2, 0)
+    left = httpx.get(f"{s3_server}/archives?list-type=2").text
+    assert "elsewhere/notes.txt" in left
+    assert "benchyard/" not in left
+    monkeypatch.setenv("BENCHYARD_S3_ENDPOINT", "http://127.0.0.1:9")
+    assert benchyard("nuke", "--yes", "--archives").code == 1
+    assert "is not known" in benchyard("nuke", "--yes").err

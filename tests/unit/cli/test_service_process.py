@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.cli import service_process
 from orchestrator.cli.errors import BadUsage, CliError
-from orchestrator.cli.service_commands import check_deletable
+from orchestrator.cli.nuke_commands import check_deletable
 from orchestrator.cli.teardown import instance_names
 from orchestrator.engines.docker_cleanup import read_host
 from orchestrator.identity import DataLock
