@@ -126,8 +126,9 @@ class Loops:
                 self._last_tidy = self._clock.monotonic()
                 await self._tidy()
         if self._leadership.epoch is not None:
-            await self._dispatcher.round()
-            await self._pool.fill(held=self._fleet.hold() is not None)
+            taken = await self._dispatcher.round()
+            if not taken:  # a container's start would slow down what was just handed over; the next round is near
+                await self._pool.fill(held=self._fleet.hold() is not None)
         self.last_tick = self._clock.monotonic()
 
     async def _guarded(self, work: Awaitable[None]) -> None:

@@ -27,6 +27,8 @@ class KernelUsage(threading.Thread):
         before = time.monotonic()
         while True:
             try:
+                if not (memory.parent / "cgroup.procs").read_text():
+                    return  # all have ended; what is charged until the group is removed is nobody's use
                 self.vcpu_s = _cpu_s(cpu)
                 used = int(memory.read_text()) - _inactive_file(stat)
             except (OSError, ValueError):
