@@ -1,6 +1,6 @@
 """A provider that counts: OpenAI chat completions and a model list, streamed, as a process of its own on 127.0.0.1.
 
-    python -m tests.faults.counting_provider PORT LATENCY_S
+    python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM
 
 `GET /seen` tells every request it was sent, in order: path, who asked with which key, and the question. A prompt that
 contains the word of `POST /refuse` is refused with the sentence given there.
@@ -21,17 +21,18 @@ import httpx
 
 from tests.faults.service import ROOT, free_ports, wait_for
 
-ANSWER = "Read a line, print it.\n```python\nprint(input())\n```\n"
+PROGRAM = "print(input())"
 MODELS = ("counting", "counting-large")
 
 
-def app(latency_s: float) -> Any:
+def app(latency_s: float, program: str) -> Any:
     """The server; its imports are only needed in its own process."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
 
+    answer = f"Read a line, print it.\n```python\n{program}\n```\n"
     seen: list[dict[str, Any]] = []
     refusals: dict[str, str] = {}
 
@@ -47,7 +48,7 @@ def app(latency_s: float) -> Any:
         for word, sentence in refusals.items():
             if word in text:
                 return JSONResponse({"error": {"message": sentence, "type": "invalid_request_error"}}, status_code=400)
-        return StreamingResponse(_stream(question["model"]), media_type="text/event-stream")
+        return StreamingResponse(_stream(question["model"], answer), media_type="text/event-stream")
 
     async def models(request: Request) -> Response:
         note(request, None)
@@ -74,14 +75,14 @@ def app(latency_s: float) -> Any:
     )
 
 
-async def _stream(model: str) -> AsyncIterator[bytes]:
+async def _stream(model: str, answer: str) -> AsyncIterator[bytes]:
     base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": model}
 
     def event(choices: list[Any], **more: Any) -> bytes:
         return b"data: " + json.dumps(base | {"choices": choices} | more).encode() + b"\n\n"
 
-    for start in range(0, len(ANSWER), 8):
-        delta = {"role": "assistant", "content": ANSWER[start : start + 8]}
+    for start in range(0, len(answer), 8):
+        delta = {"role": "assistant", "content": answer[start : start + 8]}
         yield event([{"index": 0, "delta": delta, "finish_reason": None}])
     yield event([{"index": 0, "delta": {}, "finish_reason": "stop"}])
     yield event([], usage={"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120})
@@ -91,12 +92,12 @@ async def _stream(model: str) -> AsyncIterator[bytes]:
 class CountingProvider:
     """The process, for as long as the block lasts."""
 
-    def __init__(self, log: Path, latency_s: float = 0.3) -> None:
+    def __init__(self, log: Path, latency_s: float = 0.3, program: str = PROGRAM) -> None:
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self.base_url = f"{self.url}/v1"
         self._log = log
-        self._command = [sys.executable, "-m", "tests.faults.counting_provider", str(self.port), str(latency_s)]
+        self._command = [sys.executable, "-m", "tests.faults.counting_provider", str(self.port), str(latency_s), program]
         self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
 
     def __enter__(self) -> CountingProvider:
@@ -131,8 +132,10 @@ class CountingProvider:
 def main() -> None:
     import uvicorn
 
-    port, latency_s = int(sys.argv[1]), float(sys.argv[2])
-    uvicorn.run(app(latency_s), host="127.0.0.1", port=port, log_level="warning", backlog=4096, timeout_keep_alive=120)
+    port, latency_s, program = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    uvicorn.run(
+        app(latency_s, program), host="127.0.0.1", port=port, log_level="warning", backlog=4096, timeout_keep_alive=120
+    )
 
 
 if __name__ == "__main__":
