@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +149,29 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def descendants(pid: int) -> list[int]:
+    try:
+        own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:  # it is gone
+        return []
+    return [*own, *(below for each in own for below in descendants(each))]
+
+
+def test_one_that_stands_ready_and_whose_sandbox_broke_takes_no_run(
+    orchestrator: FakeOrchestrator, start_runner: StartRunner
+) -> None:
+    boot = {**json.loads(orchestrator.boot_line), "stand_ready": {"sandbox_slots": 1, "sandbox_uid_base": 20000}}
+    orchestrator.claim_answers = [JSONResponse({"action": "wait", "retry_after_s": 0.5}) for _ in range(100)]
+    process = start_runner(json.dumps(boot))
+    wait_for(lambda: len(orchestrator.claims) > 1)
+    asked = len(orchestrator.claims)
+    while process.poll() is None and len(orchestrator.claims) < asked + 50:
+        for pid in descendants(process.pid):  # again and again: one that died once is started anew
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    code, err = finish(process)
+    assert code == 5, err
+    assert not orchestrator.events
