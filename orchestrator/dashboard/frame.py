@@ -18,12 +18,14 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.api.callers import Caller
 from orchestrator.api.context import Services, caller_of, services_of
 from orchestrator.dashboard import texts
 from orchestrator.dashboard.views.jobs import kind_words, place_of
 from orchestrator.db import event_queries
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
+from orchestrator.scopes import needed
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -77,6 +79,7 @@ class Frame:
             path=self.request.scope["path"],
             number=self.number,
             caller=caller_of(self.request),
+            may_post=may_post(caller_of(self.request)),
             banner=hold.sentence if hold else None,
             isolation=info.isolation if info and info.less_isolated else None,
             **values,
@@ -146,7 +149,13 @@ def bare(request: Request) -> dict[str, object]:
     """What the shell needs where a page shows nothing of the database."""
     services: Services | None = getattr(request.app.state, "services", None)
     caller = request.scope.get("benchyard.caller")
-    return {"root": services.settings.root if services else "", "path": None, "number": None, "caller": caller}
+    root = services.settings.root if services else ""
+    return {"root": root, "path": None, "number": None, "caller": caller, "may_post": may_post(caller)}
+
+
+def may_post(caller: Caller | None) -> Callable[[str], bool]:
+    """Whether a form would be taken: what somebody may not do is not offered to them."""
+    return lambda path: caller is None or caller.scope.allows(needed("POST", path))
 
 
 def said(error: ValidationError | ClientError) -> str:
