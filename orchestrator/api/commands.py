@@ -67,14 +67,19 @@ def compared(runs: list[CommandRun], *, by_cell: bool) -> CommandsCompared:
     return CommandsCompared(
         groups=[GroupOut.of(group) for group in groups.values()],
         comparisons=[ComparedOut.of(found) for found in compare_groups(pairs)],
-        notes=list(_notes(runs)),
+        notes=_notes(runs, by_cell=by_cell),
     )
 
 
-def _notes(runs: list[CommandRun]) -> list[str]:
+def _notes(runs: list[CommandRun], *, by_cell: bool) -> list[str]:
     notes = []
-    if len({(tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items()))) for run in runs}) > 1:
-        notes.append("The commands are not the same in all runs.")
+    commands: dict[str, set[object]] = {}
+    for run in runs:
+        same = tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items()))
+        commands.setdefault(run.task.name, set()).add(same)
+    if not by_cell and len(commands) > 1:
+        notes.append(f"These are different benchmarks: {', '.join(commands)}.")
+    notes += [f"The command of {name} is not the same in all runs." for name, own in commands.items() if len(own) > 1]
     if open_ := [run.run_id for run in runs if run.status not in ("completed", "failed", "cancelled")]:
         notes.append(f"{len(open_)} of the runs have not ended: figures will change.")
     ids: dict[str, set[str]] = {}

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from orchestrator.cli.batch_config import read_config
 from orchestrator.cli.batch_results import fetch as fetch_results
 from orchestrator.cli.batch_view import Follower, batch_detail, counts_text, matrix_table, members
+from orchestrator.cli.command_tables import compare_table
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
 from orchestrator.cli.output import JsonFlag, status_text, table
@@ -97,12 +99,21 @@ def _say_that_it_goes_on(cmd: Command, made: dict[str, Any]) -> None:
 
 def _deliver(cmd: Command, batch: dict[str, Any], out: Path) -> None:
     folder, _ = fetch_results(cmd.client, batch, out)
-    matrix = cmd.client.matrix(batch["id"])
-    cmd.out.result({"batch": batch, "matrix": matrix, "results": str(folder)}, lambda: matrix_table(matrix))
+    word, found, shown = _came_to(cmd, batch)
+    cmd.out.result({"batch": batch, word: found, "results": str(folder)}, lambda: shown)
     cmd.out.say(f"Results are in {clean(folder)}.")
     for status, error, word in (("failed", RunFailed, "failed"), ("cancelled", RunCancelled, "were cancelled")):
         if count := batch["counts"].get(status):
             raise error(f"{count} of {batch['runs']} runs {word}; benchyard batch show {batch['external_id']} says why.")
+
+
+def _came_to(cmd: Command, batch: dict[str, Any]) -> tuple[str, dict[str, Any], RenderableType]:
+    """Commands are compared by their figures, models by their verdicts."""
+    if any(each["kind"] == "command" for each in members(batch)):
+        found = cmd.client.compare_commands([], batch["id"])
+        return "comparison", found, compare_table(found)
+    matrix = cmd.client.matrix(batch["id"])
+    return "matrix", matrix, matrix_table(matrix)
 
 
 @batch_app.command("list")
@@ -134,11 +145,11 @@ def show(batch_id: BatchArgument, as_json: JsonFlag = False) -> None:
     """Show a batch by instance type with all its runs, and whether verdicts depend on the machine."""
     with command(as_json) as cmd:
         batch = cmd.client.batch(batch_id)
-        matrix = cmd.client.matrix(batch_id)
-        cmd.out.result({**batch, "matrix": matrix}, lambda: batch_detail(batch, now()))
+        word, found, shown = _came_to(cmd, batch)
+        cmd.out.result({**batch, word: found}, lambda: batch_detail(batch, now()))
         if not as_json:
             cmd.out.say()
-            cmd.out.console.print(matrix_table(matrix))
+            cmd.out.console.print(shown)
 
 
 @batch_app.command("end")

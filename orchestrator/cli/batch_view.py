@@ -60,7 +60,7 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
     rows = [
         (
             each["instance_type"],
-            each["model"],
+            each["image"] or each["model"],
             each["benchmark"],
             each["run_id"],
             status_text(each["status"]),
@@ -71,7 +71,7 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
         )
         for each in members(batch)
     ]
-    columns = ("Instance type", "Model", "Benchmark", "Run", "Status", "Items", "Score", "Archive", "Why")
+    columns = ("Instance type", "Model or image", "Benchmark", "Run", "Status", "Items", "Score", "Archive", "Why")
     about = facts(
         (
             ("Id", batch["id"]),
@@ -168,6 +168,12 @@ class Follower:
         for each in members(batch):
             if self._known.get(each["run_id"], "pending") != each["status"]:
                 why = f": {clean(each['error_message'])}" if each["error_message"] else ""
-                words = (each["instance_type"], each["model"], each["benchmark"], each["run_id"], each["status"])
+                words = (
+                    each["instance_type"],
+                    each["image"] or each["model"],
+                    each["benchmark"],
+                    each["run_id"],
+                    each["status"],
+                )
                 self._out.note(f"{' '.join(map(clean, words))}{why}")
             self._known[each["run_id"]] = each["status"]

@@ -153,6 +153,12 @@ class Client:
 
     # -- batches
 
+    def command(self, run_id: str) -> Json:
+        return self._call("GET", f"/api/commands/{quote(run_id, safe='')}")
+
+    def compare_commands(self, run_ids: list[str], batch: str | None) -> Json:
+        return self._call("GET", "/api/commands/compare", params={"batch": batch} if batch else {"run": run_ids})
+
     def create_batch(self, body: Json) -> Json:
         return self._call("POST", "/api/batches", json=body)
 

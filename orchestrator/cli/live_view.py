@@ -37,7 +37,7 @@ class RunView:
     def of(cls, run: dict[str, Any]) -> RunView:
         return cls(
             run_id=str(run["id"]),
-            model=clean(run["model"]),
+            model=clean(run.get("image") or run["model"]),
             total=int(run["progress"]["total"]),
             done=int(run["progress"]["done"]),
             passed=int(run["passed"]),

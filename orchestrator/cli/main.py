@@ -14,6 +14,7 @@ from orchestrator.cli import (
     batch_commands,
     calls_commands,
     catalogue_commands,
+    command_commands,
     dataset_commands,
     eval_commands,
     export_commands,
@@ -71,6 +72,7 @@ for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(model_commands.models_app, name="models")
 app.add_typer(batch_commands.batch_app, name="batch")
+app.add_typer(command_commands.command_app, name="command")
 app.add_typer(dataset_commands.datasets_app, name="datasets")
 app.add_typer(trace_commands.traces_app, name="traces")
 app.add_typer(eval_commands.evals_app, name="evals")

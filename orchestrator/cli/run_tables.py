@@ -23,7 +23,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
     rows = [
         (
             short[str(run["id"])],
-            run["model"],
+            run.get("image") or run["model"],
             ", ".join(run["benchmarks"]),
             status_text(run["status"]),
             f"{run['progress']['done']}/{run['progress']['total']}",
@@ -41,7 +41,7 @@ def result_table(runs: Sequence[Run], now: datetime) -> Table:
     """Scores with intervals, side by side."""
     rows = [
         (
-            Text(clean(run["model"]), "bold"),
+            Text(clean(run.get("image") or run["model"]), "bold"),
             status_text(run["status"]),
             percent((run["score"] or {}).get("estimate")),
             interval(run["score"]),
@@ -85,7 +85,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
     head = facts(
         (
             ("Run", run["id"]),
-            ("Model", run["model"]),
+            ("Image", run.get("image")) if run.get("image") else ("Model", run["model"]),
             ("Benchmark", ", ".join(run["benchmarks"])),
             ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
             ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),

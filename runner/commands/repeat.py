@@ -184,19 +184,20 @@ def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends) 
 def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, deadline: float) -> tuple[float, int, int]:
     """Until the first process or its time is over: when that was, and the most memory seen, of it and of all."""
     seen = most = 0
+    began = False
     step_s, look_at = FIRST_LOOK_S, time.monotonic() + FIRST_LOOK_S
     with selectors.DefaultSelector() as selector:
-        for fd in (ends.out, ends.wake, ends.stop):
+        for fd in (ends.out, ends.wake, ends.stop, ends.news):
             selector.register(fd, selectors.EVENT_READ)
         while not family.reap():
             now = time.monotonic()
             if now >= deadline:
                 return deadline, seen, most
-            if now >= look_at:
+            if now >= look_at and began:
                 seen, most = max(seen, highest_bytes(family.first)), max(most, counters.occupied_bytes())
                 step_s = min(2 * step_s, LOOK_S)
                 look_at = now + step_s
-            ready = {key.fd for key, _ in selector.select(max(0.0, min(look_at, deadline) - now))}
+            ready = {key.fd for key, _ in selector.select(max(FIRST_LOOK_S / 10, min(look_at, deadline) - now))}
             if ends.stop in ready:
                 raise Stopped
             if ends.wake in ready:
@@ -205,6 +206,9 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
                     os.read(ends.wake, 4096)
                 if family.reap():
                     return now, seen, most
+            if ends.news in ready:  # closed by the exec, or there is something to say about it
+                selector.unregister(ends.news)
+                began, look_at = True, time.monotonic() + FIRST_LOOK_S
             if ends.out in ready and not _take(ends.out, output):
                 selector.unregister(ends.out)
     return time.monotonic(), seen, most

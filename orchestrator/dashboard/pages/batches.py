@@ -9,7 +9,10 @@ from starlette.responses import Response
 
 from orchestrator.api import batches as rest
 from orchestrator.api.batch_schemas import BatchEnd, CellOut, MatrixOut
+from orchestrator.api.commands import compare_commands
 from orchestrator.dashboard.frame import Page, page_router
+from orchestrator.dashboard.views.commands import ratio_rows
+from runner.contract import RunKind
 
 router = page_router()
 
@@ -27,7 +30,17 @@ async def batches_page(page: Page, after: Annotated[str | None, Query(max_length
 async def batch_page(page: Page, batch_id: BatchId) -> Response:
     batch = await rest.get_batch(batch_id, page.context)
     matrix = await rest.get_matrix(batch_id, page.context)
-    return page.show("batch.html", batch=batch, matrix=matrix, table=_table(matrix), fragile=matrix.fragile[:FRAGILE_SHOWN])
+    commands = any(member.kind == RunKind.COMMAND for group in batch.instance_types for member in group.members)
+    compared = await compare_commands(page.context, batch=batch_id) if commands else None
+    return page.show(
+        "batch.html",
+        batch=batch,
+        matrix=matrix,
+        table=_table(matrix),
+        fragile=matrix.fragile[:FRAGILE_SHOWN],
+        compared=compared,
+        rows=ratio_rows(compared) if compared else [],
+    )
 
 
 @router.post("/batches/{batch_id}/end")

@@ -9,12 +9,15 @@ from fastapi import Query
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.api.commands import compare_commands
 from orchestrator.dashboard.frame import Page, page_router
 from orchestrator.dashboard.pages.run import entries_of
+from orchestrator.dashboard.views.commands import ratio_rows
 from orchestrator.dashboard.views.compare import KINDS, Comparison, compare
 from orchestrator.dashboard.views.runs import RunLine, run_line
 from orchestrator.db import model_queries, page_queries
 from orchestrator.db.page_queries import RunFilter
+from runner.contract import RunKind
 
 router = page_router()
 
@@ -36,6 +39,9 @@ async def compare_page(
     same = len(given) < len([each for each in (run or []) if each])
     chosen = given[:MOST]
     rows = [await page.context.runs.get(run_id) for run_id in chosen]
+    if len(rows) > 1 and all(row.kind == RunKind.COMMAND for row in rows):
+        compared = await compare_commands(page.context, run=chosen)
+        return page.show("compare_commands.html", found=compared, rows=ratio_rows(compared))
 
     def read(session: Session) -> tuple[list[RunLine], list[RunLine], Comparison | None]:
         latest = page_queries.runs(session, RunFilter(), limit=CHOICES)

@@ -46,7 +46,7 @@ async def show_item(
     view, row, model, (before, after) = await context.db.read(read)
     entries = await entries_of(context, run)
     return page.show(
-        "item.html",
+        "item.html" if view.item.repeat is None else "repeat.html",
         view=view,
         item=view.item,
         row=row,

@@ -10,9 +10,11 @@ from fastapi import Path, Query
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.api.commands import get_command
 from orchestrator.api.context import Services
 from orchestrator.dashboard.frame import Page, page_router
 from orchestrator.dashboard.pages.overview import reasons_to_wait
+from orchestrator.dashboard.views.commands import figure_views
 from orchestrator.dashboard.views.run_page import Containers, Entries, RunPage, run_page
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.datasets.pack import Entry
@@ -79,8 +81,11 @@ async def show_run(
     found = await context.db.read(read)
     shown = found.items[:ITEMS_ON_A_PAGE]
     moves = await moves_of(context, found.view.run)
+    command = await get_command(run_id, context) if row.kind == RunKind.COMMAND else None
     return page.show(
         "run.html",
+        command=command,
+        figures=figure_views(command) if command else [],
         view=found.view,
         run=found.view.run,
         items=[(item, entries.get((item.benchmark, item.problem_id))) for item in shown],

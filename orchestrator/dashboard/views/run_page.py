@@ -20,7 +20,7 @@ from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.usage import Stored
 from orchestrator.stats.summary import ItemScore, Summary, summarise
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome, Stage
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind, Stage
 
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""
@@ -115,7 +115,7 @@ def run_page(
         retries_possible=run.status in TERMINAL and unfinished > 0,
         fragile=sum(item.fragile for item in items),
         flipped=[item for item in items if _flips(item)],
-        regrade_possible=run.status in TERMINAL and bool(items),
+        regrade_possible=run.status in TERMINAL and bool(items) and run.kind != RunKind.COMMAND,
     )
 
 

@@ -266,9 +266,10 @@ def test_nobody_to_ask_means_that_it_goes_on(
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("batch-*")), ids=lambda path: path.name)
 def test_every_example_is_a_batch(path: Path) -> None:
-    from orchestrator.api.batch_schemas import BatchCreate
+    from orchestrator.api.batch_schemas import BatchCreate, CommandBatchCreate
 
-    BatchCreate.model_validate(read_config(path))
+    config = read_config(path)
+    (CommandBatchCreate if "commands" in config else BatchCreate).model_validate(config)
 
 
 @pytest.mark.parametrize(

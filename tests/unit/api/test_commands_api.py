@@ -1,0 +1,179 @@
+"""Command benchmarks through the API with the fake engine: what is refused, figures, comparisons, batches."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake_engine import FakeEngine
+from tests.conftest import settings_in
+from tests.served import RunnerClient, Service, served
+
+pytestmark = pytest.mark.anyio
+
+COMMAND: dict[str, Any] = {"image": "py:3.13", "command": ["python", "bench.py"], "repeats": 4, "warmups": 1}
+SPEED = {"py:3.12": 2.0, "py:3.13": 1.0}
+
+
+async def stopwatch(container: FakeContainer) -> int:
+    """A runner whose older image takes twice as long, and whose last repeat fails."""
+    runner = RunnerClient(container.boot_line, container.container_id[-12:])
+    try:
+        await runner.claim()
+        task = runner.spec["command"]
+        await runner.send(runner.next("stage", stage="running", facts={"image_id": f"sha256:{task['image']}"}))
+        for item in runner.open_items():
+            number = item["sample_index"]
+            wall = SPEED[task["image"]] * (1 + 0.01 * number)
+            repeat = {
+                "exit_code": 0,
+                "user_s": wall / 2,
+                "system_s": wall / 4,
+                "figures": [{"name": "rate", "value": 1 / wall, "unit": "1/s", "better": "larger"}],
+                "output": f"{task['argv'][-1]} {number}\n",
+            }
+            usage = {"cpu_s": 0.75 * wall, "wall_s": wall, "peak_bytes": 1 << 20}
+            outcome = "passed" if number < 3 else "runtime_error"
+            await runner.send(
+                runner.next(
+                    "progress", item={**item, "outcome": outcome, "usage": usage, "exit": "exit 0", "repeat": repeat}
+                )
+            )
+        await runner.send(runner.next("complete", items=task["repeats"]))
+        return 0
+    finally:
+        await runner.close()
+
+
+@pytest.fixture(scope="module")
+async def yard(tmp_path_factory: pytest.TempPathFactory, data_template: Path, anyio_backend: str) -> AsyncIterator[Service]:
+    make = settings_in(tmp_path_factory.mktemp("commands"), data_template)
+    kind = {"vcpu": 1, "memory_mib": 64, "disk_gb": 1}
+    types = {"instance_types": {"one": kind, "two": kind}, "default_instance_type": "one"}
+    settings = make(command_images=("py:*",), max_instances=50, vcpu_capacity=100, **types)
+    async with served(settings, engine=FakeEngine(behaviour=stopwatch)) as service:
+        yield service
+        await service.engine.end_all()
+
+
+async def submit(service: Service, **changed: Any) -> str:
+    answer = await service.client.post("/api/container-runs", json={"kind": "command", "command": {**COMMAND, **changed}})
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["run_id"])
+
+
+async def test_a_command_is_a_run_with_its_repeats_as_items(yard: Service) -> None:
+    run_id = await submit(yard)
+    run = await yard.until(run_id, "completed")
+    assert (run["kind"], run["image"], run["benchmarks"]) == ("command", "py:3.13", ["python"])
+    assert run["outcomes"] == {"passed": 3, "runtime_error": 1}
+    found = (await yard.client.get(f"/api/commands/{run_id}")).json()
+    assert found["task"]["argv"] == ["python", "bench.py"]
+    assert found["image_id"] == "sha256:py:3.13"
+    assert [each["number"] for each in found["repeats"]] == [1, 2, 3, 4]
+    figures = {each["name"]: each for each in found["figures"]}
+    assert list(figures) == ["wall_s", "cpu_s", "user_s", "system_s", "peak_bytes", "rate"]
+    assert figures["wall_s"]["values"] == [1.0, 1.01, 1.02], "a repeat that failed counts in no figure"
+    assert figures["wall_s"]["mean"] == pytest.approx(1.01)
+    assert figures["wall_s"]["low"] < 1.0
+    assert figures["wall_s"]["high"] > 1.02
+    archive = await yard.client.get(f"/api/container-runs/{run_id}/archive")
+    with tarfile.open(fileobj=io.BytesIO(archive.content)) as tar:
+        output = tar.extractfile("output.txt")
+        assert output is not None
+        said = output.read().decode()
+    assert "=== repeat 1: passed, exit 0" in said
+    assert "bench.py 3" in said
+    assert (await yard.client.post(f"/api/container-runs/{run_id}/regrade")).status_code == 409
+    assert (await yard.client.post(f"/api/container-runs/{run_id}/retry")).status_code == 409
+
+
+async def test_runs_are_compared_with_the_first(yard: Service) -> None:
+    ids = [await submit(yard, image=image) for image in ("py:3.12", "py:3.13")]
+    for run_id in ids:
+        await yard.until(run_id, "completed")
+    found = (await yard.client.get("/api/commands/compare", params={"run": ids})).json()
+    verdicts = {each["figure"]: each for each in found["comparisons"]}
+    assert verdicts["wall_s"]["verdict"] == "better"
+    assert verdicts["wall_s"]["ratio"]["estimate"] == pytest.approx(0.5)
+    assert verdicts["wall_s"]["sentence"].startswith("faster: 0.5 times (")
+    assert verdicts["rate"]["verdict"] == "better", "larger is better"
+    assert verdicts["peak_bytes"]["verdict"] == "no_difference"
+    page = await yard.client.get("/compare", params={"run": ids}, headers={"accept": "text/html"})
+    assert page.status_code == 200
+    assert "faster" in page.text
+    for path in (f"/runs/{ids[0]}", f"/runs/{ids[0]}/items/0", "/runs", "/"):
+        assert (await yard.client.get(path, headers={"accept": "text/html"})).status_code == 200
+
+
+async def test_a_batch_over_images_and_instance_types(yard: Service) -> None:
+    body = {"commands": [COMMAND], "images": ["py:3.12", "py:3.13"], "instance_types": ["one", "two"],
+            "runs_per_instance_type": 2}  # fmt: skip
+    answer = await yard.client.post("/api/batches", json=body)
+    assert answer.status_code == 202, answer.text
+    made = answer.json()
+    assert made["runs"] == 8
+    listed = (await yard.client.get("/api/container-runs", params={"batch_id": made["batch_id"]})).json()["items"]
+    for run in listed:
+        await yard.until(run["id"], "completed")
+    found = (await yard.client.get("/api/commands/compare", params={"batch": made["batch_id"]})).json()
+    assert [(group["image"], group["instance_type"], group["repeats"], group["failed"]) for group in found["groups"]] == [
+        ("py:3.12", "one", 6, 2), ("py:3.13", "one", 6, 2), ("py:3.12", "two", 6, 2), ("py:3.13", "two", 6, 2)
+    ]  # fmt: skip
+    walls = {
+        (each["group"], each["against"]): each["verdict"] for each in found["comparisons"] if each["figure"] == "wall_s"
+    }
+    assert walls == {
+        ("py:3.13 on one", "py:3.12 on one"): "better",
+        ("py:3.12 on two", "py:3.12 on one"): "no_difference",
+        ("py:3.13 on two", "py:3.12 on two"): "better",
+        ("py:3.13 on two", "py:3.13 on one"): "no_difference",
+    }
+    page = await yard.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
+    assert page.status_code == 200
+    assert "faster" in page.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"image": "evil:1"}, "Set BENCHYARD_COMMAND_IMAGES"),
+        ({"image": "team/py:1"}, "is not allowed"),
+        ({"repeats": 0}, "command.repeats"),
+        ({"command": []}, "command.command"),
+        ({"command": "  "}, "say what to run"),
+        ({"env": {"OPENAI_API_KEY": "x"}}, "looks like a secret"),
+        ({"env": {"A B": "x"}}, "cannot be the name"),
+        ({"workdir": "here"}, "command.workdir"),
+        ({"figures": [{"pattern": "("}]}, "not a regular expression"),
+        ({"figures": [{"pattern": "x"}]}, "name a group"),
+        ({"figures": [{"unit": "s"}]}, "a figure needs one"),
+        ({"surprise": 1}, "unknown field"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_what_is_refused(yard: Service, changed: dict[str, Any], said: str) -> None:
+    body = {"kind": "command", "command": {**COMMAND, **changed}}
+    answer = await yard.client.post("/api/container-runs", json=body)
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ({}, 422, "either run"),
+        ({"run": ["x"]}, 422, "two runs"),
+        ({"run": ["x", "y"]}, 404, "there is no run"),
+        ({"batch": "nothing"}, 404, "no batch"),
+    ],
+)
+async def test_what_cannot_be_compared(yard: Service, query: dict[str, Any], status: int, said: str) -> None:
+    answer = await yard.client.get("/api/commands/compare", params=query)
+    assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.text
