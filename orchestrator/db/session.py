@@ -13,7 +13,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +63,7 @@ class Database:
         self.dialect = make_url(url).get_backend_name()
         self._committed: list[Callable[[], None]] = []
         self._closed = False
+        self._connection: Connection | None = None
         if self.dialect == "sqlite":
             self._write_engine = _sqlite_engine(url, "BEGIN IMMEDIATE", 1)
             self._read_engine = _sqlite_engine(url, "BEGIN", READERS)
@@ -171,12 +172,15 @@ class Database:
             self._write_group(group)
             if stop:
                 break
+        self._let_go()
 
     def _write_group(self, group: list[_Job]) -> None:
         results: list[tuple[_Job, Any, BaseException | None]] = []
         alone = len(group) == 1
         try:
-            with self._write_engine.connect() as connection, connection.begin() as transaction:
+            connection = self._connection or self._write_engine.connect()
+            self._connection = connection  # kept: taking it from the pool costs more than some jobs
+            with connection.begin() as transaction:
                 for job in group:
                     try:
                         with nullcontext() if alone else connection.begin_nested():
@@ -194,15 +198,25 @@ class Database:
                     if alone and transaction.is_active:
                         transaction.rollback()
         except DBAPIError as error:
+            self._let_go()
             trouble = DatabaseUnavailable(_first_line(error))
             trouble.__cause__ = error
             results = [(job, None, trouble) for job in group]
         except BaseException as error:
+            self._let_go()
             results = [(job, None, error) for job in group]
         else:
             self._after_commit()
         for job, value, failure in results:
             job.answer(value, failure)
+
+    def _let_go(self) -> None:
+        """After a mishap the next group begins with a fresh connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(DBAPIError):
+                connection.invalidate()
+            connection.close()
 
     def _after_commit(self) -> None:
         for call in self._committed:

@@ -1,16 +1,21 @@
 """What the gateway adds to a model call: the same questions to the same provider, directly and through it.
 
-    .venv/bin/python -m tests.bench.gateway [LATENCY_S] [AT_ONCE ...]
+    .venv/bin/python -m tests.bench.gateway [--tokens N] [--per-s N] [--whole] [--core N] [LATENCY_S] [AT_ONCE ...]
 
 Provider, gateway and asker are a process each; the gateway has its ledger in SQLite (synchronous=FULL), or in the
-database of DATABASE_URL, and authenticates a run's token as the service does. Direct and gateway calls go on at the same
-time, half of the askers each, so that a busy machine slows both alike. The gateway's CPU time per call hardly depends on
-who else uses the machine; what it needs when idle is taken off. Before each measurement the limiter is brought up to the
-number of calls at once.
+database of DATABASE_URL, and authenticates a run's token as the service does. `--tokens`: the answer comes token by token
+after LATENCY_S. `--whole`: it is not asked for as a stream. `--core`: the gateway has that core, provider and asker the
+others. Direct and gateway calls go on at the same time, so that a busy machine slows both alike; at most 50 are direct.
+
+Times are those of the asker, to the first and to the last byte of the answer. The gateway gives an answer only when it is
+stored, so its first byte comes with its last: what it adds is the time between the last bytes. Its CPU time per call hardly
+depends on who else uses the machine; what it needs when idle is taken off. Before each measurement the limiter is brought
+up to the number of calls at once.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import random
@@ -29,13 +34,14 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
 from orchestrator.identifiers import token_hash, uuid7
 from orchestrator.settings import Settings
-from tests.faults.counting_provider import CountingProvider
+from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
 
 TOKEN = "bench-token"
 MODEL = "counting"
 PROMPT = "Write a program that reads a number and prints its square.\n" * 40
 IDLE_S = 5.0
+MOST_DIRECT = 50
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -82,17 +88,18 @@ async def serve(port: int, data: Path) -> None:
 class Asker:
     """Asks one address, some number of times at once, each time on a connection of its own: a pool would cost time too."""
 
-    def __init__(self, url: str, rng: random.Random) -> None:
-        self._url, self._rng = url, rng
+    def __init__(self, url: str, rng: random.Random, *, stream: bool) -> None:
+        self._url, self._rng, self._stream = url, rng, stream
         self._asked = 0
         self._clients: list[httpx.AsyncClient] = []
 
-    async def many(self, at_once: int, rounds: int, latency_s: float) -> list[float]:
+    async def many(self, at_once: int, rounds: int, spread_s: float) -> list[tuple[float, float]]:
+        """Seconds to the first and to the last byte."""
         while len(self._clients) < at_once:
             self._clients.append(httpx.AsyncClient(timeout=120, trust_env=False, verify=False))
 
-        async def worker(client: httpx.AsyncClient) -> list[float]:
-            await asyncio.sleep(self._rng.uniform(0, latency_s))
+        async def worker(client: httpx.AsyncClient) -> list[tuple[float, float]]:
+            await asyncio.sleep(self._rng.uniform(0, spread_s))
             return [await self._ask(client) for _ in range(rounds)]
 
         parts = await asyncio.gather(*(worker(client) for client in self._clients[:at_once]))
@@ -102,21 +109,23 @@ class Asker:
         for client in self._clients:
             await client.aclose()
 
-    async def _ask(self, client: httpx.AsyncClient) -> float:
+    async def _ask(self, client: httpx.AsyncClient) -> tuple[float, float]:
         self._asked += 1
         body = {
             "model": MODEL,
             "max_completion_tokens": 1000,
-            "stream": True,
+            "stream": self._stream,
             "messages": [{"role": "user", "content": f"{self._asked} {PROMPT}"}],
         }
         headers = {"authorization": f"Bearer {TOKEN}", "x-benchyard-call": f"bench/{self._asked}/0/0"}
-        began = time.perf_counter()
-        answer = await client.post(f"{self._url}/chat/completions", json=body, headers=headers)
+        began, first, last = time.perf_counter(), 0.0, b""
+        async with client.stream("POST", f"{self._url}/chat/completions", json=body, headers=headers) as answer:
+            async for piece in answer.aiter_raw():
+                first, last = first or time.perf_counter() - began, piece
         took = time.perf_counter() - began
-        assert answer.status_code == 200, answer.text
-        assert answer.content.rstrip().endswith(b"[DONE]"), answer.text[-200:]
-        return took
+        assert answer.status_code == 200, last
+        assert b"[DONE]" in last or not self._stream, last[-200:]
+        return first, took
 
 
 def cpu_s(pid: int) -> float:
@@ -132,25 +141,30 @@ def percentile(times: list[float], share: float) -> float:
     return sorted(times)[min(int(len(times) * share), len(times) - 1)]
 
 
-async def measure(provider: str, gateway: str, pid: int, latency_s: float, at_once: list[int]) -> None:
-    rng = random.Random(1)
-    direct, through = Asker(provider, rng), Asker(gateway, rng)
-    print(f"provider answers in {latency_s:g} s; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print("at once   calls   direct p50   p99   gateway p50   p99   added p50   p99 (ms)   CPU ms/call   MiB")
+async def measure(provider: str, gateway: str, pid: int, asked: argparse.Namespace) -> None:
+    rng, takes_s = random.Random(1), asked.latency_s + asked.tokens / asked.per_s
+    direct, through = (Asker(url, rng, stream=not asked.whole) for url in (provider, gateway))
+    form = "whole" if asked.whole else f"streamed, {asked.tokens} tokens at {asked.per_s:g}/s"
+    print(f"answers {form}, after {asked.latency_s:g} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print("           direct, ms               gateway, ms              added to the last byte, ms")
+    print("at once   calls   first p50   last p50   first p50   last p50       p50     p99   CPU ms/call   MiB")
     began = cpu_s(pid)
     await asyncio.sleep(IDLE_S)
     idle = (cpu_s(pid) - began) / IDLE_S
-    for number in at_once:
-        rounds = max(3, 60 // number)
+    for number in asked.at_once:
+        rounds, beside = max(3, 60 // number), min(number, MOST_DIRECT)
         for _ in range(1 if number <= 16 else 2):
-            await asyncio.gather(through.many(number, 1, latency_s), direct.many(number, 1, latency_s))
+            await asyncio.gather(through.many(number, 1, takes_s), direct.many(beside, 1, takes_s))
         began, at = cpu_s(pid), time.monotonic()
-        plain, ours = await asyncio.gather(direct.many(number, rounds, latency_s), through.many(number, rounds, latency_s))
+        plain, ours = await asyncio.gather(direct.many(beside, rounds, takes_s), through.many(number, rounds, takes_s))
         spent = (cpu_s(pid) - began - idle * (time.monotonic() - at)) / len(ours)
-        a50, a99, b50, b99 = (1e3 * percentile(t, s) for t in (plain, ours) for s in (0.5, 0.99))
+        first, last, our_first, our_last = (
+            1e3 * percentile([t[n] for t in all_], 0.5) for all_ in (plain, ours) for n in (0, 1)
+        )
+        late, our_late = (1e3 * percentile([t[1] for t in all_], 0.99) for all_ in (plain, ours))
         print(
-            f"{number:7} {len(ours):7} {a50:12.1f} {a99:5.0f} {b50:13.1f} {b99:5.0f} {b50 - a50:11.1f} "
-            f"{b99 - a99:5.1f} {1e3 * spent:18.2f} {memory_mib(pid):5.0f}",
+            f"{number:7} {len(ours):7} {first:11.1f} {last:10.1f} {our_first:11.1f} {our_last:10.1f} {our_last - last:9.1f} "
+            f"{our_late - late:7.1f} {1e3 * spent:13.2f} {memory_mib(pid):5.0f}",
             flush=True,
         )
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
@@ -159,20 +173,27 @@ async def measure(provider: str, gateway: str, pid: int, latency_s: float, at_on
 
 
 def main() -> None:
-    latency_s = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
-    at_once = [int(each) for each in sys.argv[2:]] or [1, 16, 200]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("latency_s", type=float, nargs="?", default=1.0)
+    parser.add_argument("at_once", type=int, nargs="*", default=[1, 16, 200])
+    parser.add_argument("--tokens", type=int, default=0)
+    parser.add_argument("--per-s", type=float, default=50.0)
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--core", type=int)
+    asked = parser.parse_args()
     (port,) = free_ports(1)
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        CountingProvider(Path(directory) / "provider.log", latency_s) as provider,
-    ):
+    cores = os.sched_getaffinity(0)
+    if asked.core is not None:
+        os.sched_setaffinity(0, cores - {asked.core} or cores)
+    with tempfile.TemporaryDirectory() as directory, TokenProvider(asked.latency_s, asked.tokens, asked.per_s) as provider:
         env = {**os.environ, "OPENAI_BASE_URL": provider.base_url, "OPENAI_API_KEY": "bench"}
         command = [sys.executable, "-m", "tests.bench.gateway", "serve", str(port), directory]
         gateway = subprocess.Popen(command, cwd=ROOT, env=env)
+        os.sched_setaffinity(gateway.pid, cores if asked.core is None else {asked.core})
         url = f"http://127.0.0.1:{port}/gateway/openai/v1"
         try:
             wait_for(lambda: listens(url), 60, "the gateway listens")
-            asyncio.run(measure(provider.base_url, url, gateway.pid, latency_s, at_once))
+            asyncio.run(measure(provider.base_url, url, gateway.pid, asked))
         finally:
             gateway.terminate()
             gateway.wait(20)

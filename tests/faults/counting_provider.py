@@ -1,8 +1,8 @@
-"""A provider that counts: OpenAI chat completions and a model list, streamed, as a process of its own on 127.0.0.1.
+"""A provider that counts: all three protocols, streamed, and a model list, as a process of its own on 127.0.0.1.
 
     python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM
 
-`GET /seen` tells every request it was sent, in order: path, who asked with which key, and the question. A prompt that
+`GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
 contains the word of `POST /refuse` is refused with the sentence given there.
 """
 
@@ -12,6 +12,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -32,15 +33,17 @@ def app(latency_s: float, program: str) -> Any:
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
 
+    from tests.unit.gateway.fake_provider import stream_of
+
     answer = f"Read a line, print it.\n```python\n{program}\n```\n"
     seen: list[dict[str, Any]] = []
     refusals: dict[str, str] = {}
 
     def note(request: Request, question: Any) -> None:
-        key = request.headers.get("authorization", "")
-        seen.append({"path": request.url.path, "authorization": key, "question": question})
+        key = request.headers.get("authorization") or request.headers.get("x-api-key", "")
+        seen.append({"path": request.url.path, "authorization": key, "question": question, "at": time.time()})
 
-    async def chat(request: Request) -> Response:
+    async def ask(request: Request) -> Response:
         question = await request.json()
         note(request, question)
         await asyncio.sleep(latency_s)
@@ -48,7 +51,9 @@ def app(latency_s: float, program: str) -> Any:
         for word, sentence in refusals.items():
             if word in text:
                 return JSONResponse({"error": {"message": sentence, "type": "invalid_request_error"}}, status_code=400)
-        return StreamingResponse(_stream(question["model"], answer), media_type="text/event-stream")
+        if request.url.path.endswith("completions"):
+            return StreamingResponse(_stream(question["model"], answer), media_type="text/event-stream")
+        return Response(b"".join(stream_of(request.url.path, question)), media_type="text/event-stream")
 
     async def models(request: Request) -> Response:
         note(request, None)
@@ -66,7 +71,7 @@ def app(latency_s: float, program: str) -> Any:
 
     return Starlette(
         routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
+            *(Route(f"/v1/{path}", ask, methods=["POST"]) for path in ("chat/completions", "messages", "responses")),
             Route("/v1/models", models),
             Route("/seen", tell),
             Route("/count", count),

@@ -134,9 +134,13 @@ async def test_models_are_added_priced_and_removed(service: Service) -> None:
         assert (await client.post("/models", data=new)).status_code == 303
         found = (await service.client.get("/api/models/mine")).json()
         assert (found["input_price"], found["output_price"], found["training_cutoff"]) == (3.0, None, "2025-01-31")
-        prices = {"input_price": "2.5", "output_price": "10"}
+        prices = {"input_price": "2.5", "output_price": "10", "cached_input_price": "0.25", "cache_write_price": "3.75"}
         assert (await client.post(f"/models/{found['id']}/prices", data=prices)).status_code == 303
-        assert (await service.client.get("/api/models/mine")).json()["output_price"] == 10
+        priced = (await service.client.get("/api/models/mine")).json()
+        assert {name: str(priced[name]).removesuffix(".0") for name in prices} == prices
+        page = (await client.get("/models")).text
+        assert "$2.50 in, $10.00 out, $0.25 cached in, $3.75 cache write" in page
+        assert f'datetime="{priced["prices_entered_at"][:10]}' in page
         twice = await client.post("/models", data=new)
         assert twice.status_code == 422
         assert "already" in twice.text

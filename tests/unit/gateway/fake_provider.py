@@ -35,6 +35,7 @@ class FakeProvider:
     requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
     answered: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
+    hold: asyncio.Event | None = None  #: answers wait for it
     at_once: int = 0
     most_at_once: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -66,6 +67,8 @@ class FakeProvider:
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(self.seconds)
+            if self.hold is not None:
+                await self.hold.wait()
             if fault is not None:
                 return await self._misbehave(fault, path, body)
         finally:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -214,25 +212,6 @@ async def test_silence_ends_a_call_and_a_connection_closed_meanwhile_is_not_used
             while connection.usable:
                 await asyncio.sleep(0.01)
         pool.close()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate authority of our own, and a certificate by it for localhost."""
-    place = tmp_path_factory.mktemp("ca")
-    openssl = shutil.which("openssl")
-    assert openssl is not None, "this test needs the openssl command"
-
-    def run(*arguments: str) -> None:
-        subprocess.run([openssl, *arguments], cwd=place, check=True, capture_output=True)
-
-    new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    run(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority")
-    run(*new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
-    (place / "names").write_text("subjectAltName=DNS:localhost\n")
-    signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
-    run("x509", "-req", "-in", "server.csr", *signing, "-out", "server.pem")
-    return place
 
 
 @pytest.mark.anyio

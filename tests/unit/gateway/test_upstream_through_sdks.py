@@ -7,6 +7,7 @@ import contextlib
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -41,10 +42,12 @@ async def provided(
     policy: RetryPolicy = QUICK,
     patience_s: float = 20.0,
     max_answer_bytes: int = 1 << 20,
+    certificate: Path | None = None,
     **changes: Any,
 ) -> AsyncIterator[tuple[World, str]]:
     """A gateway before the fake provider, with a Claude run (first token) and a GPT run (second)."""
-    async with serving(fake.app()) as url:
+    tls = TLS if certificate is None else ssl.create_default_context()  # it reads SSL_CERT_FILE
+    async with serving(fake.app(), certificate=certificate) as url:
         env = {
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": url,
@@ -52,7 +55,7 @@ async def provided(
             "OPENAI_BASE_URL": f"{url}/v1",
         }
         upstreams = {
-            name: HttpUpstream(provider, env, clock=SystemClock(), idle_s=idle_s, max_answer_bytes=max_answer_bytes, tls=TLS)
+            name: HttpUpstream(provider, env, clock=SystemClock(), idle_s=idle_s, max_answer_bytes=max_answer_bytes, tls=tls)
             for name, provider in providers_from_env(env).items()
         }
         runs = (run_context(**CLAUDE, **changes), run_context(**GPT, **changes, run_id="run-2"))
@@ -126,6 +129,21 @@ def _text(protocol: str, answer: dict[str, Any]) -> str:
     if protocol == "chat":
         return str(answer["choices"][0]["message"]["content"])
     return str(answer["output"][1]["content"][0]["text"])
+
+
+async def test_a_provider_behind_tls(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an authority of the operator's own; without it the key does not leave the house."""
+    fake = FakeProvider()
+    async with provided(fake, certificate=authority) as (world, _):
+        with pytest.raises(anthropic.APIStatusError, match="certificate is not accepted"):
+            await ask_gateway(world, "anthropic", "hello")
+    assert not fake.requests
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
+    async with provided(fake, certificate=authority) as (world, _):
+        for protocol in PROTOCOLS:
+            answer = await ask_gateway(world, protocol, f"hello {protocol}", streamed=True)
+            assert "answer to hello" in _text(protocol, answer)
+    assert len(fake.requests) == len(PROTOCOLS)
 
 
 async def test_the_key_goes_to_the_provider_and_the_token_does_not() -> None:
@@ -302,14 +320,15 @@ async def test_a_late_error_comes_in_the_stream(protocol: str) -> None:
 
 
 async def test_a_runner_that_hangs_up_finds_the_answer_later() -> None:
-    fake = FakeProvider(seconds=0.3)
-    async with provided(fake) as (world, _):
+    fake = FakeProvider(hold=asyncio.Event())
+    async with provided(fake, idle_s=600) as (world, _):
         for number, streamed in enumerate((False, True), 1):
             impatient = asyncio.create_task(ask_gateway(world, "anthropic", f"hello {streamed}", streamed=streamed))
             while len(fake.requests) < number:
                 await asyncio.sleep(0.01)
             impatient.cancel()
-            await asyncio.gather(impatient, return_exceptions=True)
+            assert isinstance((await asyncio.gather(impatient, return_exceptions=True))[0], asyncio.CancelledError)
+        fake.hold.set()
         while world.desk.in_flight():
             await asyncio.sleep(0.01)
         assert await ask_gateway(world, "anthropic", "hello True")
@@ -327,14 +346,16 @@ async def test_many_askers_of_one_call_cost_one_call() -> None:
 
 
 async def test_another_question_under_the_same_key_is_refused() -> None:
-    fake = FakeProvider(seconds=0.1)
-    async with provided(fake) as (world, _):
+    fake = FakeProvider(hold=asyncio.Event())
+    async with provided(fake, idle_s=600) as (world, _):
         first = asyncio.create_task(ask_gateway(world, "anthropic", "one", call_key="b/p/0/0"))
-        await asyncio.sleep(0.05)
+        while not fake.requests:
+            await asyncio.sleep(0.01)
         for _ in ("in flight", "stored"):
             with pytest.raises(anthropic.ConflictError) as refused:
                 await ask_gateway(world, "anthropic", "two", call_key="b/p/0/0")
             assert refused.value.error_code == "CONFLICT"
+            fake.hold.set()
             await asyncio.wait({first})
         assert await ask_gateway(world, "anthropic", "two", call_key="b/p/0/1")
     assert [prompt_of(body) for _, _, body in fake.requests] == ["one", "two"]
