@@ -16,7 +16,7 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import model_queries, schedule_alert_queries, schedule_queries
+from orchestrator.db import audit_queries, model_queries, schedule_alert_queries, schedule_queries
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.schedule_tables import Schedule, ScheduleFire
 from orchestrator.db.session import Database, DatabaseUnavailable
@@ -124,6 +124,7 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
             run = launcher.start(session, schedule, now, delay)
             last.run_id = run_id = run.id
             session.add(last)
+            audit_queries.add_by_system(session, now, "schedule fired", run.id, f"model {model_id}", run.workspace_id)
             log.info("schedule fired", action="schedule_fired", model_id=model_id, run_id=run.id)
         else:
             rows.append(last)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from orchestrator.zstd import decompress
@@ -20,6 +21,9 @@ from tests.faults.service import Service, docker, wait_for
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 CANARY = "sk-canary-" + os.urandom(12).hex()
+"""In the settings of the service; nobody pays with it where the workspace has a key."""
+GIVEN = "sk-canary-" + os.urandom(12).hex()
+"""Given by an admin for the workspace."""
 SEED = 20
 ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -57,26 +61,31 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
 ) -> None:
     service = start_service(log_level="debug")
     add_model(service)
+    given = service.client.post("/api/keys", json={"provider": "openai", "key": GIVEN, "holder": "workspace"})
+    token = service.client.post("/api/tokens", json={"name": "canary", "scope": "run"}).json()["token"]
+    cookie = httpx.post(f"{service.client.base_url}login", data={"token": token}, timeout=30).cookies["benchyard_session"]
+    assert (given.status_code, bool(cookie)) == (201, True)
+    secrets = (CANARY, GIVEN, token, cookie)
     found: list[str] = []
     run_id = service.submit(MODEL["slug"], sample_size=12, concurrency=1)
     service.wait_items(run_id, 3)
-    provider.refuse("a", f"Incorrect key provided: {CANARY}. Header: Bearer {CANARY}")
+    provider.refuse("a", f"Incorrect key provided: {GIVEN}. Header: Bearer {GIVEN}")
     container = service.container(run_id)
     container_facts = docker("inspect", container)
     container_log = docker("logs", container, check=False)
     environment = docker("exec", container, "cat", "/proc/1/environ", check=False)
     run = wait_for(lambda: ended(service, run_id), 90, "the run ends")
-    look(found, "container", container_facts, container_log, environment)
-    assert {each["authorization"] for each in provider.seen()} == {f"Bearer {CANARY}"}
+    look(found, secrets, "container", container_facts, container_log, environment)
+    assert {each["authorization"] for each in provider.seen()} == {f"Bearer {GIVEN}"}
     assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
 
     for path in api_paths(service, run_id):
-        look(found, path, service.client.get(path).text)
-    look(found, "the database", json.dumps(tables(service, database_url), default=readable))
+        look(found, secrets, path, service.client.get(path).text)
+    look(found, secrets, "the database", json.dumps(tables(service, database_url), default=readable))
     service.close()
     for file in service.data.rglob("*"):
         if file.is_file():
-            look(found, str(file), file.read_bytes().decode("latin-1"))
+            look(found, secrets, str(file), file.read_bytes().decode("latin-1"))
     assert found == []
 
 
@@ -85,9 +94,9 @@ def ended(service: Service, run_id: str) -> dict[str, Any] | None:
     return run if run["status"] in ("completed", "failed", "cancelled") else None
 
 
-def look(found: list[str], where: str, *texts: str) -> None:
+def look(found: list[str], secrets: Sequence[str], where: str, *texts: str) -> None:
     assert any(texts), f"nothing to look at: {where}"
-    found += [where for text in texts if CANARY in text]
+    found += [where for text in texts for secret in secrets if secret in text]
 
 
 def api_paths(service: Service, run_id: str) -> list[str]:

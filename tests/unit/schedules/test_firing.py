@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import run_queries
+from orchestrator.db import audit_queries, run_queries
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.schedule_tables import Schedule
 from orchestrator.runs.plan import Plan
@@ -40,6 +40,8 @@ async def test_on_time_it_fires_once(world: ScheduleWorld) -> None:
     assert Plan.of(run).benchmarks[0].problem_ids == PROBLEMS
     assert world.woken == 1
     assert (await world.schedule(model_id)).next_fire_at == FIRST + timedelta(minutes=1)
+    (entry,) = await world.db.read(lambda session: audit_queries.page(session, limit=9))
+    assert (entry.actor_kind, entry.action, entry.object_id) == ("system", "schedule fired", run.id)
 
 
 async def test_down_for_three_hours_over_180_minutes(world: ScheduleWorld) -> None:
