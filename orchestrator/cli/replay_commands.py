@@ -18,6 +18,7 @@ from orchestrator.cli.replay_answers import Unpacked, unpacked
 from orchestrator.cli.run_commands import raise_for
 from orchestrator.cli.text import clean
 
+COMMAND = "command"
 SHOWN = 20
 
 
@@ -63,6 +64,8 @@ def replay(
 
 def _check_packs(cmd: Command, found: Unpacked) -> None:
     """Before anything is started: the tests must be those of then."""
+    if any(adapter == COMMAND for run in found.runs for _, adapter in run.verdicts.packs.values()):
+        raise CliError("The archive is that of a command: it was measured, and there is no answer to grade again.")
     if not found.files:
         raise CliError("The archive holds no answer that could be graded again.")
     here = {each["name"]: each["pack_digest"] for each in cmd.client.benchmarks()}

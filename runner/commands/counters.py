@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runner.sandbox import tree
-from runner.usage import CGROUP, Reading, reader
+from runner.usage import CGROUP, Reading, limits, reader
 
 KILLED = {"memory.events": "oom_kill", "memory/memory.oom_control": "oom_kill"}
+LOOK_S, RAREST_LOOK_S = 0.05, 0.5
 OCCUPIED = {"memory.stat": ("anon", "shmem"), "memory/memory.stat": ("total_rss", "total_shmem")}
 
 
@@ -21,6 +22,9 @@ class Counters:
         self._alone = engine != "process"
         self._cgroup = cgroup
         self._read: Callable[[], Reading | None] = reader(engine, cgroup)
+        share = limits(engine, cgroup).get("cpu_limit", 1.0)
+        self.look_s = min(RAREST_LOOK_S, max(LOOK_S, LOOK_S / (2 * share)))
+        """How often memory is looked at: a look takes 0.1 ms of the container's own share."""
 
     def read(self) -> Reading | None:
         """None where the container's own counters cannot be read."""

@@ -21,7 +21,7 @@ from runner.commands.counters import Counters
 from runner.commands.walls import CommandFilter
 from runner.sandbox import kernel, tree
 
-FIRST_LOOK_S, LOOK_S = 0.002, 0.05
+FIRST_LOOK_S = 0.002
 PIECE = 1 << 18
 STUBBORN_S = 10.0
 FLOOR_SLACK = 2 << 20
@@ -195,7 +195,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
                 return deadline, seen, most
             if now >= look_at and began:
                 seen, most = max(seen, highest_bytes(family.first)), max(most, counters.occupied_bytes())
-                step_s = min(2 * step_s, LOOK_S)
+                step_s = min(2 * step_s, counters.look_s)
                 look_at = now + step_s
             ready = {key.fd for key, _ in selector.select(max(FIRST_LOOK_S / 10, min(look_at, deadline) - now))}
             if ends.stop in ready:
