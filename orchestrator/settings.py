@@ -107,6 +107,7 @@ class Settings(BaseSettings):
     runner_image: str = "benchyard-runner:latest"
     runner_network: str = "benchyard-runners"
     runner_url: str | None = None
+    sandbox_level: Literal["full", "shared-uid", "no-landlock", "minimal"] | None = None
     instance_types: dict[str, InstanceTypeSetting] = DEFAULT_INSTANCE_TYPES
     default_instance_type: str = "standard-1"
     max_instances: int = Field(default=4, ge=1)

@@ -182,6 +182,8 @@ class RunSpec(Message):
     concurrency: int = Field(default=4, ge=1)
     sandbox_slots: int = Field(default=1, ge=1)
     sandbox_uid_base: int
+    sandbox_level: str = "minimal"
+    """The weakest that will do: the runner refuses to execute anything with fewer layers."""
     limits: ExecutionLimits = ExecutionLimits()
     finished: list[ItemKey] = []
     eval: EvalTask | None = None

@@ -31,6 +31,7 @@ from runner.llm.client import LlmClient, NoClient, open_client
 from runner.log import Log
 from runner.problems import Problems
 from runner.reporter import Reporter, Stop
+from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
 from runner.usage import UsageLog, limits, process_age_s, reader
@@ -182,9 +183,11 @@ async def _work(
 
 
 def _sandbox(spec: RunSpec, opened: Executor | None) -> AbstractAsyncContextManager[Executor]:
-    if opened is not None:
-        return contextlib.nullcontext(opened)
-    return Executor.open(slots=spec.sandbox_slots, uid_base=spec.sandbox_uid_base)
+    if opened is None:
+        return Executor.open(spec.sandbox_slots, spec.sandbox_uid_base, least=spec.sandbox_level)
+    if not opened.level.has_all_of(spec.sandbox_level):
+        raise SandboxUnavailableError(f"{opened.level.sentence} Level {spec.sandbox_level} is required.")
+    return contextlib.nullcontext(opened)
 
 
 async def _eval_work(

@@ -99,6 +99,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,
             patience_s=deps.settings.runner_patience_s,
+            sandbox_level=deps.settings.sandbox_level,
             task=claimed.task,
         )
         return ClaimedRun(spec=spec)

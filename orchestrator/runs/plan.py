@@ -125,6 +125,11 @@ def model_spec(model: LlmModel) -> ModelSpec:
     )
 
 
+def least_sandbox_level(engine: str) -> str:
+    """What a runner must reach where nothing is said: containers are made for every layer, processes get what there is."""
+    return "full" if engine == "docker" else "minimal"
+
+
 def run_spec(
     run: ContainerRun,
     attempt: Attempt,
@@ -136,6 +141,7 @@ def run_spec(
     finished: list[tuple[str, str, int]],
     heartbeat_s: float,
     patience_s: float,
+    sandbox_level: str | None = None,
     task: EvalTask | None = None,
 ) -> RunSpec:
     limits = execution_limits(instance_type)
@@ -153,6 +159,7 @@ def run_spec(
         concurrency=run.concurrency,
         sandbox_slots=sandbox_slots(instance_type),
         sandbox_uid_base=attempt.sandbox_uid_base,
+        sandbox_level=sandbox_level or least_sandbox_level(attempt.engine),
         limits=limits,
         eval=task,
         command=command_of(run),

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
+ASK = 0x7FC00000
+"""Leave it to the process that holds the listener."""
 
 _LOAD, _AND, _RETURN, _JUMP = 0x20, 0x54, 0x06, 0x05
 EQUAL, GREATER, AT_LEAST, ANY_BIT = 0x15, 0x25, 0x35, 0x45

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
-from runner.sandbox.handoff import Streams, sealed
+from runner.sandbox.handoff import sealed
 from runner.sandbox.lane import GoneError, Lane
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution, Usage
@@ -18,7 +18,7 @@ from runner.sandbox.talk import LARGE, Talk
 from runner.sandbox.values import BadValueError, Tree, parse
 from runner.sandbox.verdict import Evidence, Verdict, decide, killed_from_outside
 from runner.sandbox.watch import LONGEST_STRETCH, Watch, peak_bytes
-from runner.sandbox.wire import Job, Mode, Report
+from runner.sandbox.wire import INLINE_BYTES, Job, Mode, Report
 
 TAIL_BYTES = 4096
 FRAME_SLACK = 64 * 1024
@@ -41,11 +41,10 @@ class Reply:
 class Child:
     """One program in one process; several tests of that same program may follow each other."""
 
-    def __init__(self, lane: Lane, limits: Limits, streams: Streams, control: socket.socket | None) -> None:
-        self._lane, self._streams = lane, streams
+    def __init__(self, lane: Lane, pid: int, limits: Limits, control: socket.socket | None) -> None:
+        self._lane, self._pid, self._streams = lane, pid, lane.pool.take()
         self._talk = None if control is None else Talk(control)
         self.limits = limits
-        self._pid = 0
         self._report: Report | None = None
         self._peak = 0
         self._watch: Watch | None = None
@@ -68,17 +67,25 @@ class Child:
 
         `control` is the child's end when somebody else than the runner talks to it; it is closed here.
         """
+        try:
+            pid = await lane.ready()
+        except BaseException:
+            if control is not None:
+                control.close()
+            lane.close()  # an answer may still be under way there
+            raise
         ours: socket.socket | None = None
         if control is None:
             ours, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        streams = Streams()
-        child = cls(lane, limits, streams, ours)
-        fds: list[int] = []
+        child = cls(lane, pid, limits, ours)
+        lent: list[int] = []
         try:
-            child._pid = await lane.ready()
-            fds = [sealed(payload), *streams.for_child(), control.fileno()]
+            lent = child._streams.for_child()
+            inline = len(payload) <= INLINE_BYTES
+            if not inline:
+                lent.append(sealed(payload))
             job = Job(
-                pid=child._pid,
+                pid=pid,
                 mode=mode,
                 wall_s=limits.wall_s * LONGEST_STRETCH * tests + 5,
                 cpu_s=limits.cpu_s * tests,
@@ -87,15 +94,16 @@ class Child:
                 processes=limits.processes,
                 open_files=limits.open_files,
                 disk_bytes=limits.disk_bytes,
-                code_bytes=len(payload),
+                code_bytes=0 if inline else len(payload),
+                tests=tests,
             )
-            lane.start(job, fds)
+            lane.start(job, payload if inline else b"", [*lent[:3], control.fileno(), *lent[3:]])
         except BaseException:
-            child.abandon()  # with its lane: an answer may still be under way there
+            child.abandon()
             raise
         finally:
             control.close()
-            for fd in fds[:-1]:
+            for fd in lent:
                 os.close(fd)
         return child
 
@@ -274,16 +282,16 @@ class Child:
             self._lane.kill()
         return await self._ended()
 
-    def _release(self) -> None:
+    def _release(self, gone: bool) -> None:
         if self._watch is not None:
             self._watch.close()
         if self._talk is not None:
             self._talk.close()
-        self._streams.close()
+        self._lane.pool.give_back(self._streams, unused=gone)
 
     def abandon(self) -> None:
         """Let go at once, whatever it is doing; its lane is lost with it if it still ran."""
-        self._release()
+        self._release(self._report is not None)
         if self._report is None:
             with contextlib.suppress(GoneError):
                 self._lane.kill()

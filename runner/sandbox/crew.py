@@ -8,6 +8,7 @@ from typing import Any
 
 from runner.sandbox import kernel, landlock
 from runner.sandbox.child import Child
+from runner.sandbox.handoff import Pool
 from runner.sandbox.lane import Forker, GoneError, Keeper, Lane
 from runner.sandbox.level import Level
 from runner.sandbox.limits import Allow
@@ -87,6 +88,7 @@ class Crew:
         self._zygotes: dict[str, Forker] = {}
         self._missing: set[str] = set()
         self._turn = asyncio.Lock()
+        self._pool = Pool()
         self.level: Level | None = None
 
     async def lane(self, slot: Slot, flavour: str, role: str, allow: Allow = Allow.NOTHING) -> Lane:
@@ -99,7 +101,7 @@ class Crew:
         if lane is not None and not lane.closed:
             return lane
         self._check_profile(allow)
-        post = Post(self._uid(slot, role), allow.value)
+        post = Post(self._uid(slot, role), allow.value, int(role == CANDIDATE and not allow))
         try:
             lane = await self._open_lane(flavour, post)
         except GoneError:  # the zygote had died, maybe with its keeper: a new one
@@ -118,7 +120,7 @@ class Crew:
         if zygote is None:
             return None
         try:
-            return await Lane.open(zygote, post)
+            return await Lane.open(zygote, post, self._pool)
         except GoneError:
             await self._forget(flavour, zygote)
             raise
@@ -185,4 +187,5 @@ class Crew:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
+        self._pool.close()
         await self._close_keeper()

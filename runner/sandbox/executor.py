@@ -14,7 +14,7 @@ from runner.sandbox.child import QUICK_S, Child
 from runner.sandbox.crew import CANDIDATE, JUDGE, Crew, SandboxUnavailableError, Slot, choices
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.lane import GoneError
-from runner.sandbox.level import Level
+from runner.sandbox.level import Level, suffices
 from runner.sandbox.libraries import flavour_for
 from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
@@ -38,8 +38,10 @@ class Executor:
     Any number of `run_*` coroutines may be awaited at once; they share the slots in the order in which they came.
     """
 
-    def __init__(self, slots: int, uid_base: int | None, *, use_uids: bool, use_landlock: bool) -> None:
-        self._choices = choices(uid_base, use_uids=use_uids, use_landlock=use_landlock)
+    def __init__(self, slots: int, uid_base: int | None, *, least: str, use_uids: bool, use_landlock: bool) -> None:
+        every = choices(uid_base, use_uids=use_uids, use_landlock=use_landlock)
+        self._choices = [one for one in every if suffices(one.uid_base >= 0, one.use_landlock, least)]
+        self._least = least
         self._idle = [Slot(index) for index in reversed(range(slots))]
         self._turn = asyncio.Semaphore(slots)
         self._writing = asyncio.Lock()
@@ -47,14 +49,23 @@ class Executor:
         self._crew: Crew | None = None
 
     @classmethod
-    def open(cls, slots: int, uid_base: int | None = None, *, use_uids: bool = True, use_landlock: bool = True) -> Self:
+    def open(
+        cls,
+        slots: int,
+        uid_base: int | None = None,
+        *,
+        least: str = "minimal",
+        use_uids: bool = True,
+        use_landlock: bool = True,
+    ) -> Self:
         """An executor for that many programs at once.
 
         Where the process is root, slot k runs programs as user `uid_base + k` and their judges as
-        `uid_base + slots + k`. The strongest set of layers that works here is used, see `level`; the two switches
-        leave a layer out (for tests and for comparison).
+        `uid_base + slots + k`. The strongest set of layers that works here is used, see `level`; if it lacks one
+        that the level named `least` has, the executor does not open. The two switches leave a layer out (for tests and
+        for comparison).
         """
-        return cls(slots, uid_base, use_uids=use_uids, use_landlock=use_landlock)
+        return cls(slots, uid_base, least=least, use_uids=use_uids, use_landlock=use_landlock)
 
     @property
     def level(self) -> Level:
@@ -244,7 +255,9 @@ class Executor:
                 return self
             tried.append(f"{choice}: {execution.detail} {execution.stderr_tail[-200:]}".strip())
             await self.aclose()
-        raise SandboxUnavailableError("no set of layers works here: " + "; ".join(tried))
+        if not tried:
+            tried.append("a user id for each slot needs root, Landlock needs Linux 5.13")
+        raise SandboxUnavailableError(f"no set of layers of level {self._least} or above works here: " + "; ".join(tried))
 
     async def aclose(self) -> None:
         """End every process of the sandbox."""

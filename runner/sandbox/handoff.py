@@ -20,6 +20,10 @@ def sealed(content: bytes) -> int:
         os.close(fd)
 
 
+KEPT_BYTES = 256 * 1024
+"""Files that are larger are emptied when a child has ended."""
+
+
 class Streams:
     """Standard input, output and error of a child, emptied and refilled for each test."""
 
@@ -47,6 +51,13 @@ class Streams:
             if _size(fd):
                 os.ftruncate(fd, 0)
 
+    def shrink(self) -> None:
+        """Give back what is large."""
+        for fd in self._fds:
+            if _size(fd) > KEPT_BYTES:
+                os.ftruncate(fd, 0)
+        self._filled = min(self._filled, KEPT_BYTES)
+
     def sizes(self) -> tuple[int, int]:
         """Bytes on output and error."""
         return _size(self._fds[1]), _size(self._fds[2])
@@ -70,6 +81,37 @@ class Streams:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Pool:
+    """Streams for one child after the other: files are dear to make.
+
+    Each child is handed descriptors of its own, and the one before it is gone by then: nothing but the files is shared.
+    """
+
+    def __init__(self) -> None:
+        self._free: Streams | None = None
+        """A slot takes what it has just given back, so one is enough."""
+
+    def take(self) -> Streams:
+        """Empty ones."""
+        streams, self._free = self._free or Streams(), None
+        streams.prepare(b"")
+        return streams
+
+    def give_back(self, streams: Streams, *, unused: bool) -> None:
+        """Those of a child that has ended (or may not have: then they are of no more use)."""
+        if unused and self._free is None:
+            streams.shrink()
+            self._free = streams
+        else:
+            streams.close()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self._free is not None:
+            self._free.close()
+            self._free = None
 
 
 def _size(fd: int) -> int:

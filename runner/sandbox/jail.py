@@ -7,6 +7,7 @@ be undone by the process that called it.
 import os
 import resource
 import signal
+import socket
 import sys
 from dataclasses import dataclass
 
@@ -14,10 +15,17 @@ from runner.sandbox import kernel, landlock, libraries
 from runner.sandbox.cgroup import Pen
 from runner.sandbox.landlock import Grant, writable
 from runner.sandbox.limits import Allow
-from runner.sandbox.seccomp import FOR_JUDGES, Filter, OpenMode, Rules
-from runner.sandbox.wire import CODE_FD, CONTROL_FD, FIRST_LIBRARY_FD, PEER_FD, Job, Mode, Post
+from runner.sandbox.seccomp import FOR_JUDGES, Filter, Inherited, OpenMode, Rules, build, build_gate
+from runner.sandbox.wire import CODE_FD, CONTROL_FD, FIRST_LIBRARY_FD, Job, Mode, Post
 
 RULESET_FD, JAILED_FD = 6, 7
+COMMAND_FD, JOBS_FD = 3, 1000
+"""In a stem and its children: `PLACES` are free there, so that the descriptors of a job fall into place. Programs can't have
+a descriptor with as high a number, so they can't receive others."""
+NEW_LISTENER = 8
+ROOMY = 1 << 40
+PLACES = (0, 1, 2, CONTROL_FD, CODE_FD)
+"""Of the descriptors of a job."""
 
 _JUDGE = Mode.JUDGE.value
 ADDRESS_SLACK = 1 << 30
@@ -62,8 +70,10 @@ class Jail:
         self._uid, self._pen, self._folder = post.uid, pen, folder
         self._disk = bool(folder)  # what is written to a tmpfs is charged as memory
         confined = walls.landlock_abi >= landlock.CONFINES_SIGNALS
-        self._filter = Filter(Rules.for_profile(walls.open_mode, post.allow, post.uid >= 0, confined))
-        self._judge_filter = Filter(Rules(walls.open_mode, FOR_JUDGES))
+        self._filter = _filter(Rules.for_profile(walls.open_mode, post.allow, post.uid >= 0, confined))
+        self._judge_filter = _filter(Rules(walls.open_mode, FOR_JUDGES))
+        self._gate = Filter(build_gate(kernel.ARCH), NEW_LISTENER)
+        self._inherited = _filter(Rules(walls.open_mode, inherited=Inherited(max(post.uid, 0), JOBS_FD)))
         self._restrict = landlock.restriction(RULESET_FD, walls.landlock_abi) if walls.landlock_abi else None
         kinds = (
             resource.RLIMIT_AS,
@@ -78,34 +88,19 @@ class Jail:
     def enter(self, job: Job, fds: tuple[int, ...]) -> None:
         """Turn the calling process, a fresh fork of the warden, into a jailed one."""
         if self._pen is not None:
-            self._pen.limit(job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes)
-        code, given, out, err, control = fds
-        os.dup2(given, 0, False)
-        os.dup2(out, 1, False)
-        os.dup2(err, 2, False)
-        os.dup2(code, CODE_FD, False)
-        os.dup2(control, CONTROL_FD, False)
-        os.close(PEER_FD)  # judges receive it later
+            self._pen.limit(*self.room(job))
+        for number, fd in zip(PLACES, fds, strict=False):
+            os.dup2(fd, number, False)
+        os.close(COMMAND_FD)
+        if len(fds) < len(PLACES):
+            os.close(CODE_FD)  # judges receive the connection to a program under this number later
         kernel.close_from(self._first_closed)
-        seconds, uid = int(job.cpu_s) + 1, self._uid
-        self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
-        self._limit(resource.RLIMIT_CPU, seconds, 1)
-        self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
-        self._limit(resource.RLIMIT_NOFILE, job.open_files)
-        if uid >= 0:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            self._limit(resource.RLIMIT_NPROC, job.processes)
-        elif self._threads_of_uid:
-            self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * job.processes)
+        self._limit_itself(job)
+        self._change_user()
+        self._limit_threads(job.processes)
         if self._folder:
             os.chdir(self._folder)
-        # A change of user id resets both of these, so they come after it.
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)
-        kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
-        if os.getppid() != self._warden:
-            os._exit(0)  # it died before its death could be told: nobody would watch this process
+        self._depend_on_warden()
         if self._restrict is not None:
             self._restrict()
         os.close(RULESET_FD)
@@ -113,10 +108,82 @@ class Jail:
         os.write(JAILED_FD, job.pack())
         os.close(JAILED_FD)
 
+    def enter_as_stem(self, command: socket.socket, jobs: int) -> None:
+        """Turn a fresh fork of the warden into one that is jailed, and can do no more than fork what is jailed too.
+
+        The warden is sent a listener: it decides about forks and signals from then on.
+        """
+        if self._pen is not None:
+            self._pen.walk_in()
+        self._depend_on_warden()
+        if self._restrict is not None:
+            self._restrict()
+        listener = self._gate.install()
+        socket.send_fds(command, [b"listener"], [listener])
+        os.dup2(command.fileno(), COMMAND_FD, False)
+        os.dup2(jobs, JOBS_FD, False)
+        os.closerange(self._first_closed, JOBS_FD)
+        kernel.close_from(JOBS_FD + 1)
+        for fd in (*PLACES, RULESET_FD):
+            os.close(fd)
+        self._inherited.install()
+
+    def enter_from_stem(self, job: Job) -> None:
+        """What is left to do for a child of a stem when it has its job."""
+        os.close(COMMAND_FD)
+        os.close(JOBS_FD)
+        self._limit_itself(job)
+        self._change_user()
+        self._limit_threads(job.processes)
+        self._depend_on_warden()
+        os.write(JAILED_FD, job.pack())
+        os.close(JAILED_FD)
+
+    def rehearse(self) -> None:
+        """What a child of a stem will do here, as far as it changes nothing; see `inside.rehearsal`."""
+        for kind in self._ceilings:
+            self._limit(kind, ROOMY)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+        kernel.syscall("getpid")
+
+    def room(self, job: Job) -> tuple[int, int]:
+        """Memory and processes that the group of an execution may have."""
+        return job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes
+
+    def _limit_itself(self, job: Job) -> None:
+        self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
+        self._limit(resource.RLIMIT_CPU, int(job.cpu_s) + 1, 1)
+        self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
+        self._limit(resource.RLIMIT_NOFILE, min(job.open_files, JOBS_FD))
+
+    def _change_user(self) -> None:
+        uid = self._uid
+        if uid >= 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+
+    def _limit_threads(self, most: int) -> None:
+        if self._uid >= 0:
+            self._limit(resource.RLIMIT_NPROC, most)
+        elif self._threads_of_uid:
+            self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * most)
+
+    def _depend_on_warden(self) -> None:
+        # A change of user id resets both of these, so they come after it.
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+        kernel.try_prctl(kernel.PR_SET_DUMPABLE, 0)
+        if os.getppid() != self._warden:
+            os._exit(0)  # it died before its death could be told: nobody would watch this process
+
     def _limit(self, kind: int, soft: int, more: int = 0) -> None:
         """Lower a limit; one that is lower already stays."""
         hard = min(soft + more, self._ceilings[kind])
         resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def _filter(rules: Rules) -> Filter:
+    return Filter(build(kernel.ARCH, rules))
 
 
 def _ceiling(kind: int) -> int:

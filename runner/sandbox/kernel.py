@@ -17,6 +17,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
+PR_GET_TID_ADDRESS = 40
 
 ARCH = platform.machine()
 MOST_DESCRIPTORS = 65_536
@@ -70,6 +71,15 @@ def raw_fork() -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"fork: {os.strerror(code)}")
     return pid
+
+
+def sibling_fork(flags: int) -> Call:
+    """Fork whose child gets the caller's parent; as libc's own, it leaves the child's thread id where libc keeps it."""
+    place = ctypes.c_ulong(0)
+    if _prctl(PR_GET_TID_ADDRESS, ctypes.addressof(place), 0, 0, 0) < 0:
+        place.value = 0  # the kernel then stores nothing
+    order = (place.value, 0) if ARCH == "x86_64" else (0, place.value)
+    return Call("clone", flags, 0, 0, *order)
 
 
 def close_from(first: int) -> None:

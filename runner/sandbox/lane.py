@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from runner.sandbox.handoff import Pool
 from runner.sandbox.wire import LONGEST, Job, Post, Report, pack_pid, unpack_pid
 
 START_S = 30.0
@@ -146,7 +147,7 @@ class Keeper(Forker):
 class Lane:
     """One warden, from the runner's side; one job at a time."""
 
-    def __init__(self, pid: int, control: socket.socket, jobs: socket.socket) -> None:
+    def __init__(self, pid: int, control: socket.socket, jobs: socket.socket, pool: Pool) -> None:
         self.pid = pid
         self.base_bytes = resident_bytes(pid)
         self._control, self._jobs = control, jobs
@@ -154,10 +155,11 @@ class Lane:
         """The child that waits for a job."""
         self._running = 0
         """The child that had the last one and whose end has not been told yet."""
-        self._let_go: Callable[[], None] | None = None
+        self._let_go: Callable[[bool], None] | None = None
+        self.pool = pool
 
     @classmethod
-    async def open(cls, zygote: Forker, post: Post) -> Self:
+    async def open(cls, zygote: Forker, post: Post, pool: Pool) -> Self:
         """Have a zygote fork a warden."""
         jobs, theirs = _pair()
         try:
@@ -166,7 +168,7 @@ class Lane:
         except BaseException:
             jobs.close()
             raise
-        return cls(pid, control, jobs)
+        return cls(pid, control, jobs, pool)
 
     async def ready(self) -> int:
         """The pid of a child that waits for a job; the child before it is gone by then."""
@@ -178,16 +180,16 @@ class Lane:
             raise GoneError("it could not fork: too many processes")
         return self._waiting
 
-    def start(self, job: Job, fds: list[int]) -> None:
+    def start(self, job: Job, program: bytes, fds: list[int]) -> None:
         """Give the waiting child its job."""
         try:
-            socket.send_fds(self._jobs, [job.pack()], fds)
+            socket.send_fds(self._jobs, [job.pack(), program], fds)
         except OSError as error:
             raise GoneError(f"the child can't be reached ({error})") from None
         self._running, self._waiting = self._waiting, 0
 
-    def dismiss(self, let_go: Callable[[], None]) -> None:
-        """End the child without waiting for it. `let_go` is called when it is gone: hanging up before would wake it."""
+    def dismiss(self, let_go: Callable[[bool], None]) -> None:
+        """End the child without waiting for it. `let_go` is called when it is gone (True), or nobody will know (False)."""
         self.kill()
         self._let_go = let_go
 
@@ -202,13 +204,13 @@ class Lane:
         """Wait for the end of the child."""
         report = Report.unpack(await _receive(self._control, seconds))
         self._running, self._waiting = 0, report.next_pid
-        self._release()
+        self._release(gone=True)
         return report
 
-    def _release(self) -> None:
+    def _release(self, *, gone: bool) -> None:
         let_go, self._let_go = self._let_go, None
         if let_go is not None:
-            let_go()
+            let_go(gone)
 
     @property
     def closed(self) -> bool:
@@ -217,7 +219,7 @@ class Lane:
 
     def close(self) -> None:
         """Hang up; the warden kills its child and ends."""
-        self._release()
+        self._release(gone=False)
         self._control.close()
         self._jobs.close()
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+_NAMES = {(True, True): "full", (False, True): "shared-uid", (True, False): "no-landlock", (False, False): "minimal"}
+
 
 @dataclass(frozen=True)
 class Level:
@@ -24,12 +26,11 @@ class Level:
         """Short name: `full`, `shared-uid`, `no-landlock`, `minimal` or `none`."""
         if self.seccomp == "off":
             return "none"
-        return {
-            (True, True): "full",
-            (False, True): "shared-uid",
-            (True, False): "no-landlock",
-            (False, False): "minimal",
-        }[self.uid, self.landlock > 0]
+        return _NAMES[self.uid, self.landlock > 0]
+
+    def has_all_of(self, name: str) -> bool:
+        """Are all layers on that the level of that name has?"""
+        return self.seccomp != "off" and suffices(self.uid, self.landlock > 0, name)
 
     @property
     def sentence(self) -> str:
@@ -54,3 +55,11 @@ class Level:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def suffices(uid: bool, use_landlock: bool, name: str) -> bool:
+    """Do these optional layers include all of the level of that name?"""
+    needed = next((layers for layers, known in _NAMES.items() if known == name), None)
+    if needed is None:
+        raise ValueError(f"there is no sandbox level {name!r}; one of {', '.join(_NAMES.values())}")
+    return uid >= needed[0] and use_landlock >= needed[1]

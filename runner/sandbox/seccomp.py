@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from runner.sandbox import bpf, kernel
-from runner.sandbox.bpf import ALLOW, ANY_BIT, AT_LEAST, EQUAL, GREATER, KILL_PROCESS, Assembler, high, low, refuse
+from runner.sandbox.bpf import (
+    ALLOW,
+    ANY_BIT,
+    ASK,
+    AT_LEAST,
+    EQUAL,
+    GREATER,
+    KILL_PROCESS,
+    Assembler,
+    high,
+    low,
+    refuse,
+)
 from runner.sandbox.limits import Allow
 from runner.sandbox.syscall_numbers import NUMBERS
 
@@ -64,6 +76,9 @@ recvfrom shutdown getsockopt getsockname getpeername fadvise64 flock
 ALWAYS = tuple(_HARMLESS.split())
 
 CLONE_THREAD = 0x00010000
+CLONE_BY_STEM = 0x00008000 | 0x01000000 | 0x00200000 | 17
+"""PARENT, CHILD_SETTID, CHILD_CLEARTID and SIGCHLD: a sibling, made the way libc forks. The one clone that a stem makes."""
+SET_PDEATHSIG, SIGKILL, SET_DUMPABLE = 1, 9, 4
 CLONE_NEW_ANYTHING = 0x7E020000
 OPEN_FOR_WRITING = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000
 AF_UNIX, SOCK_STREAM = 1, 1
@@ -76,6 +91,19 @@ PRCTL = (15, 16, 3, 39, 23)
 
 
 @dataclass(frozen=True)
+class Inherited:
+    """What a child may do that is born behind the filter, to become a program's process; of no use to a program.
+
+    What depends on who calls is left to the warden, see `build_gate`.
+    """
+
+    uid: int
+    """The user id that it may take on, if it has the right to."""
+    jobs_fd: int
+    """Where it may receive descriptors."""
+
+
+@dataclass(frozen=True)
 class Rules:
     """What a filter allows on top of the list."""
 
@@ -84,6 +112,8 @@ class Rules:
     processes: bool = False
     confined: bool = False
     """With processes: signals can't reach a stranger (own user id, or Landlock confines them), so any may be sent."""
+    inherited: "Inherited | None" = None
+    """Set for a filter that is installed before the fork."""
 
     @classmethod
     def for_profile(cls, open_mode: OpenMode, allow: int, own_uid: bool, confined: bool) -> "Rules":
@@ -99,6 +129,26 @@ class Rules:
 def build(arch: str, rules: Rules) -> bytes:
     """The filter program for an architecture; `OWN_PID` is still to be replaced."""
     return _Policy(arch, rules).program()
+
+
+def build_gate(arch: str) -> bytes:
+    """The filter in front of the one that is inherited: forks of a stem, and signals, are put to the warden."""
+    numbers, out = NUMBERS[arch], Assembler()
+    out.load(bpf.ARCHITECTURE)
+    out.test(EQUAL, AUDIT_ARCH[arch], "arch", None)
+    out.answer(KILL_PROCESS)
+    out.label("arch")
+    out.load(bpf.NUMBER)
+    for name in ("kill", "tgkill"):
+        out.test(EQUAL, numbers[name], "ask", None)
+    out.test(EQUAL, numbers["clone"], None, "allow")
+    out.load(low(0))
+    out.test(EQUAL, CLONE_BY_STEM, "ask", None)
+    out.label("allow")
+    out.answer(ALLOW)
+    out.label("ask")
+    out.answer(ASK)
+    return out.assemble()
 
 
 class _Policy:
@@ -155,21 +205,47 @@ class _Policy:
         if after := self._case("clone"):
             refused = out.new_label()
             out.load(low(0))
+            allowed = out.new_label()
+            if self.rules.inherited:
+                out.test(EQUAL, CLONE_BY_STEM, allowed, None)
             out.test(ANY_BIT, CLONE_NEW_ANYTHING, refused, None)
             if not self.rules.processes:
                 out.test(ANY_BIT, CLONE_THREAD, None, refused)
+            out.label(allowed)
             out.answer(ALLOW)
             out.label(refused)
             out.answer(refuse(errno.EPERM))
             out.label(after)
         self._always("clone3", refuse(errno.ENOSYS))
+        if self.rules.inherited is not None:
+            self._for_children_of_a_stem(self.rules.inherited)
         self._one_of("prctl", 0, PRCTL, errno.EPERM)
         self._one_of("prlimit64", 0, (0,), errno.EPERM)
         for name in ("kill", "tgkill"):
-            if self.rules.processes and self.rules.confined:
+            if self.rules.inherited or (self.rules.processes and self.rules.confined):
                 self._always(name, ALLOW)
             else:
                 self._one_of(name, 0, (OWN_PID,), errno.EPERM)
+
+    def _for_children_of_a_stem(self, may: Inherited) -> None:
+        self._exactly("prctl", SET_PDEATHSIG, SIGKILL)
+        self._exactly("prctl", SET_DUMPABLE, 0)
+        self._exactly("setgroups", 0)
+        for name in ("setresuid", "setresgid"):
+            self._exactly(name, may.uid, may.uid, may.uid)
+        self._exactly("recvmsg", may.jobs_fd)
+
+    def _exactly(self, name: str, *arguments: int) -> None:
+        """Allow a call with these arguments; what else may be said of it follows."""
+        if after := self._case(name):
+            other = self.out.new_label()
+            for index, value in enumerate(arguments):
+                self.out.load(low(index))
+                self.out.test(EQUAL, value, None, other)
+            self.out.answer(ALLOW)
+            self.out.label(other)
+            self.out.load(bpf.NUMBER)
+            self.out.label(after)
 
     def _file_calls(self) -> None:
         out = self.out
@@ -252,17 +328,16 @@ class _Policy:
 class Filter:
     """A filter laid out in memory before the fork, so that installing it in the child is two stores and one call."""
 
-    def __init__(self, rules: Rules, arch: str = kernel.ARCH) -> None:
-        program = build(arch, rules)
+    def __init__(self, program: bytes, flags: int = 0) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
         marker = struct.pack("<I", OWN_PID)
         self._places = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(self._buffer))
         self._header = ctypes.create_string_buffer(header, len(header))
-        self._set = kernel.Call("seccomp", 1, 0, self._header)
+        self._set = kernel.Call("seccomp", 1, flags, self._header)
 
-    def install(self, own_pid: int) -> None:
-        """Put the calling process under the filter, for good."""
+    def install(self, own_pid: int = 0) -> int:
+        """Put the calling process under the filter, for good; a descriptor if a listener was asked for."""
         for place in self._places:
             struct.pack_into("<I", self._buffer, place, own_pid)
-        self._set()
+        return self._set()

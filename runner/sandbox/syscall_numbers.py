@@ -5,7 +5,7 @@ X86_64: dict[str, int] = {
     "rename": 82, "mkdir": 83, "rmdir": 84, "link": 86, "unlink": 87, "symlink": 88, "chmod": 90, "fchmod": 91, "setpgid":
     109, "setsid": 112, "utime": 132, "arch_prctl": 158, "utimes": 235, "waitid": 247, "mkdirat": 258, "unlinkat": 263,
     "renameat": 264, "linkat": 265, "symlinkat": 266, "fchmodat": 268, "utimensat": 280, "fallocate": 285, "renameat2": 316,
-    "recvmsg": 47,
+    "recvmsg": 47, "setgroups": 116, "setresuid": 117, "setresgid": 119,
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap":
     9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
     "ioctl": 16, "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21, "pipe": 22, "select": 23,
@@ -32,7 +32,7 @@ AARCH64: dict[str, int] = {
     "mkdirat": 34, "unlinkat": 35, "symlinkat": 36, "linkat": 37, "renameat": 38, "truncate": 45, "ftruncate": 46,
     "fallocate": 47, "fchmod": 52, "fchmodat": 53, "fsync": 82, "fdatasync": 83, "utimensat": 88, "waitid": 95, "setpgid":
     154, "setsid": 157, "execve": 221, "wait4": 260, "renameat2": 276,
-    "recvmsg": 212,
+    "recvmsg": 212, "setgroups": 159, "setresuid": 147, "setresgid": 149,
     "getcwd": 17, "eventfd2": 19, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "dup3": 24,
     "fcntl": 25, "ioctl": 29, "flock": 32, "statfs": 43, "fstatfs": 44, "faccessat": 48, "chdir": 49, "fchdir": 50,
     "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62, "read": 63, "write": 64, "readv": 65,

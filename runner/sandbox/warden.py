@@ -20,19 +20,22 @@ from typing import NoReturn
 
 from runner.sandbox import kernel, tree
 from runner.sandbox.cgroup import INTERPRETER_BYTES, Pen, Yard
-from runner.sandbox.jail import JAILED_FD, RULESET_FD, Jail, Walls
+from runner.sandbox.jail import JAILED_FD, PLACES, RULESET_FD, Jail, Walls
 from runner.sandbox.limits import Allow
+from runner.sandbox.stem import Stem, StemGoneError
 from runner.sandbox.tree import PAGE
 from runner.sandbox.wire import (
     ANCILLARY_BYTES,
-    FDS,
     FIRST_LIBRARY_FD,
+    INLINE_BYTES,
+    JOB_BYTES,
     LONGEST,
     How,
     Job,
     Post,
     Report,
     pack_pid,
+    unpack_fds,
     unpack_pid,
 )
 
@@ -43,9 +46,11 @@ IDLE_LOOK_MS = 100
 DISK_LOOKS = 5
 """Files are counted every so many looks."""
 FORK_TRIES = 250
+REHEARSALS = 12
 SETUP_FAILED = 125
 
-Prepare = Callable[[Post], Callable[[Job], None]]
+Serve = Callable[[Job, bytes], None]
+Prepare = Callable[[Post], Serve]
 
 
 def run(
@@ -129,7 +134,7 @@ class _Warden:
         pen: Pen | None,
         folder: str,
         jail: Jail,
-        serve: Callable[[Job], None],
+        serve: Serve,
     ) -> None:
         self.control, self.jobs, self.begun, self.serve, self.jail = control, jobs, begun, serve, jail
         self.uid, self.pen, self.folder = post.uid, pen, folder
@@ -138,9 +143,32 @@ class _Warden:
         self.most_pages = 0
         self.has_pidfd = _pidfd_works()
         self.poll = select.poll()
-        self.poll.register(control.fileno(), select.POLLIN | select.POLLRDHUP)
+        self.told = control.fileno()
+        self.poll.register(self.told, select.POLLIN | select.POLLRDHUP)
         self.last: Report | None = None
         """Of the child before; told together with the pid of the next one."""
+        self.room = (0, 0)
+        """What the group was given last."""
+        self.stem: Stem | None = None
+        if post.stem and self.has_pidfd:
+            self._rehearse()
+            self._plant()
+
+    def _rehearse(self) -> None:
+        job = Job(os.getpid(), 0, 1.0, 1.0, 1, 1, 1, 1, 1, 0, 1)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            for _ in range(REHEARSALS):
+                self.jail.rehearse()
+                socket.send_fds(ours, [job.pack(), b"program"], [0, 1, 2, 4])
+                _, _, fds = self._job(theirs)
+                for fd in fds:
+                    os.close(fd)
+
+    def _plant(self) -> None:
+        self.stem = Stem.plant(self.jail, self.jobs.fileno(), self._grow, self.begun + 1)
+        if self.stem is not None:
+            self.poll.register(self.stem.listener, select.POLLIN)
 
     def one_child(self) -> None:
         """Fork a child that waits for a job, see it through to its end, keep the report."""
@@ -183,7 +211,7 @@ class _Warden:
 
     def _fork(self) -> int:
         try:
-            return kernel.raw_fork()
+            return self._fork_once()
         except OSError:
             pass
         if self.last is not None:  # nobody waits longer for a report than necessary
@@ -192,33 +220,57 @@ class _Warden:
         for _ in range(FORK_TRIES):
             time.sleep(0.02)
             with contextlib.suppress(OSError):
-                return kernel.raw_fork()
+                return self._fork_once()
         self._tell(0)  # the process limit of the container is taken up by somebody else
         self._leave(0)
+
+    def _fork_once(self) -> int:
+        if self.stem is None:
+            return kernel.raw_fork()
+        try:
+            return self.stem.fork()
+        except StemGoneError:  # as when the kernel, out of memory, has killed all of a group
+            self.poll.unregister(self.stem.listener)
+            self.stem.uproot()
+            self._plant()
+            raise OSError("it can't fork now") from None
 
     def _become_child(self) -> NoReturn:
         try:
             if self.pen is not None:
                 self.pen.walk_in()
-            job, fds = self._job()
+            job, payload, fds = self._job(self.jobs)
             self.jail.enter(job, fds)
-            self.serve(job)
+            self.serve(job, payload)
             os._exit(0)
         except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.write(2, f"sandbox: {type(error).__name__}: {error}\n".encode())
+            _complain(error)
         finally:
             os._exit(SETUP_FAILED)
 
-    def _job(self) -> tuple[Job, tuple[int, ...]]:
+    def _grow(self, jobs: socket.socket) -> NoReturn:
+        """A child of the stem."""
+        try:
+            job, payload, fds = self._job(jobs)
+            if fds != PLACES[: len(fds)]:
+                raise OSError("descriptors did not fall into place")
+            self.jail.enter_from_stem(job)
+            self.serve(job, payload)
+            os._exit(0)
+        except BaseException as error:
+            _complain(error)
+        finally:
+            os._exit(SETUP_FAILED)
+
+    def _job(self, jobs: socket.socket) -> tuple[Job, bytes, tuple[int, ...]]:
         own = os.getpid()
         while True:
-            message, ancillary, _, _ = self.jobs.recvmsg(LONGEST, ANCILLARY_BYTES)
+            message, ancillary, _, _ = jobs.recvmsg(JOB_BYTES + INLINE_BYTES, ANCILLARY_BYTES)
             if not message:
                 os._exit(0)
-            job, fds = Job.unpack(message), FDS.unpack(ancillary[0][2])
+            job, fds = Job.unpack(message), unpack_fds(ancillary[0][2])
             if job.pid == own:
-                return job, fds
+                return job, message[JOB_BYTES:], fds
             for fd in fds:  # meant for a child that died while it waited
                 os.close(fd)
 
@@ -235,7 +287,7 @@ class _Warden:
                     return self._watch_program(pid, pidfd), 1
                 if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
                     return How.ITSELF, 0
-                if ready and self._told_to_end(pid):
+                if self.told in ready and self._told_to_end(pid):
                     return How.RUNNER, 0
         finally:
             if pidfd >= 0:
@@ -245,19 +297,38 @@ class _Warden:
     def _watch_program(self, pid: int, pidfd: int) -> How:
         job = Job.unpack(os.read(self.begun, LONGEST))
         self.poll.unregister(self.begun)
+        if self.stem is not None:
+            self._give_room(job)
         until = time.monotonic() + job.wall_s
         looks = 0
         while True:
             ready = [fd for fd, _ in self.poll.poll(LOOK_MS if pidfd >= 0 else 2)]
             if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
                 return How.ITSELF
-            if ready and self._told_to_end(pid):
+            if self.told in ready and self._told_to_end(pid):
                 return How.RUNNER
+            if self.stem is not None and self.stem.listener in ready:
+                self._decide(pid)
             if time.monotonic() > until:
                 return self._end(pid, How.WALL)
             looks += 1
             if over := self._over(pid, job, looks):
                 return self._end(pid, over)
+
+    def _give_room(self, job: Job) -> None:
+        """The group is the stem's and its child's; limits of the process itself were there before the program."""
+        memory, processes = self.jail.room(job)
+        if self.pen is not None and self.room != (memory, processes):
+            with contextlib.suppress(OSError):  # less than it occupies now: the kernel has said no, and the watch goes on
+                self.pen.limit(memory, processes + 1)  # the stem is in there, too
+                self.room = memory, processes
+
+    def _decide(self, running: int) -> None:
+        assert self.stem is not None
+        try:
+            self.stem.answer(running)
+        except StemGoneError:
+            self._leave(running)
 
     def _over(self, pid: int, job: Job, looks: int) -> How | None:
         """Is a limit of the whole execution reached that no limit of a process holds?"""
@@ -300,8 +371,18 @@ class _Warden:
         return how
 
     def _sweep(self) -> float:
-        """As a subreaper this process inherits whatever the child left; CPU seconds of that. Mostly there is nothing."""
+        """As a subreaper this process inherits whatever the child left; CPU seconds of that. Mostly there is nothing.
+
+        A child of a stem could not have forked: its filter allows one way, which the warden refused.
+        """
+        if self.stem is not None:
+            return 0.0
         return tree.end_all_children(self.uid if self.many else -1)
+
+
+def _complain(error: BaseException) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, f"sandbox: {type(error).__name__}: {error}\n".encode())
 
 
 def _pidfd_works() -> bool:

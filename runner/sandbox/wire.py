@@ -8,17 +8,18 @@ from enum import IntEnum
 from socket import CMSG_SPACE
 from typing import NamedTuple, Self
 
-_JOB = struct.Struct("<iiddQQIIQQ")
+_JOB = struct.Struct("<iiddQQIIQII")
 _PID = struct.Struct("<i")
 _REPORT = struct.Struct("<iiidQi")
 
 LONGEST = 256
-FDS = struct.Struct("5i")
-"""The descriptors of a job."""
-ANCILLARY_BYTES = CMSG_SPACE(FDS.size)
+INLINE_BYTES = 16 * 1024
+"""A program that is no longer travels with its job; a longer one in a file of its own."""
+_FDS, _FDS_AND_CODE = struct.Struct("4i"), struct.Struct("5i")
+ANCILLARY_BYTES = CMSG_SPACE(_FDS_AND_CODE.size)
 
 # Descriptor numbers inside a child.
-CODE_FD, CONTROL_FD, PEER_FD, FIRST_LIBRARY_FD = 3, 4, 5, 8
+CONTROL_FD, CODE_FD, PEER_FD, FIRST_LIBRARY_FD = 4, 5, 5, 8
 
 
 class Mode(IntEnum):
@@ -41,7 +42,8 @@ class How(IntEnum):
 
 
 class Job(NamedTuple):
-    """What a waiting child is to do; descriptors follow in the order code, stdin, stdout, stderr, control."""
+    """What a waiting child is to do; the program follows, and descriptors: stdin, stdout, stderr, control, and
+    the program's if it is long."""
 
     pid: int
     """The child that is meant: another one leaves the job alone."""
@@ -55,7 +57,9 @@ class Job(NamedTuple):
     open_files: int
     disk_bytes: int
     code_bytes: int
-    """Length of what is on the code descriptor."""
+    """Length of the program if it is on a descriptor of its own, else 0."""
+    tests: int
+    """How many times it may be run."""
 
     def pack(self) -> bytes:
         """As bytes."""
@@ -64,7 +68,7 @@ class Job(NamedTuple):
     @classmethod
     def unpack(cls, message: bytes) -> Self:
         """From bytes."""
-        return cls._make(_JOB.unpack(message))
+        return cls._make(_JOB.unpack_from(message))
 
 
 class Post(NamedTuple):
@@ -74,16 +78,25 @@ class Post(NamedTuple):
     """User id of its children, -1 to keep the current one."""
     allow: int
     """One of `Allow`."""
+    stem: int
+    """1 when its children shall grow from a stem, if that can be."""
 
     def pack(self) -> str:
         """As the name in a request to fork."""
-        return f"{self.uid} {self.allow}"
+        return f"{self.uid} {self.allow} {self.stem}"
 
     @classmethod
     def unpack(cls, name: str) -> Self:
         """From that name."""
-        uid, allow = name.split()
-        return cls(int(uid), int(allow))
+        return cls._make(map(int, name.split()))
+
+
+JOB_BYTES = _JOB.size
+
+
+def unpack_fds(data: bytes) -> tuple[int, ...]:
+    """Descriptors that came with a job."""
+    return (_FDS if len(data) == _FDS.size else _FDS_AND_CODE).unpack(data)
 
 
 def pack_pid(pid: int) -> bytes:

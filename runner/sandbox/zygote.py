@@ -100,6 +100,7 @@ def _zygote(
 ) -> NoReturn:
     from runner.sandbox.inside import prepare
     from runner.sandbox.inside.prelude import namespace
+    from runner.sandbox.inside.rehearsal import rehearse
 
     try:
         for name in libraries.preloaded(flavour):
@@ -112,6 +113,7 @@ def _zygote(
             _try_import(name)
     libraries.use_plain_importers()
     namespace()
+    rehearse()
     abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
     mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
     uid = int(settings["uid_base"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox.cgroup import NoCgroupError, Yard, find
+from runner.sandbox.cgroup import INTERPRETER_BYTES, NEEDED, NoCgroupError, Pen, Yard, _delegate, find
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 
@@ -120,3 +120,64 @@ def test_executions_run_in_a_group_of_their_own(yard: Yard | NoCgroupError) -> N
     asyncio.run(main())
     assert bool(groups) != isinstance(yard, NoCgroupError)
     assert [group for group in groups if glob(f"/sys/fs/cgroup/*{group}") or os.path.exists(f"/sys/fs/cgroup{group}")] == []
+
+
+FILES_OF_A_GROUP = {
+    "cgroup.procs": "",
+    "cgroup.subtree_control": "",
+    "cgroup.controllers": "memory pids",
+    "cgroup.type": "domain",
+    "memory.max": "",
+    "memory.swap.max": "",
+    "memory.oom.group": "",
+    "memory.current": "4096",
+    "memory.events": "low 0\nhigh 0\nmax 3\noom 2\noom_kill 0\noom_group_kill 0\n",
+    "pids.max": "",
+}
+
+
+@pytest.fixture
+def tree_of_version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folders that fill themselves with a group's files, as the kernel does; nothing is limited."""
+    make = os.mkdir
+
+    def make_group(path: str, mode: int = 0o777) -> None:
+        make(path, mode)
+        for name, content in FILES_OF_A_GROUP.items():
+            Path(path, name).write_text(content)
+
+    monkeypatch.setattr("runner.sandbox.cgroup.os.mkdir", make_group)
+    own = tmp_path / "run.scope"
+    make_group(str(own))
+    return own
+
+
+def test_version_2_moves_the_runner_aside_before_it_hands_out_controllers(tree_of_version_2: Path) -> None:
+    own = tree_of_version_2
+    (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    _delegate(str(own))
+    assert (own / "benchyard-own/cgroup.procs").read_text() == str(os.getpid())
+    assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
+
+
+def test_version_2_leaves_groups_alone_that_others_are_in(tree_of_version_2: Path) -> None:
+    (tree_of_version_2 / "cgroup.procs").write_text(f"{os.getpid()}\n1\n")
+    with pytest.raises(NoCgroupError, match="other processes"):
+        _delegate(str(tree_of_version_2))
+    assert (tree_of_version_2 / "cgroup.subtree_control").read_text() == ""
+
+
+def test_version_2_limits_and_counts(tree_of_version_2: Path) -> None:
+    folder = tree_of_version_2 / "pen"
+    pen = Pen(2, dict.fromkeys(NEEDED, str(folder)))
+    pen.limit(64 * MIB, 5)
+    pen.walk_in()
+    assert (folder / "memory.max").read_text() == str(64 * MIB + INTERPRETER_BYTES)
+    written = {name: (folder / name).read_text() for name in ("pids.max", "memory.swap.max", "memory.oom.group")}
+    assert written == {"pids.max": "5", "memory.swap.max": "0", "memory.oom.group": "1"}
+    assert (folder / "cgroup.procs").read_text() == "0"
+    assert pen.memory_bytes() == 4096
+    assert not pen.ran_out_of_memory()
+    (folder / "memory.events").write_text(FILES_OF_A_GROUP["memory.events"].replace("oom_kill 0", "oom_kill 1"))
+    assert pen.ran_out_of_memory()
+    assert not pen.ran_out_of_memory()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
@@ -148,6 +149,12 @@ def test_calls_get_fresh_arguments_and_return_trees() -> None:
         ("import os\ndef f(a): os._exit(0)", "f(1)", Ending.crashed, False),
         ("def f(a): return math.pi", "assert abs(f(0) - math.pi) < 1e-9", Ending.crashed, False),
         ("import math\ndef f(a): return math.pi", "assert abs(f(0) - math.pi) < 1e-9", Ending.finished, True),
+        ("def f(a): raise StopIteration", "for got, _ in zip(map(f, [1]), [2]): assert got", Ending.crashed, False),
+        ("def f(a): return a", "def check(c):\n    assert c(1) == 2\nf(1)", Ending.finished, False),
+        ("def f(a): return a", "def check(c):\n    assert c(1) == 1\nif True:\n    check(f)", Ending.finished, True),
+        ("def f(a): return a", "def check(c): pass", Ending.finished, True),
+        ("what is this", "def check(c): pass", Ending.crashed, False),
+        ("def g(a): return a", "assert True", Ending.crashed, False),
     ],
 )  # fmt: skip
 def test_check(program: str, test: str, ending: Ending, passed: bool) -> None:
@@ -199,7 +206,7 @@ async def _result_after_killing(executor: Executor, choose: Callable[[list[int]]
     return await job
 
 
-@pytest.mark.parametrize("generation", [0, 1, 2, 3], ids=["keeper", "zygote", "warden", "child"])
+@pytest.mark.parametrize("generation", range(5), ids=["keeper", "zygote", "warden", "stem", "child"])
 def test_whatever_dies_is_replaced_and_the_work_repeated(generation: int) -> None:
     async def work(executor: Executor) -> None:
         def chain(processes: list[int]) -> list[int]:
@@ -238,7 +245,7 @@ def test_cancelled_work_frees_its_slot_and_leaves_no_process() -> None:
         (execution,) = await executor.run_stdin("print(1)", [b""], LIMITS, lambda *_: True)
         assert execution.stdout == b"1\n"
         await asyncio.sleep(0.1)
-        assert len(_descendants(os.getpid())) <= 5
+        assert len(_descendants(os.getpid())) <= 6
 
     use(work)
 
@@ -285,3 +292,19 @@ def test_payload_never_shows_expected_output() -> None:
     """The interface has no parameter through which an expected output could reach a child."""
     names = set(Executor.run_stdin.__annotations__) | set(Executor.run_calls.__annotations__)
     assert names & {"expected", "outputs", "answers"} == set()
+
+
+@pytest.mark.parametrize(
+    ("least", "opens"), [("full", False), ("no-landlock", False), ("shared-uid", True), ("minimal", True)]
+)
+def test_it_does_not_open_with_less_than_is_asked_for(least: str, opens: bool) -> None:
+    async def main() -> str:
+        async with Executor.open(1, 60_500, least=least, use_uids=False) as executor:
+            assert executor.level.has_all_of(least)
+            return executor.level.name
+
+    if opens:
+        assert asyncio.run(main()) == "shared-uid"
+    else:
+        with pytest.raises(SandboxUnavailableError, match=f"level {least} or above"):
+            asyncio.run(main())

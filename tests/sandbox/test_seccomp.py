@@ -5,19 +5,22 @@ import struct
 
 import pytest
 
-from runner.sandbox.bpf import ALLOW, KILL_PROCESS, refuse
+from runner.sandbox.bpf import ALLOW, ASK, KILL_PROCESS, refuse
 from runner.sandbox.limits import Allow
 from runner.sandbox.seccomp import (
     ALWAYS,
     AUDIT_ARCH,
+    CLONE_BY_STEM,
     FOR_FILES,
     FOR_JUDGES,
     FOR_OWN_FILES,
     FOR_PROCESSES,
     OWN_PID,
+    Inherited,
     OpenMode,
     Rules,
     build,
+    build_gate,
 )
 from runner.sandbox.syscall_numbers import NUMBERS
 
@@ -173,3 +176,51 @@ def test_a_shared_user_id_narrows_the_profiles(arch: str) -> None:
     assert answer(confined, numbers["kill"], 4711, arch=arch_number) == ALLOW
     closed = build(arch, Rules.for_profile(OpenMode.no_open, both, own_uid=True, confined=True))
     assert answer(closed, numbers["execve"], arch=arch_number) == EPERM
+
+
+STEM = Rules(OpenMode.by_landlock, inherited=Inherited(uid=58_001, jobs_fd=1000))
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("clone", (CLONE_BY_STEM,), ALLOW),
+        ("clone", (CLONE_BY_STEM | 0x10000000,), EPERM),
+        ("clone", (17,), EPERM),
+        ("clone", (0x00010000 | 0x100,), ALLOW),
+        ("clone3", (0, 0), ENOSYS),
+        ("setresuid", (58_001, 58_001, 58_001), ALLOW),
+        ("setresuid", (58_001, 0, 58_001), EPERM),
+        ("setresgid", (0, 0, 0), EPERM),
+        ("setgroups", (0,), ALLOW),
+        ("setgroups", (1,), EPERM),
+        ("prctl", (1, 9), ALLOW),
+        ("prctl", (1, 0), EPERM),
+        ("prctl", (4, 0), ALLOW),
+        ("prctl", (4, 1), EPERM),
+        ("prctl", (15,), ALLOW),
+        ("recvmsg", (1000,), ALLOW),
+        ("recvmsg", (4,), EPERM),
+        ("prlimit64", (1,), EPERM),
+    ],
+)
+def test_who_is_born_behind_the_filter_may_become_a_program_and_no_more(
+    arch: str, name: str, arguments: tuple[int, ...], expected: int
+) -> None:
+    assert answer(build(arch, STEM), NUMBERS[arch][name], *arguments, arch=AUDIT_ARCH[arch]) == expected
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_the_gate_asks_about_forks_and_signals_and_nothing_else(arch: str) -> None:
+    program, numbers = build_gate(arch), NUMBERS[arch]
+    for number in range(600):
+        asked = number in (numbers["kill"], numbers["tgkill"])
+        assert answer(program, number, arch=AUDIT_ARCH[arch]) == (ASK if asked else ALLOW)
+    assert answer(program, numbers["clone"], CLONE_BY_STEM, arch=AUDIT_ARCH[arch]) == ASK
+    assert answer(program, numbers["clone"], 0x00010000, arch=AUDIT_ARCH[arch]) == ALLOW
+    assert answer(program, numbers["kill"], arch=0x40000003) == KILL_PROCESS
+
+
+def test_what_refuses_outweighs_what_asks() -> None:
+    assert EPERM < ASK < ALLOW  # the kernel takes the lowest answer of all filters

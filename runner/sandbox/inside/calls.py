@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import read_frame, write_frame
-from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.inside.program import NAME, Interpreter, show_exception
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.values import OBJECT, Tree
 from runner.sandbox.wire import CONTROL_FD
@@ -16,9 +16,8 @@ from runner.sandbox.wire import CONTROL_FD
 ITEMS = 1_000_000
 
 
-def serve(interpreter: Interpreter, code_bytes: int) -> None:
+def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
     """Load the program, then answer requests until the other side hangs up."""
-    payload = read_payload(code_bytes)
     source = payload[1:].decode("utf-8", "surrogatepass")
     main = interpreter.fresh_main(payload[:1] == PRELUDE_MARK)
     server = _Server(source, main)
@@ -59,6 +58,8 @@ class _Server:
             return self._call(self._entry(subject), rest[0], rest[1])
         if kind == "call object":
             return self._call(self.objects[subject], rest[0], rest[1])
+        if kind == "defines":
+            return ["v", callable(self._entry(subject))]
         if kind == "global":
             if subject not in self.main.__dict__:
                 raise NameError(f"name {subject!r} is not defined")

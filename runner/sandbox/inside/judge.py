@@ -1,6 +1,7 @@
 """The test code of a benchmark, in a process of its own. The program that it tests is at the other end of a socket:
 what comes back is decoded into plain data here, so that the test's own `==` decides and never the program's."""
 
+import ast
 import builtins
 import contextlib
 import json
@@ -14,10 +15,11 @@ from typing import Any
 
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import HEADER_BYTES, read_exactly, read_frame, write_frame
-from runner.sandbox.inside.program import NAME, Interpreter, read_payload, show_exception
+from runner.sandbox.inside.program import NAME, Interpreter, show_exception
 from runner.sandbox.values import OBJECT, Tree
 from runner.sandbox.wire import CONTROL_FD, PEER_FD
 
+_ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 PASSED, FAILED, RAISED, MEMORY, GONE = "passed", "failed", "raised", "memory", "gone"
 
 
@@ -29,13 +31,12 @@ class CandidateGoneError(BaseException):
     """The program under test has ended or broken the protocol. Not an Exception: tests must not swallow it."""
 
 
-def serve(interpreter: Interpreter, code_bytes: int) -> None:
+def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
     """Run one test code after another, each against another program, and tell the runner how it went.
 
     No line of a program ever runs in this process, so it may serve many; the runner hands it a new connection each
     time.
     """
-    read_payload(code_bytes)
     interpreter.begin()
     control = socket.socket(fileno=CONTROL_FD)
     while True:
@@ -66,8 +67,10 @@ def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
         exec(code, scope)  # noqa: S102
         scope[payload["entry"]] = entry
         check = scope.get("check")
-        if not candidate.calls and isinstance(check, types.FunctionType) and check.__code__.co_argcount == 1:
+        if isinstance(check, types.FunctionType) and check.__code__.co_argcount == 1 and not _has_checked(test, candidate):
             check(entry)
+        if not candidate.asked:
+            candidate.ask(["defines", payload["entry"]])  # a test that never calls the program: it must at least load
     except CandidateGoneError as error:
         return [GONE, str(error)[:300]]
     except CandidateMemoryError:
@@ -81,11 +84,20 @@ def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
     return [PASSED, ""]
 
 
+def _has_checked(test: str, candidate: "_Candidate") -> bool:
+    """Has the test code called its `check` by itself?"""
+    if not candidate.asked:
+        return False
+    statements = [one for one in ast.parse(test).body if not isinstance(one, (ast.FunctionDef, ast.ClassDef))]
+    calls = (node.func for one in statements for node in ast.walk(one) if isinstance(node, ast.Call))
+    return any(isinstance(name, ast.Name) and name.id == "check" for name in calls)
+
+
 class _Candidate:
     """The far end."""
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.asked = 0
 
     def function(self, name: str) -> Any:
         def call(*arguments: Any, **keywords: Any) -> Any:
@@ -95,6 +107,7 @@ class _Candidate:
         return call
 
     def ask(self, request: list[Any]) -> list[Any]:
+        self.asked += 1
         try:
             write_frame(PEER_FD, request)
             reply = read_frame(PEER_FD)
@@ -109,7 +122,6 @@ class _Candidate:
         return reply
 
     def _call(self, kind: str, subject: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        self.calls += 1
         given = [encode(argument, _by_handle) for argument in arguments]
         reply = self.ask([kind, subject, given, [[name, encode(v, _by_handle)] for name, v in keywords.items()]])
         value = self.value(reply[1])
@@ -190,10 +202,10 @@ def _by_handle(value: Any) -> Tree:
 
 
 def _exception(reply: list[Any]) -> Exception:
-    """The nearest built-in class of what the program raised."""
+    """The nearest built-in class of what the program raised; none that would end a loop of the test quietly."""
     for name in reply[1] if isinstance(reply[1], list) else []:
         kind = vars(builtins).get(name) if isinstance(name, str) else None
-        if isinstance(kind, type) and issubclass(kind, Exception):
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _ENDS_LOOPS):
             with contextlib.suppress(TypeError):
                 return kind(str(reply[2])[:300])
     return RuntimeError("the program ended itself")

@@ -25,17 +25,17 @@ from runner.sandbox.inside.prelude import RECURSION_LIMIT, namespace
 from runner.sandbox.wire import CODE_FD
 
 NAME = "solution.py"
-KEPT_FROM = 24
+STREAMS, KEPT_FROM = (0, 1, 2), 24
 FINISHED, RAISED, OUT_OF_MEMORY = b"f", b"x", b"m"
 _RESET = (_signal.SIGALRM, _signal.SIGVTALRM, _signal.SIGPROF, _signal.SIGTERM, _signal.SIGUSR1, _signal.SIGUSR2)
 _LAST_OWN_NAME = "__file__"
 
 
-def read_payload(size: int) -> bytes:
-    """What the runner put on the code descriptor."""
-    payload = os.pread(CODE_FD, size, 0)
+def read_program(size: int) -> bytes:
+    """A long one: what the runner put on the code descriptor."""
+    program = os.pread(CODE_FD, size, 0)
     os.close(CODE_FD)
-    return payload
+    return program
 
 
 def _new_main(prelude: bool) -> types.ModuleType:
@@ -68,12 +68,12 @@ class Interpreter:
 
     def begin(self) -> None:
         """Once in the child. A program may close its streams (`open(0)` does when it is collected): keep copies."""
-        self.kept = tuple(os.dup2(fd, KEPT_FROM + fd, False) for fd in (0, 1, 2))
+        self.kept = tuple(os.dup2(fd, KEPT_FROM + fd, False) for fd in STREAMS)
 
     def fresh_main(self, prelude: bool) -> types.ModuleType:
         """Standard streams, settings and `__main__` as at the start of a process."""
         if self.used:
-            self._reset()
+            self.reset()
             self.streams = _new_streams()
             main = _new_main(prelude)
         else:
@@ -118,7 +118,8 @@ class Interpreter:
             _flush(stream)
         return well
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """Everything but streams and `__main__` as it was when this was made."""
         for number, fd in enumerate(self.kept):
             os.dup2(fd, number)
         os.lseek(0, 0, os.SEEK_SET)

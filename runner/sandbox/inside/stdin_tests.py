@@ -12,7 +12,6 @@ from runner.sandbox.inside.program import (
     Interpreter,
     exit_status,
     has_company,
-    read_payload,
     show_exception,
 )
 from runner.sandbox.wire import CONTROL_FD
@@ -20,14 +19,14 @@ from runner.sandbox.wire import CONTROL_FD
 PRELUDE_MARK = b"P"
 
 
-def serve(interpreter: Interpreter, code_bytes: int) -> None:
+def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
     """Run tests until the runner hangs up or this process is no longer as new.
 
     The payload is one byte (`PRELUDE_MARK`, or anything else for no prelude) and the source.
     """
-    payload = read_payload(code_bytes)
     prelude, source = payload[:1] == PRELUDE_MARK, payload[1:].decode("utf-8", "surrogatepass")
-    interpreter.begin()
+    if tests > 1:
+        interpreter.begin()
     code: CodeType | None = None
     while os.read(CONTROL_FD, 1):
         main = interpreter.fresh_main(prelude)

@@ -262,4 +262,77 @@ def solve(a): return None
         "class Passed(Exception):\n    def __str__(self): return 'passed'\ndef solve(a): raise Passed",
         "calls",
     ),
+    Cheat(
+        "poisoned_class",
+        "a list whose class, length, items and comparison all lie",
+        """
+class L(list):
+    __class__ = property(lambda self: int)
+    def __iter__(self): return iter(Always())
+    def __len__(self): return 3
+    def __eq__(self, other): return True
+    __hash__ = None
+class Always(list):
+    def __eq__(self, other): return True
+def solve(a): return L([Always()])
+""",
+        "calls",
+    ),
+    Cheat(
+        "fake_numpy",
+        "an object that says it is numpy's and turns into what is asked",
+        """
+class A:
+    __module__ = 'numpy'
+    def tolist(self): return B()
+    def __array_ufunc__(self, *a, **k): return True
+    def __array__(self, *a): return True
+class B(list):
+    __module__ = 'numpy'
+    def tolist(self): return self
+    def __eq__(self, other): return True
+def solve(a): return A()
+""",
+        "calls",
+    ),
+    Cheat(
+        "proxy",
+        "a proxy of a proxy",
+        "import weakref\nclass A:\n    def __eq__(s, o): return True\nx = A()\ndef solve(a): return weakref.proxy(x)",
+        "calls",
+    ),
+    Cheat(
+        "mutated_constant",
+        "make one equal to two",
+        "import ctypes\nctypes.c_uint32.from_address(id(1) + 24).value = 2\ndef solve(a): return a",
+        "calls",
+    ),
+    Cheat(
+        "late_definition",
+        "become right only after the first answer was refused",
+        "n = 0\ndef solve(a):\n    global n\n    n += 1\n    return sorted(a) if n > 1 else None",
+        "calls",
+    ),
+    Cheat(
+        "thread_answers",
+        "a thread that writes replies before they are asked for",
+        """
+import os, json, threading
+b = json.dumps(['v', ['l', 1, 2, 3]]).encode(); b = len(b).to_bytes(4, 'little') + b
+threading.Thread(target=lambda: [os.write(4, b) for _ in range(1000)], daemon=True).start()
+def solve(a): return None
+""",
+        "calls",
+    ),
+    Cheat(
+        "tainted_state",
+        "leave hooks behind that answer the next test",
+        """
+import sys, builtins
+if not hasattr(builtins, 'seen'): builtins.seen = []
+sys.settrace(lambda *a: None); builtins.input = lambda *a: '0'; builtins.print = lambda *a, **k: sys.__stdout__.write('14')
+builtins.seen.append(sys.stdin.read())
+print()
+""",
+    ),
 ]

@@ -50,6 +50,32 @@ def test_uids_are_the_lowest_free_range() -> None:
         free_uid_base({UID_FIRST + n * UID_STEP for n in range(1000)})
 
 
+@pytest.mark.parametrize(
+    ("engine", "set_level", "expected"),
+    [
+        ("docker", None, "full"),
+        ("process", None, "minimal"),
+        ("docker", "shared-uid", "shared-uid"),
+        ("process", "full", "full"),
+    ],
+)
+def test_how_much_sandbox_a_runner_must_have(engine: str, set_level: str | None, expected: str) -> None:
+    run = a_run()
+    spec = run_spec(
+        run,
+        an_attempt(run.id, engine=engine),
+        a_model(),
+        instance_type=kind(1, 1024),
+        token="secret",
+        gateway_url="http://o/gateway",
+        finished=[],
+        heartbeat_s=10,
+        patience_s=600,
+        sandbox_level=set_level,
+    )
+    assert spec.sandbox_level == expected
+
+
 def test_the_runner_is_told_everything_and_no_more() -> None:
     model = a_model(params={"max_tokens": 99, "temperature": 0.5, "unknown": 1})
     run = a_run()
