@@ -73,7 +73,7 @@ class Jail:
         self._filter = _filter(Rules.for_profile(walls.open_mode, post.allow, post.uid >= 0, confined))
         self._judge_filter = _filter(Rules(walls.open_mode, FOR_JUDGES))
         self._gate = Filter(build_gate(kernel.ARCH), NEW_LISTENER)
-        self._inherited = _filter(Rules(walls.open_mode, inherited=Inherited(max(post.uid, 0), JOBS_FD)))
+        self._inherited = _filter(Rules(walls.open_mode, inherited=Inherited(post.uid, JOBS_FD)))
         self._restrict = landlock.restriction(RULESET_FD, walls.landlock_abi) if walls.landlock_abi else None
         kinds = (
             resource.RLIMIT_AS,

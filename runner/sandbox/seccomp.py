@@ -98,7 +98,7 @@ class Inherited:
     """
 
     uid: int
-    """The user id that it may take on, if it has the right to."""
+    """The user id that it may take on, -1 for none."""
     jobs_fd: int
     """Where it may receive descriptors."""
 
@@ -230,9 +230,10 @@ class _Policy:
     def _for_children_of_a_stem(self, may: Inherited) -> None:
         self._exactly("prctl", SET_PDEATHSIG, SIGKILL)
         self._exactly("prctl", SET_DUMPABLE, 0)
-        self._exactly("setgroups", 0)
-        for name in ("setresuid", "setresgid"):
-            self._exactly(name, may.uid, may.uid, may.uid)
+        if may.uid >= 0:
+            self._exactly("setgroups", 0)
+            for name in ("setresuid", "setresgid"):
+                self._exactly(name, may.uid, may.uid, may.uid)
         self._exactly("recvmsg", may.jobs_fd)
 
     def _exactly(self, name: str, *arguments: int) -> None:
