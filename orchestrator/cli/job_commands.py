@@ -18,7 +18,9 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id.")]
 @jobs_app.callback(invoke_without_command=True)
 def jobs(
     context: typer.Context,
-    kind: Annotated[str | None, typer.Option("--type", help="benchmark, grade, eval_generate or eval_execute.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--type", help="benchmark, grade, eval_generate, eval_execute, command or dataset_build.")
+    ] = None,
     status: Annotated[str | None, typer.Option(help="pending, starting, running, completed, failed, cancelled.")] = None,
     dead_letter: Annotated[bool, typer.Option("--dead-letter", help="Only those given up after 3 attempts.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,

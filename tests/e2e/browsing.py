@@ -100,13 +100,13 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
 
     def listen(self, line: ConsoleMessage) -> None:
-        """A page that is not there, and a refused form, are no faults of the browser's side."""
-        if line.type == "error" and not re.search(r"status of (401|403|404|409|422)", line.text):
+        """A page that is not there, a refused form, and an engine that makes networks are no faults of the browser's side."""
+        if line.type == "error" and not re.search(r"status of (401|403|404|409|422)|ERR_NETWORK_CHANGED", line.text):
             self.complaints.append(line.text)
 
     def check(self) -> None:
         assert self.outside == []
-        assert self.complaints == []
+        assert self.complaints == [], self.complaints
         assert self.page.evaluate("window.hit") is None
 
 
@@ -149,7 +149,7 @@ def assert_accessible(page: Page, *rules: str) -> None:
              violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)}`))""",
         options,
     )
-    assert found == [], page.url
+    assert found == [], f"{page.url}: {found}"
 
 
 def assert_fits(page: Page) -> None:

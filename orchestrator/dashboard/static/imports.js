@@ -17,8 +17,9 @@ function report(form, answer) {
   place.replaceChildren();
   const words = document.createElement("p");
   words.className = answer.left_out ? "banner" : "banner good";
-  const parts = answer.imported === undefined ? [] : [`${number(answer.imported)} new traces`, `${number(answer.unchanged)} were there already`, `${number(answer.labelled)} labels taken`];
-  if (answer.left_out) parts.push(`${number(answer.left_out)} lines left out`);
+  const some = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
+  const parts = answer.imported === undefined ? [] : [some(answer.imported, "new trace"), `${number(answer.unchanged)} there already`, `${some(answer.labelled, "label")} taken`];
+  if (answer.left_out) parts.push(`${some(answer.left_out, "line")} left out`);
   words.textContent = `${parts.join(", ")}.`;
   place.append(words);
   const lines = answer.left_out_lines ?? [];

@@ -16,7 +16,8 @@ function show(card, event) {
   const repair = /repair (\d+) of (\d+)/.exec(event.detail ?? "");
   const mark = card.querySelector("[data-repair]");
   if (mark && event.stage) [mark.hidden, mark.textContent] = [!repair, repair ? `Repair ${repair[1]} of ${repair[2]}` : ""];
-  if (event.stage) set("words", event.stage.replaceAll("_", " "));
+  const step = event.stage && card.querySelector(`li[data-stage="${CSS.escape(event.stage)}"] b`);
+  if (event.stage) set("words", step ? step.textContent : event.stage.replaceAll("_", " "));
   else if (event.status && event.status !== "running") set("words", event.status);
   if (event.total) set("counts", `${number(event.done ?? 0)} of ${number(event.total)} traces`);
   else if (event.stage) set("counts", "");

@@ -6,6 +6,7 @@ import { change, readyKeys } from "./keys.js";
 const root = document.body.dataset.root;
 const undone = [];
 const ahead = new Map();
+const given = new Set();
 let here = null;
 let sending = Promise.resolve();
 
@@ -35,6 +36,11 @@ async function go(address) {
   let page;
   try {
     page = await fetched(address);
+    if (given.has(page.getElementById("trace")?.dataset.trace) && address.includes("after=")) {
+      await sending;  // it was fetched before the label had arrived
+      ahead.delete(address);
+      page = await fetched(address);
+    }
   } catch {
     return location.assign(address);
   }
@@ -90,6 +96,7 @@ function label(rating) {
   if (!card().dataset.trace || !here.dataset.may) return;
   const was = before();
   undone.push(was);
+  given.add(was.trace);
   const next = card().dataset.next;
   send(was.trace, rating, card().querySelector("#l-note").value);
   say(`${was.trace}: ${rating}`);
@@ -103,6 +110,7 @@ function skip() {
 async function undo() {
   const was = undone.pop();
   if (!was) return;
+  given.delete(was.trace);
   await send(was.trace, was.rating, was.note);
   ahead.clear();
   await go(was.address);
