@@ -100,7 +100,7 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
 
     def listen(self, line: ConsoleMessage) -> None:
-        """A page that is not there, a refused form, and an engine that makes networks are no faults of the browser's side."""
+        """A page that is not there, a refused form, an engine that makes networks: no faults of the browser's side."""
         if line.type == "error" and not re.search(r"status of (401|403|404|409|422)|ERR_NETWORK_CHANGED", line.text):
             self.complaints.append(line.text)
 
