@@ -19,6 +19,7 @@ import sys
 import threading
 import traceback
 import types
+from functools import cache
 from typing import Any
 
 from runner.sandbox.inside.prelude import RECURSION_LIMIT, namespace
@@ -38,12 +39,18 @@ def read_program(size: int) -> bytes:
     return program
 
 
+@cache
+def _names_of_main(prelude: bool) -> dict[str, Any]:
+    names = {**vars(types.ModuleType("__main__")), "__builtins__": builtins}
+    if prelude:
+        names.update(namespace(), __name__="__main__")
+    return {**names, _LAST_OWN_NAME: NAME}
+
+
 def _new_main(prelude: bool) -> types.ModuleType:
     main = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = builtins
-    if prelude:
-        main.__dict__.update(namespace(), __name__="__main__")
-    main.__dict__[_LAST_OWN_NAME] = NAME
+    main.__dict__.clear()  # an empty dictionary takes over another one as a whole, many times as fast
+    main.__dict__.update(_names_of_main(prelude))
     return main
 
 
