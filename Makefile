@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser demo up down test test-fast test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider demo up down test test-fast test-exhaustive check bench lock clean
 
 bin := .venv/bin
 pytest := $(bin)/python -m pytest -q -m "not exhaustive"
@@ -41,7 +41,7 @@ check: setup  ## Lint, formatting, types, who imports whom
 test-fast: setup  ## The tests that need neither engine nor browser
 	@$(bin)/python -m pytest -q -m "not engine and not browser and not exhaustive" $(quick)
 
-test: setup images postgres browser  ## Everything: set up what the tests need, then run them all, quick ones first
+test: setup images postgres browser identity-provider  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
 	@$(pytest) -n 4 --dist loadfile $(quick)
 	@$(pytest) $(middle)
@@ -56,6 +56,9 @@ postgres: engine  ## Find or build a PostgreSQL image for the tests
 
 browser:  ## Find or install a Chromium for the tests
 	@scripts/browser >/dev/null
+
+identity-provider: setup  ## Install the identity provider that the tests sign in with
+	@scripts/identity-provider >/dev/null
 
 bench: setup images  ## Measure, with ratios for docs/performance.md (faults apart: python -m tests.bench.faults)
 	@for each in start events live pages sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done

@@ -14,7 +14,9 @@ from fastapi import FastAPI
 from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
 from orchestrator.accounts.limits import Limits
 from orchestrator.accounts.vault import load_vault
+from orchestrator.accounts.wiring import open_accounts
 from orchestrator.api import (
+    accounts,
     agents,
     archives,
     artefacts,
@@ -22,6 +24,7 @@ from orchestrator.api import (
     batches,
     benchmarks,
     calls,
+    command_line,
     commands,
     container_runs,
     datasets,
@@ -48,9 +51,10 @@ from orchestrator.api import (
     traces,
 )
 from orchestrator.api.audit_trail import AuditBook
-from orchestrator.api.auth import Gate, load_token
+from orchestrator.api.auth import COOKIE, Gate, load_token
 from orchestrator.api.callers import Authority
 from orchestrator.api.context import Services
+from orchestrator.api.cookies import cookie_line
 from orchestrator.api.edge import add_outer_layers
 from orchestrator.api.guessing import GuessDelay
 from orchestrator.api.leash import Leash
@@ -162,6 +166,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         tokens,
         keys,
         limits,
+        accounts,
+        command_line,
         audit,
         streams,
         health,
@@ -179,6 +185,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         public_url=settings.public_url,
         page_error=pages.refusal,
         pace=app.state.pace,
+        cookie=lambda connection, value: cookie_line(connection, settings, COOKIE, value, int(settings.session_max_s)),
     )
     add_outer_layers(app, settings)
     return app
@@ -360,9 +367,11 @@ async def open_services(
         app.state.pace.open(limit_service)
         stack.callback(app.state.pace.open, None)
         authority: Authority = app.state.authority
-        for opened in (authority, app.state.audit):
-            opened.open(db)
-            stack.callback(opened.open, None)
+        people = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault))
+        authority.open(db, people.sessions)
+        app.state.audit.open(db)
+        stack.callback(authority.open, None)
+        stack.callback(app.state.audit.open, None)
         yield Services(
             settings=settings,
             clock=clock,
@@ -391,6 +400,7 @@ async def open_services(
             authority=authority,
             keys=key_service,
             limits=limit_service,
+            accounts=people,
             sync_models=model_sync.run,
         )
         live.end_streams()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from orchestrator.db import event_queries
+from orchestrator.db.owned import acting
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.tables import Event
 
@@ -50,8 +51,9 @@ class Told:
 class Subscription:
     """What one client has not taken yet."""
 
-    def __init__(self, run_id: str | None, inside: bool = False) -> None:
+    def __init__(self, run_id: str | None, inside: bool = False, workspace_id: int | None = None) -> None:
         self.run_id = run_id
+        self.workspace_id = workspace_id
         self.inside = inside
         self.dropped = False
         self._waiting: deque[Told] = deque()
@@ -60,6 +62,8 @@ class Subscription:
     def offer(self, told: Told) -> None:
         """A client that lets too much pile up is dropped: it comes back with the last number it saw."""
         if self.dropped or (self.run_id is not None and told.event.run_id != self.run_id):
+            return
+        if self.workspace_id is not None and told.event.workspace_id != self.workspace_id:
             return
         if len(self._waiting) >= QUEUE_LIMIT:
             self.drop()
@@ -126,10 +130,11 @@ class Live:
     ) -> AsyncGenerator[list[Told]]:
         """Everything after number `after` (None: from now on), first from the log, then as it happens, in batches.
 
-        An empty batch says that nothing happened for `quiet_s`. `inside` is for parts of the service itself: they are no
-        clients.
+        An empty batch says that nothing happened for `quiet_s`. Who acts in a workspace hears of that one alone. `inside` is
+        for parts of the service itself: they are no clients.
         """
-        subscription = Subscription(run_id, inside)
+        who = acting()
+        subscription = Subscription(run_id, inside, who.workspace_id if who else None)
         self._subscriptions.add(subscription)
         try:
             seen = self._last if after is None else after

@@ -37,8 +37,16 @@ class Role(StrEnum):
 
 _SCOPES = {Role.VIEWER: Scope.READ, Role.MEMBER: Scope.SCHEDULE, Role.ADMIN: Scope.ADMIN, Role.OWNER: Scope.OWNER}
 _STEPS = (Scope.READ, Scope.RUN, Scope.SCHEDULE, Scope.ADMIN, Scope.OWNER)
-_SECRETS = re.compile(r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings)(/.*)?", re.DOTALL)
-_SHARED = re.compile(r"(/api/(models|datasets|agents)|/(models|datasets))(/.*)?", re.DOTALL)
+_SECRETS = re.compile(
+    r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings|/members)(/.*)?", re.DOTALL
+)
+_EVERYBODY = re.compile(r"/api/users(/.*)?", re.DOTALL)
+"""Shows people of all workspaces."""
+_OWN = re.compile(r"(/api/account|/account|/logout)(/.*)?", re.DOTALL)
+"""About the caller alone."""
+_SHARED = re.compile(
+    r"(/api/(models|datasets|agents)|/(models|datasets)|/members/(workspaces|users))(/.*)?|/api/workspaces", re.DOTALL
+)
 """What all workspaces share: everybody may look, owners may change."""
 _OWNERS = re.compile(r"/api/audit/prune|/api/keys/rotate")
 """For owners alone."""
@@ -75,11 +83,13 @@ def needed(method: str, path: str) -> Scope:
     """What a request asks of its caller. What is not known here needs the most."""
     if method == "POST" and path in ("/api/agents/claim", "/api/agents/report"):
         return Scope.AGENT
-    if _OWNERS.fullmatch(path):
+    if _OWNERS.fullmatch(path) or _EVERYBODY.fullmatch(path):
         return Scope.OWNER
-    if _SECRETS.fullmatch(path):
+    if _OWN.fullmatch(path):
+        return Scope.READ
+    if _SECRETS.fullmatch(path) and (method in SAFE_METHODS or not _SHARED.fullmatch(path)):
         return Scope.ADMIN
-    if method in SAFE_METHODS or path == "/logout":
+    if method in SAFE_METHODS:
         return Scope.READ
     work = method == "POST" and _WORK.fullmatch(path)
     if work or _OWN_KEYS.fullmatch(path) or (method == "DELETE" and _OPINION.fullmatch(path)):

@@ -93,6 +93,15 @@ class Settings(BaseSettings):
     runner_port: int | None = Field(default=None, ge=0, le=65535)
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)] = ()
+    oidc_issuer: str | None = None
+    oidc_client_id: str | None = None
+    oidc_client_secret: SecretStr | None = None
+    oidc_client_secret_file: Path | None = None
+    oidc_scopes: str = "openid profile email"
+    oidc_new_users: Literal["viewer", "member", "wait"] = "viewer"
+    oidc_allow_http: bool = False
+    session_idle_s: float = Field(default=12 * 3600, gt=0)
+    session_max_s: float = Field(default=7 * 24 * 3600, gt=0)
     data: Path = Path("data")
     token: SecretStr | None = None
     master_key: SecretStr | None = None

@@ -18,6 +18,11 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._seconds
 
+    def set(self, moment: datetime) -> None:
+        """Another time of day, a while later."""
+        self._now = moment
+        self._seconds += 3600
+
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
         self._seconds += seconds

@@ -74,10 +74,12 @@ class Service:
 
 
 @asynccontextmanager
-async def served(settings: Settings, *, engine: FakeEngine | None = None) -> AsyncIterator[Service]:
+async def served(
+    settings: Settings, *, engine: FakeEngine | None = None, clock: ManualClock | None = None
+) -> AsyncIterator[Service]:
     """Serve until the block ends; what is left of the data directory and the engine can be served again."""
     engine = engine or FakeEngine(behaviour=http_runner)
-    clock = ManualClock()
+    clock = clock or ManualClock()
     app = create_app(settings, clock=clock, engine=engine)
     config = server_config(app, "127.0.0.1", 0)
     config.lifespan = "on"

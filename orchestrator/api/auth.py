@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
+from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestrator.api.callers import Authority, Caller
+from orchestrator.api.callers import NOWHERE, Authority, Caller
 from orchestrator.api.pace import Pace
 from orchestrator.api.problems import render
 from orchestrator.db.owned import acting_as
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
 from orchestrator.identifiers import new_token
-from orchestrator.scopes import SAFE_METHODS, needed, spends
+from orchestrator.scopes import SAFE_METHODS, Role, needed, spends
 from orchestrator.scopes import Scope as Need
 
 COOKIE = "benchyard_session"
+ANYWHERE = re.compile(r"/(account|logout|api/account)(/.*)?", re.DOTALL)
+"""Also for who is in no workspace."""
 WORKSPACE_HEADER = "x-benchyard-workspace"
 TOKEN_FILE = "token"  # noqa: S105
 WHERE = "it is in the file `token` of the data directory"
@@ -47,7 +50,8 @@ def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
 
 class Gate:
     """Lets through only who is known and may do it. `needs(path)` is "api" (answers with problems), "page" (sends to the
-    sign-in page, answers with pages) or None (open). `public_url` is where people open the service, if behind a proxy."""
+    sign-in page, answers with pages) or None (open). `public_url` is where people open the service, if behind a proxy;
+    `cookie` writes the line for a session whose secret was changed."""
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class Gate:
         public_url: str | None,
         page_error: PageError,
         pace: Pace,
+        cookie: Callable[[HTTPConnection, str], bytes],
     ) -> None:
         self._app = app
         self._authority = authority
@@ -65,16 +70,18 @@ class Gate:
         self._public = urlsplit(public_url or "")
         self._page_error = page_error
         self._pace = pace
+        self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
             try:
-                caller = await self._admit(scope)
+                caller = await self._admit(scope, kind)
             except ServiceError as error:
                 await self._refuse(error, kind, scope)(scope, receive, send)
                 return
+            fresh = None if caller.new_cookie is None else self._cookie(HTTPConnection(scope), caller.new_cookie)
             with acting_as(caller.acting):
-                await self._app(scope, receive, send)
+                await self._app(scope, receive, send if fresh is None else _with_cookie(send, fresh))
             return
         await self._app(scope, receive, send)
 
@@ -88,9 +95,9 @@ class Gate:
             return self._page_error(scope, error)
         return render(error, scope.get("benchyard.request_id", ""))
 
-    async def _admit(self, scope: Scope) -> Caller:
+    async def _admit(self, scope: Scope, kind: str) -> Caller:
         try:
-            caller = await self._known(Headers(scope=scope), scope["method"])
+            caller = await self._known(Headers(scope=scope), scope["method"], rotate=kind == "page")
             scope["benchyard.caller"] = caller
             await self._pace.check(caller, spends=spends(scope["method"], scope["path"]))
         except DatabaseUnavailable as error:
@@ -98,9 +105,13 @@ class Gate:
         wanted = needed(scope["method"], scope["path"])
         if not caller.scope.allows(wanted):
             raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(wanted)}.")
-        return replace(caller, scope=wanted) if wanted is Need.AGENT else caller
+        if caller.workspace_id == NOWHERE and not ANYWHERE.fullmatch(scope["path"]):
+            raise Forbidden("You are signed in, but in no workspace yet. Ask an administrator to add you; see /account.")
+        if wanted is Need.AGENT or (scope["path"] == "/metrics" and caller.role is Role.OWNER):
+            return replace(caller, everywhere=True)
+        return caller
 
-    async def _known(self, headers: Headers, method: str) -> Caller:
+    async def _known(self, headers: Headers, method: str, *, rotate: bool) -> Caller:
         authorization = headers.get("authorization")
         workspace = headers.get(WORKSPACE_HEADER)
         if authorization is not None:
@@ -110,7 +121,7 @@ class Gate:
                 raise Unauthorized(f"The token is wrong, was revoked or has expired; the installation's own: {WHERE}.")
             return caller
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        caller = await self._authority.by_session(cookie, workspace) if cookie else None
+        caller = await self._authority.by_session(cookie, workspace, rotate=rotate) if cookie else None
         if caller is None:
             raise Unauthorized(f"A token is needed: send `Authorization: Bearer <token>`; {WHERE}.")
         if method not in SAFE_METHODS and not self._same_origin(headers):
@@ -123,6 +134,15 @@ class Gate:
         origin = urlsplit(headers.get("origin") or "")
         # A proxy may give the service another name than people use.
         return bool(origin.netloc) and origin.netloc in (headers.get("host"), self._public.netloc)
+
+
+def _with_cookie(send: Send, line: bytes) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), (b"set-cookie", line)]}
+        await send(message)
+
+    return told
 
 
 def _who(caller: Caller) -> str:

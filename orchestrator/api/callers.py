@@ -1,5 +1,5 @@
 """Who calls, and in which workspace: the installation's own token, one of the named tokens, or a browser that was signed in
-with one of them.
+with one of them or by the identity provider.
 
 The secret of a named token is known to its holder only: it is found by its hash, asked for at each request, so that a
 revoked token ends at once, on every orchestrator of the database. A token may never do more than whoever made it may do
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
+from orchestrator.accounts.sessions import PREFIX as USER_PREFIX
+from orchestrator.accounts.sessions import Sessions
 from orchestrator.clock import Clock
 from orchestrator.db import account_queries, token_queries
 from orchestrator.db.owned import DEFAULT_WORKSPACE, Acting
@@ -30,6 +32,8 @@ SESSION_S = 30 * 24 * 3600
 USED_AGAIN_AFTER = timedelta(minutes=1)
 """How exact the time of the last use is."""
 DEFAULT_SLUG = "default"
+NOWHERE = 0
+"""The workspace of who is in none: nothing belongs to it."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,17 @@ class Caller:
     user_id: int | None = None
     workspace_id: int = DEFAULT_WORKSPACE
     workspace: str = DEFAULT_SLUG
+    everywhere: bool = False
+    """What is asked for is about all workspaces."""
     session_id: str | None = None
     """Of a user who signed in."""
+    new_cookie: str | None = field(default=None, compare=False)
+    """What the answer shall put in the place of the cookie that came."""
 
     @property
     def acting(self) -> Acting | None:
-        """Where they see and make things; agents work for all workspaces."""
-        return None if self.scope is Scope.AGENT else Acting(self.workspace_id, self.user_id)
+        """Where they see and make things."""
+        return None if self.everywhere else Acting(self.workspace_id, self.user_id)
 
 
 OWNER = Caller("the installation's token", Scope.OWNER)
@@ -67,9 +75,10 @@ class Authority:
         self._token = token
         self._clock = clock
         self._db: Database | None = None
+        self._sessions: Sessions | None = None
 
-    def open(self, db: Database | None) -> None:
-        self._db = db
+    def open(self, db: Database | None, sessions: Sessions | None = None) -> None:
+        self._db, self._sessions = db, sessions
 
     async def by_token(self, given: str, wanted: str | None = None) -> Caller | None:
         """Who has this token, in the workspace they ask for. Raises `NotFound` where that is none of theirs."""
@@ -83,7 +92,9 @@ class Authority:
             return None
         return _in_its_own(await self._known(found), wanted)
 
-    async def by_session(self, given: str, wanted: str | None = None) -> Caller | None:
+    async def by_session(self, given: str, wanted: str | None = None, *, rotate: bool = False) -> Caller | None:
+        if given.startswith(USER_PREFIX):
+            return await self._user(given, wanted, rotate=rotate) if self._sessions is not None else None
         token_id, issued, workspace_id, seal = _parts(given)
         if not 0 <= self._clock.now().timestamp() - issued < SESSION_S or self._db is None:
             return None
@@ -98,6 +109,25 @@ class Authority:
         if found is not None:
             return _in_its_own(await self._known(found), wanted)
         return await self._owner_in(wanted, workspace_id)
+
+    async def _user(self, given: str, wanted: str | None, *, rotate: bool) -> Caller | None:
+        assert self._sessions is not None
+        found = await self._sessions.find(given, wanted, rotate=rotate)
+        if found is None:
+            return None
+        if wanted and not found.slug:
+            raise _no_workspace(wanted)
+        role = Role.OWNER if found.user.owner else Role(found.role or Role.VIEWER)
+        return Caller(
+            found.user.name or found.user.email or found.user.subject,
+            role.scope,
+            role=role,
+            user_id=found.user.id,
+            workspace_id=found.workspace_id,
+            workspace=found.slug,
+            session_id=found.row.id,
+            new_cookie=found.new_cookie,
+        )
 
     async def session_for(self, caller: Caller) -> str:
         """The value of a cookie for somebody who has shown a token, in the workspace where they are."""
@@ -173,7 +203,7 @@ def _in_its_own(caller: Caller, wanted: str | None) -> Caller:
 
 
 def _no_workspace(slug: str) -> NotFound:
-    return NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/whoami lists yours")
+    return NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
 
 
 def _parts(session: str) -> tuple[int, int, int, str]:

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from orchestrator.accounts.keys import ProviderKeys
 from orchestrator.accounts.limits import Limits
+from orchestrator.accounts.wiring import Accounts
 from orchestrator.api.callers import Authority, Caller
 from orchestrator.archives.wiring import Archives
 from orchestrator.batches.service import BatchService
@@ -66,6 +67,7 @@ class Services:
     authority: Authority
     keys: ProviderKeys
     limits: Limits
+    accounts: Accounts
     sync_models: Callable[[], Awaitable[SyncResult]]
     """Have the catalogue follow the providers' lists."""
 

@@ -12,12 +12,13 @@ from orchestrator.api.context import Context, Services
 from orchestrator.api.schedule_schemas import Badge
 from orchestrator.api.schemas import Answer
 from orchestrator.db import model_queries, run_queries, schedule_alert_queries, schedule_queries, schedule_share_queries
+from orchestrator.db.owned import Acting, enter, workspace_of
 from orchestrator.db.tables import LlmModel
 from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token
 from orchestrator.schedules.badge import badge_of, svg
 from orchestrator.schedules.feed import atom
-from orchestrator.schedules.share_links import FACT, ShareLinks, Shown
+from orchestrator.schedules.share_links import ShareLinks, Shown, fact_of, workspace_of_key
 
 router = APIRouter(tags=["sharing"])
 
@@ -56,7 +57,7 @@ async def make_share_links(context: Context, request: Request) -> Sharing:
     value = new_token()
 
     def change(session: Session) -> Sharing:
-        schedule_share_queries.replace_secret(session, FACT, value)
+        schedule_share_queries.replace_secret(session, fact_of(workspace_of(session)), value)
         return _sharing(session, base_url(context, request))
 
     return await context.db.write(change)
@@ -65,7 +66,7 @@ async def make_share_links(context: Context, request: Request) -> Sharing:
 @router.delete("/api/share-links", status_code=204)
 async def remove_share_links(context: Context) -> None:
     """Share nothing any more: every address ends at once."""
-    await context.db.write(lambda s: schedule_share_queries.replace_secret(s, FACT, None))
+    await context.db.write(lambda s: schedule_share_queries.replace_secret(s, fact_of(workspace_of(s)), None))
 
 
 @router.get("/shared/badges/{model_id}/{key}.svg", response_class=Response)
@@ -93,7 +94,7 @@ async def get_shared_feed(key: Key, context: Context, request: Request) -> Respo
     """All alerts as an Atom feed."""
 
     def read(session: Session) -> Response:
-        if not _links(session).opens(key, Shown.ALL_ALERTS):
+        if not _links(session, key).opens(key, Shown.ALL_ALERTS):
             raise _nothing_here()
         return _feed(session, context, request, None)
 
@@ -113,10 +114,11 @@ def base_url(context: Services, request: Request) -> str:
 
 
 def _sharing(session: Session, base: str) -> Sharing:
-    value = schedule_share_queries.secret(session, FACT)
+    workspace_id = workspace_of(session)
+    value = schedule_share_queries.secret(session, fact_of(workspace_id))
     if value is None:
         return Sharing(enabled=False)
-    links = ShareLinks(value)
+    links = ShareLinks(value, workspace_id)
     models = []
     for schedule, model in schedule_queries.page(session, limit=MANY):
         badge = base + links.path(Shown.BADGE, schedule.model_id)
@@ -130,17 +132,20 @@ def _sharing(session: Session, base: str) -> Sharing:
 
 
 def _opened(session: Session, key: str, shown: Shown, model_id: int) -> LlmModel:
-    model = model_queries.get(session, model_id) if _links(session).opens(key, shown, model_id) else None
+    model = model_queries.get(session, model_id) if _links(session, key).opens(key, shown, model_id) else None
     if model is None:
         raise _nothing_here()
     return model
 
 
-def _links(session: Session) -> ShareLinks:
-    value = schedule_share_queries.secret(session, FACT)
+def _links(session: Session, key: str) -> ShareLinks:
+    """Of the workspace that the key is for; the session keeps to it."""
+    workspace_id = workspace_of_key(key)
+    enter(session, Acting(workspace_id))
+    value = schedule_share_queries.secret(session, fact_of(workspace_id))
     if value is None:
         raise _nothing_here()
-    return ShareLinks(value)
+    return ShareLinks(value, workspace_id)
 
 
 def _feed(session: Session, context: Services, request: Request, model: LlmModel | None) -> Response:

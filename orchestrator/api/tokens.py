@@ -11,13 +11,13 @@ from pydantic import Field, StrictInt
 from sqlmodel import Session
 
 from orchestrator.api.audit_trail import note
-from orchestrator.api.callers import new_secret
-from orchestrator.api.context import Context
+from orchestrator.api.callers import Caller, new_secret
+from orchestrator.api.context import Context, Services, caller_of
 from orchestrator.api.schemas import Answer, Body, Page, Text
 from orchestrator.db import token_queries
 from orchestrator.db.session import KeyTaken
 from orchestrator.db.token_tables import ApiToken
-from orchestrator.errors import Conflict, NotFound
+from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.identifiers import token_hash
 from orchestrator.scopes import Scope
 
@@ -68,7 +68,14 @@ async def list_tokens(context: Context) -> Page[TokenOut]:
 
 @router.post("", status_code=201)
 async def create_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
-    """Make a token. It is shown only now: of its secret the service keeps a hash."""
+    """Make a token for this workspace. It is shown only now: of its secret the service keeps a hash."""
+    return await make_token(body, caller_of(request), request, context)
+
+
+async def make_token(body: TokenCreate, maker: Caller, request: Request, context: Services) -> TokenCreated:
+    """Nobody makes a token that may do more than they may."""
+    if not maker.scope.allows(body.scope):
+        raise Forbidden(f"You have the scope {maker.scope} here; you cannot make a token of scope {body.scope}.")
     secret, now = new_secret(), context.clock.now()
     row = ApiToken(
         name=body.name.strip(),
@@ -95,10 +102,15 @@ async def create_token(body: TokenCreate, request: Request, context: Context) ->
 @router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> None:
     """Revoke a token: its next request is refused, and the pages that were signed in with it are signed out."""
+    await remove_token(token_id, context)
+
+
+async def remove_token(token_id: int, context: Services, user_id: int | None = None) -> None:
+    """One of this workspace; with a user, only one of theirs."""
 
     def remove(session: Session) -> str:
         row = token_queries.by_id(session, token_id)
-        if row is None:
+        if row is None or user_id not in (None, row.user_id):
             raise NotFound(f"there is no token {token_id}; GET /api/tokens lists those there are")
         session.delete(row)
         return row.name

@@ -28,6 +28,8 @@ class Client:
     def __init__(self, connection: Connection, transport: httpx.BaseTransport | None = None) -> None:
         self.connection = connection
         headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
+        if connection.workspace:
+            headers["x-benchyard-workspace"] = connection.workspace
         # A proxy that is set for the outside world does not lead to a service on this machine.
         self._http = httpx.Client(
             base_url=connection.url,
@@ -259,6 +261,20 @@ class Client:
 
     def revoke_token(self, token_id: int) -> None:
         self._call("DELETE", f"/api/tokens/{token_id}")
+
+    # -- accounts
+
+    def account(self) -> Json:
+        return self._call("GET", "/api/account")
+
+    def begin_device(self, device: str) -> Json:
+        return self._call("POST", "/login/device", json={"device": device})
+
+    def poll_device(self, handle: str, device: str) -> Json:
+        return self._call("POST", "/login/device/poll", json={"handle": handle, "device": device})
+
+    def exchange_code(self, code: str, verifier: str) -> str:
+        return str(self._call("POST", "/login/command-line", json={"code": code, "verifier": verifier})["token"])
 
     # -- agents
 

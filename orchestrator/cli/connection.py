@@ -1,4 +1,5 @@
-"""Where the service is (BENCHYARD_URL, or host and port), and its token (BENCHYARD_TOKEN, or the data directory's)."""
+"""Where the service is (BENCHYARD_URL, or host and port), and its token (BENCHYARD_TOKEN, that of `benchyard login`, or the
+data directory's)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from orchestrator.cli.errors import BadUsage
+from orchestrator.cli.kept_logins import kept
 from orchestrator.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -24,6 +26,8 @@ class Connection:
     token: str | None = field(repr=False)
     given: bool = False
     """BENCHYARD_URL names the service: it is not ours to start or stop."""
+    workspace: str | None = None
+    """Where to work, of the workspaces that the token opens."""
 
     @property
     def is_local(self) -> bool:
@@ -56,11 +60,12 @@ def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Co
     else:
         host = ANY_ADDRESS.get(settings.host, settings.host)
         url = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
-    configured = settings.token.get_secret_value() if settings.token else None
-    connection = Connection(url, configured, given=bool(given))
+    workspace = env.get("BENCHYARD_WORKSPACE", "").strip() or None
+    configured = (settings.token.get_secret_value() if settings.token else None) or kept(env).get(url)
+    connection = Connection(url, configured, given=bool(given), workspace=workspace)
     if configured or not (connection.is_local or not given):
         return connection  # the token of this machine's service is no other machine's business
-    return Connection(url, kept_token(settings.data), given=bool(given))
+    return Connection(url, kept_token(settings.data), given=bool(given), workspace=workspace)
 
 
 def kept_token(data_dir: Path) -> str | None:

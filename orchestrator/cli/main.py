@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -22,6 +23,7 @@ from orchestrator.cli import (
     job_commands,
     key_commands,
     limit_commands,
+    login_commands,
     model_commands,
     nuke_commands,
     replay_commands,
@@ -38,18 +40,27 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 
 
 @app.callback()
-def benchyard() -> None:
+def benchyard(
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", help="Workspace to work in, by its slug; or BENCHYARD_WORKSPACE.")
+    ] = None,
+) -> None:
     """Measure language models: one short-lived, sandboxed container per run.
 
     The service is found at BENCHYARD_URL, or at BENCHYARD_HOST and BENCHYARD_PORT (http://127.0.0.1:8000); its token in
-    BENCHYARD_TOKEN, or in the directory BENCHYARD_DATA (./data).
+    BENCHYARD_TOKEN, from `benchyard login`, or in the directory BENCHYARD_DATA (./data).
     """
+    if workspace is not None:
+        os.environ["BENCHYARD_WORKSPACE"] = workspace
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     service_commands.up,
     service_commands.down,
     service_commands.demo,
+    login_commands.login,
+    login_commands.logout,
+    login_commands.whoami,
     run_commands.run,
     run_commands.runs,
     run_commands.show,

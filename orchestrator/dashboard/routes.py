@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from orchestrator.dashboard.frame import HERE, error_page
 from orchestrator.dashboard.pages import (
+    account,
     audit,
     batches,
     compare,
@@ -26,6 +27,7 @@ from orchestrator.dashboard.pages import (
     labelling,
     leaderboard,
     limits,
+    members,
     models,
     new_run,
     overview,
@@ -40,6 +42,8 @@ from orchestrator.errors import ServiceError
 
 PAGES = (
     sign_in,
+    account,
+    members,
     overview,
     new_run,
     runs,

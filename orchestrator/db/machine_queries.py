@@ -9,9 +9,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, String, cast, func, literal, select
 from sqlmodel import Session, col
 
+from orchestrator.db.owned import here
 from orchestrator.db.schedule_tables import ScheduleFire
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
 
+_RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 REFUSALS = ("engine_error", "image_missing", "name_taken", "start_timeout")
 
 
@@ -39,7 +41,7 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
         query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
     if by == "schedule":
         query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))
-    query = query.where(col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(key)
+    query = query.where(here(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(key)
     order = key.desc() if by == "day" else func.sum(col(Attempt.vcpu_s)).desc()
     return session.connection().execute(query.order_by(order).limit(limit)).all()
 

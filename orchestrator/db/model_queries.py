@@ -54,4 +54,6 @@ def by_ids(session: Session, ids: set[int]) -> dict[int, LlmModel]:
 
 
 def run_count(session: Session, model_id: int) -> int:
-    return session.exec(select(func.count()).where(ContainerRun.model_id == model_id)).one()
+    """In all workspaces."""
+    query = select(func.count()).where(ContainerRun.model_id == model_id)
+    return int(session.connection().execute(query).scalar_one())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, Integer, column, event
+from sqlalchemy import Column, ColumnElement, Integer, column, event, true
 from sqlalchemy.orm import ORMExecuteState, with_loader_criteria
 from sqlmodel import Field, Session, SQLModel
 
@@ -65,13 +65,15 @@ def owned_key() -> Any:
 class NarrowSession(Session):
     """A session that keeps to the workspace it was opened for."""
 
-    def enter(self, who: Acting | None) -> None:
-        self.info[_KEY] = who
-
 
 def acting_in(session: Session) -> Acting | None:
     who: Acting | None = session.info.get(_KEY)
     return who
+
+
+def enter(session: Session, who: Acting | None) -> None:
+    """From here on the session keeps to that workspace."""
+    session.info[_KEY] = who
 
 
 def workspace_of(session: Session) -> int:
@@ -88,6 +90,12 @@ def stamp(session: Session, row: Any) -> None:
     row.workspace_id = who.workspace_id
     if getattr(row, "user_id", 0) is None:
         row.user_id = who.user_id
+
+
+def here(session: Session, table: Any) -> ColumnElement[bool]:
+    """For statements on a bare connection: the rows of the session's workspace; all of them where nobody acts."""
+    who = acting_in(session)
+    return true() if who is None else table.c.workspace_id == who.workspace_id
 
 
 class _AnyOwned:

@@ -111,7 +111,7 @@ def scored(session: Session, *, per_series: int, model_id: int | None = None) ->
     )
     return [
         ScoredRun(id_, model_id, tuple(benchmarks), score, *rest)
-        for id_, model_id, benchmarks, score, *rest in session.connection().execute(query).all()
+        for id_, model_id, benchmarks, score, *rest in session.exec(query).all()
         if score is not None and score.get("estimate") is not None
     ]
 

@@ -169,3 +169,8 @@ def artefact(session: Session, run_id: str, name: str) -> Artefact | None:
 
 def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:
     return session.exec(select(Artefact).where(Artefact.run_id == run_id).order_by(col(Artefact.name))).all()
+
+
+def visible(session: Session, ids: Collection[str]) -> set[str]:
+    """Those of the runs that this session may see."""
+    return set(session.exec(select(ContainerRun.id).where(col(ContainerRun.id).in_(ids))).all())

@@ -43,16 +43,17 @@ def page(session: Session, *, limit: int, after: int | None = None) -> Sequence[
     return [(schedule, model) for schedule, model in session.exec(query.order_by(col(Schedule.model_id)).limit(limit)).all()]
 
 
-def due(session: Session, now: datetime, limit: int) -> list[tuple[int, datetime]]:
-    """Model and oldest unrecorded instant of those whose time has come, the longest waiting first."""
+def due(session: Session, now: datetime, limit: int) -> list[tuple[int, int, datetime]]:
+    """Workspace, model and oldest unrecorded instant of those whose time has come, the longest waiting first."""
     query = (
-        select(Schedule.model_id, Schedule.next_fire_at)
+        select(Schedule.workspace_id, Schedule.model_id, Schedule.next_fire_at)
         .join(LlmModel, _OF_MODEL)
         .where(_IN_USE, col(Schedule.next_fire_at) <= now)
-        .order_by(col(Schedule.next_fire_at), col(Schedule.model_id))
+        .order_by(col(Schedule.next_fire_at), col(Schedule.workspace_id), col(Schedule.model_id))
         .limit(limit)
     )
-    return [(model_id, instant) for model_id, instant in session.exec(query).all() if instant is not None]
+    rows = session.exec(query).all()
+    return [(workspace_id, model_id, instant) for workspace_id, model_id, instant in rows if instant is not None]
 
 
 def under_way(session: Session, model_id: int) -> str | None:

@@ -23,7 +23,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
-from orchestrator.db.owned import Acting, NarrowSession, acting
+from orchestrator.db.owned import Acting, NarrowSession, acting, enter
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ class Database:
     def _read(self, fn: Callable[[Session], T], who: Acting | None) -> T:
         try:
             with NarrowSession(self._read_engine, expire_on_commit=False) as session:
-                session.enter(who)
+                enter(session, who)
                 return fn(session)
         except (OperationalError, InterfaceError) as error:
             raise DatabaseUnavailable(_first_line(error)) from error
@@ -249,7 +249,7 @@ def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Con
 
     def work(connection: Connection) -> T:
         with NarrowSession(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
-            session.enter(who)
+            enter(session, who)
             value = fn(session)
             session.commit()
             return value

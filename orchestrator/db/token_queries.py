@@ -25,3 +25,7 @@ def by_id(session: Session, token_id: int) -> ApiToken | None:
 
 def mark_used(session: Session, token_id: int, now: datetime) -> None:
     session.connection().execute(update(ApiToken).where(col(ApiToken.id) == token_id).values(last_used_at=now))
+
+
+def of_user(session: Session, user_id: int) -> Sequence[ApiToken]:
+    return session.exec(select(ApiToken).where(ApiToken.user_id == user_id).order_by(col(ApiToken.id))).all()

@@ -137,6 +137,7 @@ class EvalTaking:
         older = eval_queries.versions(session, job.eval_set_id, name)
         row = Eval(
             id=uuid7(now),
+            workspace_id=run.workspace_id,
             eval_set_id=job.eval_set_id,
             name=name,
             version=older[-1].version + 1 if older else 1,

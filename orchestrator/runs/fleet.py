@@ -11,6 +11,7 @@ from sqlmodel import Session
 
 from orchestrator.clock import Clock
 from orchestrator.db import job_queries, machine_queries, pool_queries, run_queries
+from orchestrator.db.owned import acting, acting_as
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.disk import DiskRoom
@@ -33,6 +34,7 @@ from orchestrator.settings import Settings
 log = structlog.get_logger()
 
 GIB = 1 << 30
+ELSEWHERE = "(of another workspace)"
 MEMORY_SHARE = 0.9
 """How much of the engine's memory containers may be promised; the rest is for the host and for us."""
 
@@ -143,7 +145,14 @@ class Fleet:
         return Load.of(self._settings.instance_type(name) for name in held if name in types)
 
     async def waiting(self) -> list[Waiting]:
-        """Pending runs in the order they will start, each with the reason why it has not."""
+        """Pending runs in the order they will start, each with the reason why it has not; only those of the workspace that
+        asks, although all of them stand in the same queue."""
+        who = acting()
+        with acting_as(None):
+            waiting = await self._waiting()
+        return [row for row in waiting if who is None or row.run.workspace_id == who.workspace_id]
+
+    async def _waiting(self) -> list[Waiting]:
         now, capacity, hold = self._clock.now(), self.capacity(), self.hold()
 
         types = {name: self._settings.instance_type(name) for name in self._settings.instance_types}
@@ -179,13 +188,16 @@ class Fleet:
         try:
             facts = await self._engine.list()
             rows = await self._db.read(run_queries.unremoved_attempts)
+            seen = await self._db.read(lambda s: run_queries.visible(s, {row.run_id for row in rows}))
             owners = {row.container_name: (row.run_id, row.number) for row in rows}
             found = []
             for listed in facts:
                 run_id, attempt = owners.get(listed.name, (None, None))
                 fact = replace(listed, run_id=run_id, attempt=attempt)
+                if run_id is not None and run_id not in seen:
+                    fact = replace(listed, name=ELSEWHERE, run_id=None, attempt=None)
                 running = fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)
-                found.append((fact, await self._engine.stats(fact.name) if running else None))
+                found.append((fact, await self._engine.stats(listed.name) if running else None))
             return found
         except EngineError:
             return []

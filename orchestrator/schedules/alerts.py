@@ -6,7 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.db.schedule_tables import Alert
+from orchestrator.db.owned import DEFAULT_WORKSPACE
+from orchestrator.db.schedule_tables import Alert, Schedule
 
 
 class AlertKind(StrEnum):
@@ -16,12 +17,13 @@ class AlertKind(StrEnum):
     MISSED = "schedule.missed"  #: instants passed without a run
 
 
-def missed(model_id: int, slug: str, instants: list[datetime], reason: str, now: datetime) -> Alert:
+def missed(schedule: Schedule, slug: str, instants: list[datetime], reason: str, now: datetime) -> Alert:
     first, last = instants[0], instants[-1]
+    where = "" if schedule.workspace_id == DEFAULT_WORKSPACE else f"{schedule.workspace_id}_"
     many = f"{len(instants)} instants" if len(instants) > 1 else "One instant"
     return Alert(
-        uid=f"msg_missed_{model_id}_{first:%Y%m%dT%H%M%S}",
-        model_id=model_id,
+        uid=f"msg_missed_{where}{schedule.model_id}_{first:%Y%m%dT%H%M%S}",
+        model_id=schedule.model_id,
         kind=AlertKind.MISSED,
         title=f"{slug}: {many} of the schedule passed without a run. {reason}",
         data={"model": slug, "instants": len(instants), "first": first.isoformat(), "last": last.isoformat()},

@@ -18,6 +18,7 @@ from sqlmodel import Session
 from orchestrator.clock import Clock
 from orchestrator.db import audit_queries, model_queries, schedule_alert_queries, schedule_queries
 from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.db.owned import Acting, enter
 from orchestrator.db.schedule_tables import Schedule, ScheduleFire
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import Invalid
@@ -67,12 +68,12 @@ class Firing:
         waiting = await self._db.read(lambda s: schedule_queries.due(s, now, SCHEDULES))
         late = 0
         jobs: list[Callable[[Session], Fired]] = []
-        for model_id, oldest in waiting:
+        for workspace_id, model_id, oldest in waiting:
             delay = timedelta()
             if now - oldest > LATE:
                 delay = STAGGER * (late % STAGGER_STEPS)
                 late += 1
-            jobs.append(self._job(model_id, now, delay))
+            jobs.append(self._job(workspace_id, model_id, now, delay))
         done: list[Fired] = []
         for start in range(0, len(jobs), AT_ONCE):
             done += await self._together(jobs[start : start + AT_ONCE])
@@ -93,8 +94,12 @@ class Firing:
                 log.error("schedule not fired", action="schedule_broken", exc_info=result)
         return done
 
-    def _job(self, model_id: int, now: datetime, delay: timedelta) -> Callable[[Session], Fired]:
-        return lambda session: fire(session, model_id, now, delay, self._launcher)
+    def _job(self, workspace_id: int, model_id: int, now: datetime, delay: timedelta) -> Callable[[Session], Fired]:
+        def work(session: Session) -> Fired:
+            enter(session, Acting(workspace_id))
+            return fire(session, model_id, now, delay, self._launcher)
+
+        return work
 
 
 def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launcher: Launcher) -> Fired:
@@ -175,7 +180,7 @@ def _tell(session: Session, schedule: Schedule, rows: list[ScheduleFire], now: d
         if missed:
             model = model_queries.get(session, schedule.model_id)
             slug = model.slug if model else str(schedule.model_id)
-            schedule_alert_queries.add(session, alerts.missed(schedule.model_id, slug, missed, reason, now))
+            schedule_alert_queries.add(session, alerts.missed(schedule, slug, missed, reason, now))
 
 
 _REASONS = {

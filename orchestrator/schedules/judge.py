@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from orchestrator.clock import Clock
 from orchestrator.db import item_queries, model_queries, run_queries, schedule_alert_queries, schedule_queries
+from orchestrator.db.owned import Acting, acting_as
 from orchestrator.db.schedule_tables import ScheduleFire
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
@@ -51,7 +52,8 @@ class Judge:
             return False
         waiting = await self._db.read(lambda s: [fire for fire, _ in schedule_queries.unjudged(s, AT_ONCE)])
         for fire in waiting:
-            await self._judge(fire.model_id, fire.instant)
+            with acting_as(Acting(fire.workspace_id)):
+                await self._judge(fire.model_id, fire.instant)
         return len(waiting) == AT_ONCE
 
     async def _judge(self, model_id: int, instant: datetime) -> None:

@@ -9,6 +9,7 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.db import model_queries, schedule_queries
+from orchestrator.db.owned import acting_in
 from orchestrator.db.schedule_tables import Schedule
 from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import NotFound
@@ -49,6 +50,8 @@ class Launcher:
             deadline_s=self._settings.default_deadline_s,
             now=now,
         )
+        who = acting_in(session)
+        run.user_id = who.user_id if who and who.user_id else schedule.user_id
         if delay:
             run.not_before = now + delay
         add_run(session, run, model.slug)

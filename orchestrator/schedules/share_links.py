@@ -1,7 +1,7 @@
 """Addresses that show one thing to whoever has them: a badge of a model, a feed of alerts. Pure.
 
 Services that fetch badges and feeds cannot send a token. So each address holds a key, computed from a secret of the
-installation and what is shown: it cannot be guessed, says nothing about any other address, and ends with the secret.
+workspace and what is shown: it cannot be guessed, says nothing about any other address, and ends with the secret.
 """
 
 from __future__ import annotations
@@ -9,13 +9,26 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from orchestrator.db.owned import DEFAULT_WORKSPACE
 from orchestrator.identifiers import same_token
 
-FACT = "share_secret"
 KEY_BYTES = 24
+_ELSEWHERE = re.compile(r"w([1-9][0-9]{0,8})\..*", re.DOTALL)
+
+
+def fact_of(workspace_id: int) -> str:
+    """Where the secret of a workspace is kept."""
+    return "share_secret" if workspace_id == DEFAULT_WORKSPACE else f"share_secret of {workspace_id}"
+
+
+def workspace_of_key(key: str) -> int:
+    """The workspace that a key says it is for; whether it opens anything there is another question."""
+    found = _ELSEWHERE.fullmatch(key)
+    return int(found[1]) if found else DEFAULT_WORKSPACE
 
 
 class Shown(StrEnum):
@@ -27,11 +40,13 @@ class Shown(StrEnum):
 @dataclass(frozen=True)
 class ShareLinks:
     secret: str
+    workspace_id: int = DEFAULT_WORKSPACE
 
     def key(self, shown: Shown, model_id: int | None = None) -> str:
         what = f"benchyard share 1: {shown.value} {'' if model_id is None else model_id}"
         digest = hmac.new(self.secret.encode(), what.encode(), hashlib.sha256).digest()
-        return base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
+        text = base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
+        return text if self.workspace_id == DEFAULT_WORKSPACE else f"w{self.workspace_id}.{text}"
 
     def opens(self, given: str, shown: Shown, model_id: int | None = None) -> bool:
         return same_token(given, self.key(shown, model_id))

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
+from tests.manual_clock import ManualClock
 from tests.served import TOKEN, served
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
@@ -53,11 +54,12 @@ def chromium() -> Iterator[Browser]:
 class Site:
     """The service on a thread of its own, with a runner that takes its time."""
 
-    def __init__(self, settings: Settings, behaviour: Callable[..., Any]) -> None:
+    def __init__(self, settings: Settings, behaviour: Callable[..., Any], clock: ManualClock | None = None) -> None:
         self._settings = settings
         self.engine = FakeEngine(behaviour=behaviour)
         self.data = settings.data
         self.url = ""
+        self.clock = clock or ManualClock()
 
     def start(self) -> None:
         ready = threading.Event()
@@ -72,7 +74,7 @@ class Site:
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        async with served(self._settings, engine=self.engine) as service:
+        async with served(self._settings, engine=self.engine, clock=self.clock) as service:
             self.url = service.url
             ready.set()
             await self._end.wait()
@@ -80,11 +82,18 @@ class Site:
 
 
 @contextmanager
-def open_site(directory: Path, data_template: Path, behaviour: Callable[..., Any], **changed: Any) -> Iterator[Site]:
+def open_site(
+    directory: Path,
+    data_template: Path,
+    behaviour: Callable[..., Any],
+    *,
+    clock: ManualClock | None = None,
+    **changed: Any,
+) -> Iterator[Site]:
     data = directory / "data"
     shutil.copytree(data_template, data)
     values = {"data": data, "token": TOKEN, "port": 0, "runner_port": 0, "reconcile_s": 0.1}
-    site = Site(Settings(**values, min_free_disk_bytes=0, min_free_disk_share=0.0, **changed), behaviour)
+    site = Site(Settings(**values, min_free_disk_bytes=0, min_free_disk_share=0.0, **changed), behaviour, clock)
     site.start()
     yield site
     site.stop()

@@ -11,18 +11,25 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
+from orchestrator.accounts.oidc import ProviderTrouble
+from orchestrator.accounts.sign_in import ATTEMPT_LASTS, SignInFailed
 from orchestrator.api.audit_trail import note
 from orchestrator.api.auth import COOKIE
 from orchestrator.api.callers import SESSION_S
-from orchestrator.api.context import Context
+from orchestrator.api.context import Context, Services, caller_of
+from orchestrator.api.cookies import drop_cookie, put_cookie
 from orchestrator.api.guessing import GuessDelay
+from orchestrator.api.schedule_shares import base_url
 from orchestrator.dashboard.frame import bare, draw, page_router
 from orchestrator.dashboard.reference import endpoints
 from orchestrator.errors import RateLimited
-from orchestrator.settings import Settings
+from orchestrator.identifiers import new_token
 
 router = page_router()
 
+BROWSER_COOKIE = "benchyard_sign_in"
+ATTEMPT_S = int(ATTEMPT_LASTS.total_seconds())
+NO_PROVIDER = "This installation has no identity provider; sign in with a token."
 WRONG = "That token is wrong, was revoked or has expired."
 _PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 """A path of this site: no host, no backslash and no control character, which browsers drop before they look for a host."""
@@ -64,10 +71,61 @@ async def login(request: Request, context: Context, delay: Delay) -> Response:
     return await _sign_in(request, context, delay, token, wanted)
 
 
+@router.get("/login/provider")
+async def to_provider(request: Request, context: Context, next: Next = "") -> Response:
+    """Off to the identity provider."""
+    sign_in = context.accounts.sign_in
+    if sign_in is None:
+        return _form(request, 404, NO_PROVIDER, next)
+    browser = request.cookies.get(BROWSER_COOKIE) or new_token()
+    try:
+        address = await sign_in.leave(browser, next, _callback(request, context))
+    except SignInFailed as error:
+        return _form(request, error.status, str(error), next)
+    response = RedirectResponse(address, 303)
+    put_cookie(response, request, context.settings, BROWSER_COOKIE, browser, ATTEMPT_S, "/login")
+    return response
+
+
+@router.get("/login/callback")
+async def from_provider(request: Request, context: Context) -> Response:
+    """Back from the identity provider."""
+    sign_in = context.accounts.sign_in
+    if sign_in is None:
+        return _form(request, 404, NO_PROVIDER, "")
+    browser = request.cookies.get(BROWSER_COOKIE)
+    try:
+        arrived = await sign_in.arrive(dict(request.query_params), browser, _callback(request, context))
+    except SignInFailed as error:
+        note(request.scope, action="sign-in")
+        return _form(request, error.status, str(error), "")
+    cookie = await context.accounts.sessions.begin(
+        arrived.user,
+        arrived.granted,
+        agent=request.headers.get("user-agent", ""),
+        address=request.client.host if request.client else "",
+    )
+    note(request.scope, action="sign-in", actor=await context.authority.by_session(cookie))
+    response = RedirectResponse(wanted_page(arrived.wanted, context.settings.root), 303)
+    put_cookie(response, request, context.settings, COOKIE, cookie, int(context.settings.session_max_s))
+    return response
+
+
 @router.post("/logout")
-async def logout(context: Context) -> Response:
-    response = RedirectResponse(f"{context.settings.root}/login", 303)
-    response.delete_cookie(COOKIE, path=context.settings.root or "/")
+async def logout(request: Request, context: Context) -> Response:
+    """Sign out here and, where it offers that, at the identity provider."""
+    session_id, elsewhere = caller_of(request).session_id, None
+    login = f"{context.settings.root}/login"
+    if session_id is not None:
+        id_token = await context.accounts.sessions.id_token(session_id)
+        await context.accounts.sessions.end(session_id)
+        elsewhere = await _sign_out_address(request, context, id_token)
+    response: Response = RedirectResponse(login, 303)
+    if elsewhere is not None:
+        # A form may not lead to another site, not even by a detour; a page may.
+        response = draw("signed_out.html", 200, **bare(request), elsewhere=elsewhere)
+        response.headers["refresh"] = f"0;url={elsewhere}"
+    drop_cookie(response, context.settings, COOKIE)
     return response
 
 
@@ -77,8 +135,24 @@ async def reference(request: Request) -> Response:
     return draw("docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=found)
 
 
+async def _sign_out_address(request: Request, context: Services, id_token: str | None) -> str | None:
+    if context.accounts.provider is None:
+        return None
+    try:
+        return await context.accounts.provider.sign_out_address(id_token, f"{base_url(context, request)}/login")
+    except ProviderTrouble:
+        return None  # signed out here in any case
+
+
+def _callback(request: Request, context: Services) -> str:
+    return f"{base_url(context, request)}/login/callback"
+
+
 def _form(request: Request, status: int, error: str | None, wanted: str) -> Response:
-    return draw("login.html", status, **bare(request), error=error, wanted=wanted)
+    services: Services | None = getattr(request.app.state, "services", None)
+    provider = services.accounts.provider if services else None
+    issuer = urlsplit(provider.client.issuer).hostname if provider else None
+    return draw("login.html", status, **bare(request), error=error, wanted=wanted, issuer=issuer)
 
 
 async def _sign_in(request: Request, context: Context, delay: GuessDelay, token: str, wanted: str) -> Response:
@@ -96,24 +170,6 @@ async def _sign_in(request: Request, context: Context, delay: GuessDelay, token:
         delay.wrong(address, context.clock.monotonic())
         return _form(request, 401, WRONG, wanted)
     delay.right(address)
-    root = context.settings.root
-    response = RedirectResponse(wanted_page(wanted, root), 303)
-    # Lax, so that a link in a message opens its page; changes need a request of our own pages in any case.
-    response.set_cookie(
-        COOKIE,
-        await context.authority.session_for(caller),
-        max_age=SESSION_S,
-        path=root or "/",
-        httponly=True,
-        samesite="lax",
-        secure=_over_https(request, context.settings),
-    )
+    response = RedirectResponse(wanted_page(wanted, context.settings.root), 303)
+    put_cookie(response, request, context.settings, COOKIE, await context.authority.session_for(caller), SESSION_S)
     return response
-
-
-def _over_https(request: Request, settings: Settings) -> bool:
-    """As the browser sees it; a proxy in between may speak plain HTTP to us."""
-    public = urlsplit(settings.public_url or "")
-    at_public = request.headers.get("host") == public.netloc and public.scheme == "https"
-    said = request.headers.get("origin") or request.headers.get("x-forwarded-proto") or request.url.scheme
-    return at_public or said.startswith("https")

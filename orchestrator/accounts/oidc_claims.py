@@ -1,0 +1,72 @@
+"""What an id token must say before anybody believes it. Pure: claims in, the identity or a reason out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+SKEW_S = 60
+"""How far the provider's clock may be off."""
+SUBJECT_LENGTH = 255
+
+
+class NotBelieved(Exception):
+    """An id token that is not for us, not for this sign-in, or not of now."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    issuer: str
+    subject: str
+    email: str
+    name: str
+
+
+def identity_of(
+    claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str | None, now: datetime, skew_s: int = SKEW_S
+) -> Identity:
+    """Who it is. `nonce` is None where a token was refreshed: providers may leave it out then."""
+    moment = now.timestamp()
+    if claims.get("iss") != issuer:
+        raise NotBelieved(f"it was issued by {_short(claims.get('iss'))} and not by {issuer}")
+    _check_audience(claims, client_id)
+    if _time(claims, "exp") <= moment - skew_s:
+        raise NotBelieved("it has expired; the clocks of this machine and of the provider may differ")
+    if _time(claims, "iat") > moment + skew_s:
+        raise NotBelieved("it is from the future; the clocks of this machine and of the provider differ")
+    if "nbf" in claims and _time(claims, "nbf") > moment + skew_s:
+        raise NotBelieved("it is not valid yet; the clocks of this machine and of the provider differ")
+    if nonce is not None and claims.get("nonce") != nonce:
+        raise NotBelieved("it belongs to another sign-in (its nonce is not ours)")
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_LENGTH:
+        raise NotBelieved("it names nobody (sub)")
+    return Identity(issuer, subject, _text(claims, "email", 320), _text(claims, "name", 200))
+
+
+def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:
+    given = claims.get("aud")
+    audience = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    if client_id not in audience:
+        raise NotBelieved(f"it is for {_short(given)} and not for this client, {client_id}")
+    authorized = claims.get("azp")
+    if (len(audience) > 1 or authorized is not None) and authorized != client_id:
+        raise NotBelieved(f"it was given to another client, {_short(authorized)}")
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotBelieved(f"it has no time {name}")
+    return float(value)
+
+
+def _text(claims: Mapping[str, Any], name: str, length: int) -> str:
+    value = claims.get(name)
+    return "".join(char for char in value if char.isprintable())[:length] if isinstance(value, str) else ""
+
+
+def _short(value: object) -> str:
+    return repr(value)[:100]

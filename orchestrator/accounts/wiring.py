@@ -1,0 +1,57 @@
+"""Opens what accounts need: the door to the identity provider if one is configured, sessions, members."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from orchestrator.accounts.command_line import CommandLines
+from orchestrator.accounts.members import Members
+from orchestrator.accounts.oidc import Client, Provider
+from orchestrator.accounts.sessions import Life, Sessions
+from orchestrator.accounts.sign_in import SignIn
+from orchestrator.accounts.vault import Vault
+from orchestrator.clock import Clock
+from orchestrator.db.session import Database
+from orchestrator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Accounts:
+    sessions: Sessions
+    members: Members
+    command_lines: CommandLines
+    provider: Provider | None
+    sign_in: SignIn | None
+    """None where there is no identity provider: people sign in with tokens."""
+
+
+def client_of(settings: Settings) -> Client | None:
+    if not settings.oidc_issuer or not settings.oidc_client_id:
+        return None
+    secret = settings.oidc_client_secret.get_secret_value() if settings.oidc_client_secret else None
+    if secret is None and settings.oidc_client_secret_file is not None:
+        secret = settings.oidc_client_secret_file.read_text().strip()
+    return Client(
+        settings.oidc_issuer, settings.oidc_client_id, secret or None, settings.oidc_scopes, settings.oidc_allow_http
+    )
+
+
+@asynccontextmanager
+async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: Vault) -> AsyncIterator[Accounts]:
+    client = client_of(settings)
+    provider = Provider(client, clock) if client else None
+    life = Life(timedelta(seconds=settings.session_idle_s), timedelta(seconds=settings.session_max_s))
+    try:
+        yield Accounts(
+            Sessions(db, clock, vault, life, provider),
+            Members(db, clock),
+            CommandLines(clock),
+            provider,
+            SignIn(db, clock, provider, settings.oidc_new_users) if provider else None,
+        )
+    finally:
+        if provider is not None:
+            await provider.close()
