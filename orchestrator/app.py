@@ -11,8 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from fastapi import FastAPI
 
-from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
-from orchestrator.accounts.limits import Limits
 from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
 from orchestrator.api import (
@@ -223,9 +221,8 @@ async def open_services(
         def runner_url() -> str:
             return runners_see or door.url
 
-        policy = KeyPolicy(system_for_all=settings.system_keys == "everyone")
-        key_service = ProviderKeys(db, clock, app.state.vault, os.environ, policy)
-        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name, key_service))
+        people = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault))
+        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name, people.keys))
         abandoning = asyncio.create_task(abandon_ended(live, gateway))
         stack.callback(abandoning.cancel)
         model_sync = ModelSync(db, clock, os.environ)
@@ -363,11 +360,9 @@ async def open_services(
                 rng=rng,
             )
         )
-        limit_service = Limits(db, clock)
-        app.state.pace.open(limit_service)
+        app.state.pace.open(people.limits)
         stack.callback(app.state.pace.open, None)
         authority: Authority = app.state.authority
-        people = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault))
         authority.open(db, people.sessions)
         app.state.audit.open(db)
         stack.callback(authority.open, None)
@@ -398,8 +393,6 @@ async def open_services(
             loops=loops,
             signals=signals,
             authority=authority,
-            keys=key_service,
-            limits=limit_service,
             accounts=people,
             sync_models=model_sync.run,
         )

@@ -98,6 +98,8 @@ class Settings(BaseSettings):
     oidc_client_secret: SecretStr | None = None
     oidc_client_secret_file: Path | None = None
     oidc_scopes: str = "openid profile email"
+    oidc_model_scope: str | None = None
+    oidc_model_provider: str | None = None
     oidc_new_users: Literal["viewer", "member", "wait"] = "viewer"
     oidc_allow_http: bool = False
     session_idle_s: float = Field(default=12 * 3600, gt=0)

@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from orchestrator.accounts.vault import CannotOpen, Vault
 from orchestrator.clock import Clock
-from orchestrator.db import key_queries
+from orchestrator.db import key_queries, login_queries
 from orchestrator.db.key_tables import OF_WORKSPACE, ProviderKey
 from orchestrator.db.owned import workspace_of
 from orchestrator.db.session import Database, DatabaseUnavailable
@@ -54,7 +54,7 @@ class ProviderKeys:
         vault: Vault,
         env: Mapping[str, str],
         policy: KeyPolicy,
-        user_token: UserToken | None = None,
+        user_token: UserToken,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -149,7 +149,7 @@ class ProviderKeys:
 
     async def secret(self, payer: Payer, provider: Provider) -> str:
         if payer.key_id.startswith(SIGNED_IN):
-            token = await self._user_token(int(payer.key_id.removeprefix(SIGNED_IN))) if self._user_token else None
+            token = await self._user_token(int(payer.key_id.removeprefix(SIGNED_IN)))
             if not token:
                 raise _refused(f"the sign-in of {payer.name} has ended; sign in again, or enter a key")
             return token
@@ -169,9 +169,9 @@ class ProviderKeys:
             raise _refused(f"the key of {payer.name} for {provider.name} cannot be opened: {error}") from error
 
     def _has_token(self, session: Session, user_id: int, provider: str) -> bool:
-        if self._user_token is None or self._policy.token_provider != provider:
+        if self._policy.token_provider != provider:
             return False
-        return key_queries.newest_login(session, user_id) is not None
+        return login_queries.with_access_token(session, user_id, self._clock.now()) is not None
 
 
 def origin_of(url: str) -> str:

@@ -67,6 +67,8 @@ class Granted:
     access_token: str
     refresh_token: str | None
     id_token: str
+    scopes: frozenset[str] | None = None
+    """What the access token may be used for; None where the provider did not say, which means what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,15 @@ class Provider:
         if isinstance(lifetime, int | float) and 0 < lifetime < 10**9:
             until = self._clock.now() + timedelta(seconds=lifetime)
         refresh = found.get("refresh_token")
-        return Granted(identity, until, access, refresh if isinstance(refresh, str) else None, id_token or "")
+        scopes = found.get("scope")
+        return Granted(
+            identity,
+            until,
+            access,
+            refresh if isinstance(refresh, str) else None,
+            id_token or "",
+            frozenset(scopes.split()) if isinstance(scopes, str) else None,
+        )
 
     async def _believed(self, id_token: str, nonce: str | None) -> Identity:
         offered = (await self.metadata()).get("id_token_signing_alg_values_supported") or ["RS256"]

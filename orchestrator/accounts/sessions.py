@@ -8,6 +8,8 @@ provider does not confirm it any more.
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +35,8 @@ STILL_OPENS = timedelta(minutes=1)
 SEEN_AGAIN_AFTER = timedelta(minutes=1)
 ASK_AGAIN_AFTER = timedelta(seconds=30)
 """After a try to refresh; meanwhile other requests go on with what is known."""
+WAITS, WAIT_S = 6, 0.5
+"""How long a model call waits for a token that is being refreshed."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,23 @@ class SignedIn:
 
 
 class Sessions:
-    def __init__(self, db: Database, clock: Clock, vault: Vault, life: Life, provider: Provider | None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        vault: Vault,
+        life: Life,
+        provider: Provider | None,
+        model_scope: str | None = None,
+    ) -> None:
+        """`model_scope`: what an access token must be good for to be kept, as its user's key for model calls."""
         self._db = db
         self._clock = clock
         self._vault = vault
         self._life = life
         self._provider = provider
+        self._model_scope = model_scope
+        self._asking: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def begin(self, user: User, granted: Granted | None, *, agent: str, address: str) -> str:
         """Sign somebody in; the value of the cookie."""
@@ -162,12 +177,55 @@ class Sessions:
     def _sealed(self, session_id: str, granted: Granted | None) -> dict[str, Any]:
         if granted is None:
             return {}
-        given = {"refresh": granted.refresh_token, "access": granted.access_token, "id": granted.id_token or None}
+        useful = self._model_scope is not None and (granted.scopes is None or self._model_scope in granted.scopes)
+        access = granted.access_token if useful else None
+        given = {"refresh": granted.refresh_token, "access": access, "id": granted.id_token or None}
         sealed: dict[str, Any] = {
             f"{name}_token": self._vault.seal(value, _place(session_id, name)) if value else None
             for name, value in given.items()
         }
         return {**sealed, "tokens_until": granted.until if granted.refresh_token else None}
+
+    async def access_token(self, user_id: int) -> str | None:
+        """The user's own access token as it is now, refreshed if it has run out; None where there is none to be had."""
+        async with self._asking[user_id]:  # a refresh token may be good for one use only
+            for _ in range(WAITS):
+                now = self._clock.now()
+                found = await self._db.read(lambda s: login_queries.with_access_token(s, user_id, now))  # noqa: B023
+                if found is None:
+                    return None
+                row, user = found
+                if row.tokens_until is not None and row.tokens_until <= now:
+                    await self._confirmed(row, user, now)
+                    continue
+                if row.tokens_until is None or row.tokens_until - now > ASK_AGAIN_AFTER:
+                    break
+                await asyncio.sleep(WAIT_S)  # a page may be asking for a new one just now
+        try:
+            return self._vault.open(row.access_token or "", _place(row.id, "access"))
+        except CannotOpen as error:
+            log.error("access token cannot be opened", action="token_unreadable", user=user_id, error=str(error))
+            return None
+
+    async def seal_again(self) -> tuple[int, int]:
+        """Seal everything with the first master key: how many were, and how many cannot be opened."""
+
+        def work(session: Session) -> tuple[int, int]:
+            done = lost = 0
+            for row in login_queries.everyone(session):
+                for what in ("refresh", "access", "id"):
+                    sealed, place = getattr(row, f"{what}_token"), _place(row.id, what)
+                    if sealed is None or self._vault.is_current(sealed):
+                        continue
+                    try:
+                        setattr(row, f"{what}_token", self._vault.seal(self._vault.open(sealed, place), place))
+                        done += 1
+                    except CannotOpen:
+                        lost += 1
+                session.add(row)
+            return done, lost
+
+        return await self._db.write(work)
 
     async def id_token(self, session_id: str) -> str | None:
         """What the provider gave, for signing out there."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.accounts.command_line import CommandLines
+from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
+from orchestrator.accounts.limits import Limits
 from orchestrator.accounts.members import Members
 from orchestrator.accounts.oidc import Client, Provider
 from orchestrator.accounts.sessions import Life, Sessions
@@ -26,6 +29,8 @@ class Accounts:
     provider: Provider | None
     sign_in: SignIn | None
     """None where there is no identity provider: people sign in with tokens."""
+    keys: ProviderKeys
+    limits: Limits
 
 
 def client_of(settings: Settings) -> Client | None:
@@ -34,9 +39,8 @@ def client_of(settings: Settings) -> Client | None:
     secret = settings.oidc_client_secret.get_secret_value() if settings.oidc_client_secret else None
     if secret is None and settings.oidc_client_secret_file is not None:
         secret = settings.oidc_client_secret_file.read_text().strip()
-    return Client(
-        settings.oidc_issuer, settings.oidc_client_id, secret or None, settings.oidc_scopes, settings.oidc_allow_http
-    )
+    scopes = " ".join(dict.fromkeys(f"{settings.oidc_scopes} {settings.oidc_model_scope or ''}".split()))
+    return Client(settings.oidc_issuer, settings.oidc_client_id, secret or None, scopes, settings.oidc_allow_http)
 
 
 @asynccontextmanager
@@ -44,13 +48,17 @@ async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: V
     client = client_of(settings)
     provider = Provider(client, clock) if client else None
     life = Life(timedelta(seconds=settings.session_idle_s), timedelta(seconds=settings.session_max_s))
+    sessions = Sessions(db, clock, vault, life, provider, settings.oidc_model_scope)
+    policy = KeyPolicy(settings.system_keys == "everyone", settings.oidc_model_scope and settings.oidc_model_provider)
     try:
         yield Accounts(
-            Sessions(db, clock, vault, life, provider),
+            sessions,
             Members(db, clock),
             CommandLines(clock),
             provider,
             SignIn(db, clock, provider, settings.oidc_new_users) if provider else None,
+            ProviderKeys(db, clock, vault, os.environ, policy, sessions.access_token),
+            Limits(db, clock),
         )
     finally:
         if provider is not None:

@@ -174,7 +174,7 @@ async def list_own_tokens(request: Request, context: Context) -> Page[TokenOut]:
     caller = _signed_in(request)
     rows = await context.db.read(lambda s: token_queries.of_user(s, caller.user_id or 0))
     now = context.clock.now()
-    return Page(items=[TokenOut.of(row, now) for row in rows])
+    return Page(items=[TokenOut.of(row, now, caller_of(request).name) for row in rows])
 
 
 @router.post("/account/tokens", status_code=201)

@@ -8,8 +8,6 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from orchestrator.accounts.keys import ProviderKeys
-from orchestrator.accounts.limits import Limits
 from orchestrator.accounts.wiring import Accounts
 from orchestrator.api.callers import Authority, Caller
 from orchestrator.archives.wiring import Archives
@@ -65,8 +63,6 @@ class Services:
     loops: Loops
     signals: Signals
     authority: Authority
-    keys: ProviderKeys
-    limits: Limits
     accounts: Accounts
     sync_models: Callable[[], Awaitable[SyncResult]]
     """Have the catalogue follow the providers' lists."""

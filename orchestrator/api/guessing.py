@@ -1,11 +1,13 @@
-"""Makes guessing a token slow: after a few wrong ones, tries from one address queue up and wait ever longer. Who has the
-right token waits a few seconds at the most, and is told if the queue is full. Pure but for what it remembers."""
+"""Makes guessing a token slow: after a few wrong ones, tries from one address, and tries at one beginning of a token from
+wherever, queue up and wait ever longer. Who has the right token waits a few seconds at the most, and is told if the queue is
+full. Pure but for what it remembers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from orchestrator.errors import RateLimited
+from orchestrator.identifiers import token_hash
 
 FREE = 3
 """Wrong tries that cost nothing: people mistype."""
@@ -13,6 +15,13 @@ LONGEST_S = 8.0
 PATIENCE_S = 16.0
 FORGET_S = 900.0
 MOST_ADDRESSES = 10_000
+BEGINNING = 8
+"""Characters of a token that are the same for who guesses the rest of it, from many addresses."""
+
+
+def names_of(address: str, token: str) -> tuple[str, str]:
+    """What tries are counted by; of the token's beginning not even that is remembered."""
+    return f"address {address}", f"token {token_hash(token[:BEGINNING])}"
 
 
 @dataclass
@@ -39,7 +48,8 @@ class GuessDelay:
         begin = max(now, past.free_at)
         if begin - now > PATIENCE_S:
             raise RateLimited(
-                "There were too many wrong tokens from your address; wait a little.", max(1, round(begin - now))
+                "There were too many wrong tokens from your address, or for this one; wait a little.",
+                max(1, round(begin - now)),
             )
         past.free_at = begin + min(LONGEST_S, 2.0 ** (past.wrong - FREE))
         return begin - now

@@ -62,7 +62,7 @@ class Rotated(Answer):
 @router.get("")
 async def list_keys(request: Request, context: Context) -> Page[KeyOut]:
     """The workspace's keys and your own, with the last four characters of each."""
-    rows = await context.keys.listed(caller_of(request).user_id)
+    rows = await context.accounts.keys.listed(caller_of(request).user_id)
     return Page(items=[KeyOut.of(row) for row in rows])
 
 
@@ -75,7 +75,7 @@ async def put_key(body: KeyCreate, request: Request, response: Response, context
         raise Invalid("holder: you are not signed in as a user, so the key must be the workspace's (`workspace`)")
     if user_id == OF_WORKSPACE and not caller.scope.allows(Scope.ADMIN):
         raise Forbidden("Keys of the workspace are for its admins to give; give one of your own with holder `user`.")
-    row, new = await context.keys.put(
+    row, new = await context.accounts.keys.put(
         name=body.name.strip() or body.provider,
         provider=body.provider,
         secret=body.key.get_secret_value().strip(),
@@ -91,13 +91,13 @@ async def put_key(body: KeyCreate, request: Request, response: Response, context
 @router.post("/rotate")
 async def rotate_keys(context: Context) -> Rotated:
     """Seal everything anew with the first of the master keys, so that the others can be taken away."""
-    done, lost = await context.keys.rotate()
-    return Rotated(sealed_again=done, unreadable=lost)
+    keys, logins = await context.accounts.keys.rotate(), await context.accounts.sessions.seal_again()
+    return Rotated(sealed_again=keys[0] + logins[0], unreadable=keys[1] + logins[1])
 
 
 @router.delete("/{key_id}", status_code=204)
 async def remove_key(key_id: Annotated[int, Path(ge=0, le=2**31 - 1)], request: Request, context: Context) -> None:
     """Remove a key. Calls that are at the provider end; the next one is paid by whoever is next."""
     caller = caller_of(request)
-    row = await context.keys.remove(key_id, caller.user_id, admin=caller.scope.allows(Scope.ADMIN))
+    row = await context.accounts.keys.remove(key_id, caller.user_id, admin=caller.scope.allows(Scope.ADMIN))
     note(request.scope, detail=row.provider)

@@ -63,7 +63,7 @@ class LimitsOut(Answer):
 async def list_limits(request: Request, context: Context) -> LimitsOut:
     """The workspace's limits, and what is used of them."""
     caller, now = caller_of(request), context.clock.now()
-    both = await context.limits.of(caller.workspace_id, caller.user_id)
+    both = await context.accounts.limits.of(caller.workspace_id, caller.user_id)
 
     def used(session: Session, limit: Limit, user_id: int | None) -> Used:
         live = key_queries.live_by_holder(session)
@@ -105,7 +105,7 @@ async def set_limit(whose: Whose, body: LimitSet, request: Request, context: Con
         return LimitOut.of(row, name)
 
     stored = await context.db.write(store)
-    context.limits.forget(caller.workspace_id)
+    context.accounts.limits.forget(caller.workspace_id)
     context.signals.wake()
     return stored
 
@@ -124,5 +124,5 @@ async def remove_limit(whose: Whose, request: Request, context: Context) -> None
         session.delete(row)
 
     await context.db.write(delete)
-    context.limits.forget(caller.workspace_id)
+    context.accounts.limits.forget(caller.workspace_id)
     context.signals.wake()

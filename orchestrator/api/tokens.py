@@ -14,7 +14,7 @@ from orchestrator.api.audit_trail import note
 from orchestrator.api.callers import Caller, new_secret
 from orchestrator.api.context import Context, Services, caller_of
 from orchestrator.api.schemas import Answer, Body, Page, Text
-from orchestrator.db import token_queries
+from orchestrator.db import account_queries, token_queries
 from orchestrator.db.session import KeyTaken
 from orchestrator.db.token_tables import ApiToken
 from orchestrator.errors import Conflict, Forbidden, NotFound
@@ -45,11 +45,12 @@ class TokenOut(Answer):
     expires_at: datetime | None
     expired: bool
     last_used_at: datetime | None
+    owner: str = Field(description="The user who made it and than whom it may do no more; empty: the installation's token.")
 
     @classmethod
-    def of(cls, row: ApiToken, now: datetime) -> Self:
-        values = {name: getattr(row, name) for name in TokenOut.model_fields if name != "expired"}
-        return cls(**values, expired=row.expires_at is not None and row.expires_at <= now)
+    def of(cls, row: ApiToken, now: datetime, owner: str) -> Self:
+        values = {name: getattr(row, name) for name in TokenOut.model_fields if name not in ("expired", "owner")}
+        return cls(**values, expired=row.expires_at is not None and row.expires_at <= now, owner=owner)
 
 
 class TokenCreated(TokenOut):
@@ -61,9 +62,13 @@ class TokenCreated(TokenOut):
 @router.get("")
 async def list_tokens(context: Context) -> Page[TokenOut]:
     """The named tokens, oldest first. The installation's own, which is in no table, is not among them."""
-    rows = await context.db.read(token_queries.all_tokens)
     now = context.clock.now()
-    return Page(items=[TokenOut.of(row, now) for row in rows])
+
+    def read(session: Session) -> list[TokenOut]:
+        people = {user.id: user.name or user.email for user in account_queries.users(session)}
+        return [TokenOut.of(row, now, people.get(row.user_id, "")) for row in token_queries.all_tokens(session)]
+
+    return Page(items=await context.db.read(read))
 
 
 @router.post("", status_code=201)
@@ -96,7 +101,8 @@ async def make_token(body: TokenCreate, maker: Caller, request: Request, context
         raise Conflict(f"there is a token {row.name!r} already; revoke it first, or choose another name") from error
     note(request.scope, object_id=str(stored.id), detail=f"{stored.name} ({stored.scope})")
     log.info("token made", action="token_made", token=stored.id, name=stored.name, scope=stored.scope)
-    return TokenCreated.of(stored, now).model_copy(update={"token": secret})
+    owner = "" if stored.user_id is None else maker.name
+    return TokenCreated.of(stored, now, owner).model_copy(update={"token": secret})
 
 
 @router.delete("/{token_id}", status_code=204)

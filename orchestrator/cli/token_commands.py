@@ -33,13 +33,14 @@ def list_tokens(as_json: JsonFlag = False) -> None:
                 each["id"],
                 each["name"],
                 each["scope"],
+                each["owner"] or "the installation",
                 ago(each["created_at"], now()),
                 "expired" if each["expired"] else (each["expires_at"] or "never")[:10],
                 ago(each["last_used_at"], now()) if each["last_used_at"] else "never",
             )
             for each in found
         ]
-        columns = ("Id", "Name", "Scope", "Created", "Expires", "Last used")
+        columns = ("Id", "Name", "Scope", "Made by", "Created", "Expires", "Last used")
         none = Text("No named tokens. Make one: benchyard tokens create NAME")
         cmd.out.result({"items": found}, lambda: table(columns, rows, right=("Id",)) if rows else none)
 

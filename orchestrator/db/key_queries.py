@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
-from orchestrator.db.account_tables import LoginSession, User, Workspace
+from orchestrator.db.account_tables import User, Workspace
 from orchestrator.db.key_tables import OF_WORKSPACE, LimitRow, ProviderKey
 from orchestrator.db.run_queries import LIVE
 from orchestrator.db.tables import ContainerRun
@@ -52,12 +52,6 @@ def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str
     person = None if user_id is None else session.get(User, user_id)
     shown = "" if person is None else person.name or person.email or person.subject
     return place.slug if place else str(workspace_id), shown, user_id is None or (person is not None and person.owner)
-
-
-def newest_login(session: Session, user_id: int) -> LoginSession | None:
-    """The sign-in of a user that has the provider's tokens, the newest of them."""
-    query = select(LoginSession).where(LoginSession.user_id == user_id, col(LoginSession.access_token).is_not(None))
-    return session.exec(query.order_by(col(LoginSession.created_at).desc())).first()
 
 
 def limits(session: Session) -> Sequence[LimitRow]:

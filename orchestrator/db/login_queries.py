@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, or_, update
 from sqlmodel import Session, col, select
 
-from orchestrator.db.account_tables import LoginAttempt, LoginSession
+from orchestrator.db.account_tables import LoginAttempt, LoginSession, User
 
 
 def by_secret(session: Session, secret_hash: str) -> LoginSession | None:
@@ -59,3 +59,24 @@ def take_attempt(session: Session, state_hash: str) -> LoginAttempt | None:
 def forget_before(session: Session, now: datetime) -> None:
     session.connection().execute(delete(LoginAttempt).where(col(LoginAttempt.expires_at) < now))
     session.connection().execute(delete(LoginSession).where(col(LoginSession.expires_at) < now))
+
+
+def with_access_token(session: Session, user_id: int, now: datetime) -> tuple[LoginSession, User] | None:
+    """The newest sign-in of a user that has an access token, if they are still welcome."""
+    query = (
+        select(LoginSession, User)
+        .join(User, col(User.id) == col(LoginSession.user_id))
+        .where(
+            LoginSession.user_id == user_id,
+            col(LoginSession.access_token).is_not(None),
+            col(LoginSession.expires_at) > now,
+            col(User.disabled_at).is_(None),
+        )
+        .order_by(col(LoginSession.created_at).desc())
+    )
+    found = session.exec(query).first()
+    return None if found is None else (found[0], found[1])
+
+
+def everyone(session: Session) -> Sequence[LoginSession]:
+    return session.exec(select(LoginSession).with_for_update()).all()

@@ -59,7 +59,7 @@ async def keys_view(
         "keys.html",
         status,
         keys=found,
-        providers=sorted(page.context.keys.providers),
+        providers=sorted(page.context.accounts.keys.providers),
         may=caller.scope.allows(Scope.RUN),
         admin=caller.scope.allows(Scope.ADMIN),
         person=caller.user_id is not None,

@@ -18,7 +18,7 @@ from orchestrator.api.auth import COOKIE
 from orchestrator.api.callers import SESSION_S
 from orchestrator.api.context import Context, Services, caller_of
 from orchestrator.api.cookies import drop_cookie, put_cookie
-from orchestrator.api.guessing import GuessDelay
+from orchestrator.api.guessing import GuessDelay, names_of
 from orchestrator.api.schedule_shares import base_url
 from orchestrator.dashboard.frame import bare, draw, page_router
 from orchestrator.dashboard.reference import endpoints
@@ -156,9 +156,9 @@ def _form(request: Request, status: int, error: str | None, wanted: str) -> Resp
 
 
 async def _sign_in(request: Request, context: Context, delay: GuessDelay, token: str, wanted: str) -> Response:
-    address = request.client.host if request.client else ""
+    names = names_of(request.client.host if request.client else "", token)
     try:
-        await asyncio.sleep(delay.wait_s(address, context.clock.monotonic()))
+        await asyncio.sleep(max(delay.wait_s(name, context.clock.monotonic()) for name in names))
     except RateLimited as error:
         note(request.scope, action="sign-in")
         response = _form(request, error.status, error.detail, wanted)
@@ -167,9 +167,11 @@ async def _sign_in(request: Request, context: Context, delay: GuessDelay, token:
     caller = await context.authority.by_token(token)
     note(request.scope, action="sign-in", actor=caller)
     if caller is None:
-        delay.wrong(address, context.clock.monotonic())
+        for name in names:
+            delay.wrong(name, context.clock.monotonic())
         return _form(request, 401, WRONG, wanted)
-    delay.right(address)
+    for name in names:
+        delay.right(name)
     response = RedirectResponse(wanted_page(wanted, context.settings.root), 303)
     put_cookie(response, request, context.settings, COOKIE, await context.authority.session_for(caller), SESSION_S)
     return response

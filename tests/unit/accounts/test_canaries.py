@@ -15,7 +15,10 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
+from orchestrator.accounts.oidc import Granted
+from orchestrator.accounts.oidc_claims import Identity
 from orchestrator.api.auth import COOKIE
+from orchestrator.db import account_queries
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
 from orchestrator.zstd import decompress
@@ -25,6 +28,7 @@ from tests.unit.accounts.people import AskingRunner, NotingProvider, person
 pytestmark = pytest.mark.anyio
 
 SYSTEM, SHARED, OWN = "sk-canary-system-0001", "sk-canary-shared-0002", "sk-canary-own-0003"
+ACCESS, REFRESH, ID = "canary-access-0004", "canary-refresh-0005", "canary-id-0006"
 MODEL = {"slug": "lab-m", "provider": "lab", "name": "m", "protocol": "openai_chat", "input_price": 1.0, "output_price": 1.0}
 ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -71,7 +75,7 @@ async def test_no_secret_is_anywhere_in_clear(
     async with NotingProvider().served() as provider:
         monkeypatch.setenv("BENCHYARD_PROVIDER_LAB_BASE_URL", provider.url)
         monkeypatch.setenv("BENCHYARD_PROVIDER_LAB_API_KEY", SYSTEM)
-        settings = new_settings()
+        settings = new_settings(oidc_model_scope="models", oidc_model_provider="lab")
         async with served(settings, engine=FakeEngine(behaviour=runner)) as service:
             ada = await person(service, "Ada")
             await service.client.post("/api/models", json=MODEL)
@@ -79,25 +83,33 @@ async def test_no_secret_is_anywhere_in_clear(
             cookie = signed_in.cookies[COOKIE]
             page = httpx.AsyncClient(base_url=service.url, headers={"cookie": f"{COOKIE}={cookie}"}, timeout=60)
             async with page, ada.client() as client:
-                ours = []
+                people = service.services.accounts.sessions
+                user = await service.services.db.read(lambda session: account_queries.user(session, ada.id))
+                assert user is not None
+                granted = Granted(Identity("test", "Ada", "", "Ada"), None, ACCESS, REFRESH, ID, frozenset({"models"}))
+                session_cookie = await people.begin(user, granted, agent="", address="")
+                ours: list[tuple[httpx.AsyncClient, int]] = []
                 for holder, key, by in (("workspace", SHARED, service.client), ("user", OWN, client)):
                     made = await by.post("/api/keys", json={"provider": "lab", "key": key, "holder": holder})
                     ours.append((by, made.json()["id"]))
                     wrong = await by.post("/api/keys", json={"provider": "lab", "key": f"{key} ä", "holder": holder})
                     places[f"a wrong {holder} key"] = wrong.text
-                for payer in (OWN, SHARED, SYSTEM):
+                for payer in (OWN, ACCESS, SHARED, SYSTEM):
                     await run(service, client)
                     assert provider.keys[-1] == payer
                     provider.refuse.add(payer)  # now it fails, and the provider says the key back
                     run_ids.append(await run(service, client))
-                    if ours:
+                    if payer == ACCESS:
+                        places["the database of a signed-in user"] = dump(settings.data / "benchyard.db")
+                        await people.end_all(ada.id)
+                    elif ours:
                         by, number = ours.pop()
                         assert (await by.delete(f"/api/keys/{number}")).status_code == 204
                 places |= await told(service, run_ids, page)
             places["what runners were told"] = " ".join(answer.text for answer in runner.answers)
             places["the database"] = dump(settings.data / "benchyard.db")
             async with asyncio.timeout(60):
-                while len(list(settings.data.rglob("*.tar.gz"))) < 6:
+                while len(list(settings.data.rglob("*.tar.gz"))) < 8:
                     await asyncio.sleep(0.05)
             await service.engine.end_all()
     for file in settings.data.rglob("*"):
@@ -106,6 +118,6 @@ async def test_no_secret_is_anywhere_in_clear(
             places[str(file)] = (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode("latin-1")
     output = capfd.readouterr()
     places["the log"] = output.out + output.err
-    secrets = {SYSTEM, SHARED, OWN, ada.token, cookie}
+    secrets = {SYSTEM, SHARED, OWN, ACCESS, REFRESH, ID, ada.token, cookie, session_cookie}
     assert len(places) > 80
     assert {(place, secret) for place, text in places.items() for secret in secrets if secret in text} == set()

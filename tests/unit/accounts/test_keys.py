@@ -148,12 +148,16 @@ async def test_a_key_goes_to_the_place_it_was_given_for_and_cannot_be_moved(
     assert world.provider.keys == []
 
 
+async def nobody(user_id: int) -> str | None:
+    return None
+
+
 async def test_all_is_sealed_anew_with_a_new_master_key(database: Database, clock: ManualClock) -> None:
     env = {"BENCHYARD_PROVIDER_LAB_BASE_URL": "http://127.0.0.1:9/v1"}
     old, new = b"o" * 32, b"n" * 32
 
     def keys(*master: bytes) -> ProviderKeys:
-        return ProviderKeys(database, clock, Vault(master), env, KeyPolicy())
+        return ProviderKeys(database, clock, Vault(master), env, KeyPolicy(), nobody)
 
     facts = {"name": "n", "provider": "lab", "base_url": None, "by": "me"}
     for user_id in (0, 7):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from orchestrator.api.callers import SESSION_S
-from orchestrator.api.guessing import FREE, LONGEST_S, PATIENCE_S, GuessDelay
+from orchestrator.api.guessing import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
 from orchestrator.errors import RateLimited
 from orchestrator.scopes import Scope, needed
 from tests.served import TOKEN, Service
@@ -198,3 +198,17 @@ def test_guessing_becomes_slow_for_one_address_and_not_for_others() -> None:
     delay.wrong("a", now)
     delay.right("a")
     assert delay.wait_s("a", now) == 0
+
+
+def test_guessing_the_rest_of_a_token_is_slow_from_many_addresses_too() -> None:
+    delay = GuessDelay()
+    waits = []
+    for number in range(FREE + 2):
+        names = names_of(f"10.0.0.{number}", f"by_known{number}")
+        waits.append(max(delay.wait_s(name, 0.0) for name in names))
+        for name in names:
+            delay.wrong(name, 0.0)
+    assert waits[:FREE] == [0.0] * FREE
+    assert waits[FREE] > 0
+    assert waits[FREE + 1] > waits[FREE]
+    assert max(delay.wait_s(name, 0.0) for name in names_of("10.0.1.1", "by_other0")) == 0.0
