@@ -135,6 +135,7 @@ def visiting(browser: Browser, url: str, **options: Any) -> Iterator[Visitor]:
 
 def start_from_dialog(page: Page, size: int, model: str | None = None) -> str:
     """Press "Run benchmark", fill in the dialog, start; answers with the run's id."""
+    expect(page.locator("#theme")).to_be_visible()  # the page's script is there
     page.get_by_role("link", name="Run benchmark").click()
     dialog = page.get_by_role("dialog")
     if model is not None:

@@ -93,6 +93,7 @@ def labelled_by_keyboard(page: Page) -> None:
 
 def asked_for(page: Page, set_page: str, model: str) -> str:
     page.goto(set_page)
+    expect(page.locator("#theme")).to_be_visible()
     page.get_by_role("link", name="Write an eval", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Model that writes it").select_option(model)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from orchestrator.api import eval_sets as api
 from orchestrator.api.eval_schemas import EvalSetOut, FeedbackCreate
+from orchestrator.api.traces import delete_trace
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
 from orchestrator.dashboard.pages.eval_sets import SHOWS, After, SetId, Show
 from orchestrator.dashboard.views.traces import TraceView, trace_view
@@ -60,6 +61,16 @@ async def give_label(page: Page, set_id: SetId) -> Response:
         return await _show(page, set_id, trace=trace_id, show=show, error=said(error))
     number = given.get("number", "")
     return page.go(f"/eval-sets/{set_id}/label", show=show, after=number if number.isdecimal() else "0")
+
+
+@router.post("/eval-sets/{set_id}/remove-trace")
+async def remove_trace(page: Page, set_id: SetId) -> Response:
+    trace_id = (await page.form()).get("trace_id", [""])[-1]
+    try:
+        await delete_trace(trace_id, page.context)
+    except ClientError as error:
+        return await _show(page, set_id, trace=trace_id, error=error.detail)
+    return page.go(f"/eval-sets/{set_id}/label")
 
 
 async def _show(

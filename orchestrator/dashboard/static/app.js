@@ -1,13 +1,9 @@
 // Starts what the pages need in the browser. Every page works without it; with it they are live.
 
-import { readyDecisions } from "./deciding.js";
 import { readyForms } from "./forms.js";
-import { followJobs } from "./jobs.js";
-import { readyLabelling } from "./labelling.js";
 import { goLive } from "./live.js";
 import { keepTimes } from "./times.js";
 import { readyWindows } from "./window.js";
-import { readyImports } from "./imports.js";
 import { readyUploads } from "./uploads.js";
 
 function readyTheme() {
@@ -27,8 +23,11 @@ readyTheme();
 readyForms();
 readyWindows();
 readyUploads();
-readyImports();
-readyLabelling();
-readyDecisions();
-followJobs();
 goLive();
+
+// What only some pages need is fetched there only.
+const needed = (place, file, start) => { if (document.querySelector(place)) import(file).then((module) => module[start]()); };
+needed("form[data-import]", "./imports.js", "readyImports");
+needed("#labelling", "./labelling.js", "readyLabelling");
+needed("#deciding", "./deciding.js", "readyDecisions");
+needed("[data-job], [data-part]", "./jobs.js", "followJobs");

@@ -20,7 +20,7 @@ from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.usage import Stored
 from orchestrator.stats.summary import ItemScore, Summary, summarise
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind, Stage
+from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, Outcome, RunKind, Stage
 
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""
@@ -102,6 +102,7 @@ def run_page(
     line = run_line(run, model, why)
     summary = _by_ease(summarise([item_score(item, entries) for item in items])) if items else None
     unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
+    done_eval = run.kind in EVAL_KINDS and run.status == "completed"  # its results are no items
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(
         line=line,
@@ -112,7 +113,7 @@ def run_page(
         stages=stage_marks(run, attempts[-1] if attempts else None),
         attempts=[attempt_view(each, containers, now) for each in attempts],
         lasted_s=(ended - begun).total_seconds() if begun else None,
-        retries_possible=run.status in TERMINAL and unfinished > 0,
+        retries_possible=run.status in TERMINAL and unfinished > 0 and not done_eval,
         fragile=sum(item.fragile for item in items),
         flipped=[item for item in items if _flips(item)],
         regrade_possible=run.status in TERMINAL and bool(items) and run.kind != RunKind.COMMAND,

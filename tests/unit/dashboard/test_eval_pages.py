@@ -84,6 +84,8 @@ async def test_the_whole_story_by_forms(service: Service) -> None:
         job = await job_done(service, drafted.headers["location"].rpartition("/")[2], "completed")
         assert "The code is the same" in await opened(client, f"/evals/{job['eval_id']}?against={row['id']}")
         assert "Written by hand" in await opened(client, f"/evals/{job['eval_id']}")
+        assert (await client.post(f"{place}/remove-trace", data={"trace_id": "t7"})).status_code == 303
+        assert (await service.client.get("/api/traces/t7")).status_code == 404
         assert (await client.post(f"{eval_place}/remove")).status_code == 303
         await client.post(f"{place}/change", data={"name": "renamed", "description": "", "project": "p"})
         assert "renamed" in await opened(client, place)
