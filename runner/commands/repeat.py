@@ -25,6 +25,8 @@ FIRST_LOOK_S = 0.002
 PIECE = 1 << 18
 STUBBORN_S = 10.0
 FLOOR_SLACK = 2 << 20
+LOOKED_AT = 32
+"""Of many processes, some: all of them together are counted by the control group."""
 NOT_STARTED = 127
 SLACK_S, SLACK_SHARE = 0.05, 0.02
 READY = b"ready %d\n"
@@ -81,6 +83,7 @@ def measure(program: Program, counters: Counters, stop_fd: int) -> Measured:
         stack.callback(signal.signal, signal.SIGCHLD, before)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, -1)
+        base = counters.occupied_bytes()  # without the child, whose own copies go with its exec
         pid = os.fork()
         if pid == 0:
             _become(program, out_end, news_end, gate_end)
@@ -89,7 +92,7 @@ def measure(program: Program, counters: Counters, stop_fd: int) -> Measured:
             open_fds.discard(fd)
         family = _Family(pid, program.uid)
         stack.callback(family.end)
-        return _follow(program, counters, family, _Ends(out, news, gate, wake, stop_fd))
+        return _follow(program, counters, family, _Ends(out, news, gate, wake, stop_fd), base)
 
 
 def _close(fds: set[int]) -> None:
@@ -149,10 +152,10 @@ class _Family:
             self.status = status
 
 
-def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends) -> Measured:
+def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends, base: int) -> Measured:
     found = Measured()
     floor, found.trouble = _ready(ends.news)
-    killed, base = counters.killed_for_memory(), counters.occupied_bytes()
+    killed = counters.killed_for_memory()
     reading, own_s = counters.read(), counters.own_cpu_s()
     began = time.monotonic()
     if floor is not None:
@@ -182,7 +185,7 @@ def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends) 
 
 
 def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, deadline: float) -> tuple[float, int, int]:
-    """Until the first process or its time is over: when that was, and the most memory seen, of it and of all."""
+    """Until the first process or its time is over: when that was, and the most memory seen, of one process and of all."""
     seen = most = 0
     began = False
     step_s, look_at = FIRST_LOOK_S, time.monotonic() + FIRST_LOOK_S
@@ -194,7 +197,10 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
             if now >= deadline:
                 return deadline, seen, most
             if now >= look_at and began:
-                seen, most = max(seen, highest_bytes(family.first)), max(most, counters.occupied_bytes())
+                pids = tree.descendants(os.getpid())
+                seen = max([seen, *map(highest_bytes, pids[:LOOKED_AT])])
+                if len(pids) > 1:  # what one process occupies, the kernel knows better
+                    most = max(most, counters.occupied_bytes())
                 step_s = min(2 * step_s, counters.look_s)
                 look_at = now + step_s
             ready = {key.fd for key, _ in selector.select(max(FIRST_LOOK_S / 10, min(look_at, deadline) - now))}
