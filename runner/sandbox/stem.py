@@ -9,6 +9,7 @@ oneself) is put to the warden, which knows who is who. Children are siblings of 
 import contextlib
 import errno
 import fcntl
+import gc
 import os
 import select
 import signal
@@ -113,6 +114,8 @@ def _be_a_stem(jail: Jail, command: socket.socket, jobs: int, grow: Callable[[so
         fork = kernel.sibling_fork(CLONE_BY_STEM)
         jail.enter_as_stem(command, jobs)
         door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, JOBS_FD)
+        gc.collect()
+        gc.freeze()
         while os.read(COMMAND_FD, 1):
             try:
                 pid = fork()
