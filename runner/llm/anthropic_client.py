@@ -15,7 +15,7 @@ import httpx2
 
 from runner.contract import CALL_KEY_HEADER, ModelSpec
 from runner.errors import GatewayAway
-from runner.llm.client import REPLAYED_HEADER, Completion, Finish, Prompt, error_for
+from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for
 
 FINISHES = {
     "end_turn": Finish.STOP,
@@ -32,7 +32,7 @@ class AnthropicClient:
         self._client = anthropic.AsyncAnthropic(
             api_key=token,
             base_url=f"{gateway_url.rstrip('/')}/{model.provider}",
-            timeout=model.request_timeout_s,
+            timeout=max(model.request_timeout_s, SILENCE_S),
             max_retries=0,
             http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
         )

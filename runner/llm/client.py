@@ -18,6 +18,9 @@ from runner.errors import BudgetExhausted, CallError, GatewayAway, ProviderFaile
 REPLAYED_HEADER = "x-benchyard-replayed"
 CODE_HEADER = "x-benchyard-code"
 
+SILENCE_S = 60.0
+"""The gateway says every few seconds that it is there; how long a provider may take is its business."""
+
 AWAY = frozenset({408, 425, 429, 502, 503, 504, 529})
 """Statuses of somebody on the way who cannot serve now."""
 

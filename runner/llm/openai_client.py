@@ -13,7 +13,7 @@ import openai
 
 from runner.contract import CALL_KEY_HEADER, ModelSpec, Protocol
 from runner.errors import GatewayAway
-from runner.llm.client import REPLAYED_HEADER, Completion, Finish, Prompt, error_for
+from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for
 
 FINISHES = {
     "stop": Finish.STOP,
@@ -30,7 +30,7 @@ class OpenAIClient:
         self._client = openai.AsyncOpenAI(
             api_key=token,
             base_url=f"{gateway_url.rstrip('/')}/{model.provider}/v1",
-            timeout=model.request_timeout_s,
+            timeout=max(model.request_timeout_s, SILENCE_S),
             max_retries=0,
             http_client=openai.DefaultAsyncHttpx2Client(trust_env=False),
         )

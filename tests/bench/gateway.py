@@ -47,6 +47,8 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 async def serve(port: int, data: Path) -> None:
     """The gateway alone, put together as the service does it, with one run that lives for ever."""
+    from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
+    from orchestrator.accounts.vault import load_vault
     from orchestrator.api.middleware import Guard
     from orchestrator.api.problems import not_found
     from orchestrator.gateway.router import Gateway
@@ -79,7 +81,9 @@ async def serve(port: int, data: Path) -> None:
             session.flush()  # type: ignore[attr-defined]
 
     await db.write(seed)
-    async with open_gateway(settings, db, clock, "bench") as deps:
+    policy = KeyPolicy(system_for_all=True)
+    keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, policy)
+    async with open_gateway(settings, db, clock, "bench", keys) as deps:
         app = Guard(Gateway(deps, not_found), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
         await QuietServer(server_config(app, "127.0.0.1", port)).serve()
     await db.close()
