@@ -12,6 +12,7 @@ from rich.text import Text
 
 from orchestrator.cli.batch_config import read_config
 from orchestrator.cli.batch_results import fetch as fetch_results
+from orchestrator.cli.batch_results import fetch_whole
 from orchestrator.cli.batch_view import Follower, batch_detail, counts_text, matrix_table, members
 from orchestrator.cli.command_tables import compare_table
 from orchestrator.cli.context import Command, command, now
@@ -179,11 +180,20 @@ def retry(
 
 
 @batch_app.command("fetch")
-def fetch(batch_id: BatchArgument, out: OutOption = RESULTS, as_json: JsonFlag = False) -> None:
+def fetch(
+    batch_id: BatchArgument,
+    out: OutOption = RESULTS,
+    whole: Annotated[bool, typer.Option("--whole", help="All runs in one file, batch.tar.gz.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
     """Fetch the archives of all runs of a batch that are over."""
     with command(as_json) as cmd:
         batch = cmd.client.batch(batch_id)
-        folder, new = fetch_results(cmd.client, batch, out)
+        if whole:
+            file = fetch_whole(cmd.client, batch, out)
+            folder, new = file.parent, [str(file)]
+        else:
+            folder, new = fetch_results(cmd.client, batch, out)
         left = sum(each["status"] in ("running", "starting", "pending") for each in members(batch))
         answer = {"batch_id": batch["id"], "results": str(folder), "new": new, "not_over": left}
         said = f"{len(new)} new files in {clean(folder)}{f'; {left} runs are not over yet' if left else ''}."

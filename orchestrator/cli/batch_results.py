@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
             file = folder / f"{safe_name(each['instance_type'])}-{safe_name(each['run_id'])}" / f"{kind}.tar.gz"
             if not _is_there(file, (each["archive"] or {}).get("sha256")):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                _download(client, each["run_id"], file)
+                _save(client.archive(each["run_id"]), file)
                 new.append(str(file))
         folder.mkdir(parents=True, exist_ok=True)
         for name, value in (("batch.json", batch), ("matrix.json", client.matrix(str(batch["id"])))):
@@ -39,6 +41,17 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
     return folder, new
 
 
+def fetch_whole(client: Client, batch: dict[str, Any], directory: Path) -> Path:
+    """All that is over in one file, which `replay` takes as well."""
+    file = directory / safe_name(str(batch["external_id"])) / "batch.tar.gz"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _save(client.batch_archive(str(batch["id"])), file)
+    except OSError as error:
+        raise CliError(f"{clean(file)} cannot be written: {error.strerror}.") from error
+    return file
+
+
 def _is_there(file: Path, sha256: str | None) -> bool:
     if sha256 is None or not file.is_file():
         return False
@@ -46,10 +59,10 @@ def _is_there(file: Path, sha256: str | None) -> bool:
         return hashlib.file_digest(content, "sha256").hexdigest() == sha256
 
 
-def _download(client: Client, run_id: str, file: Path) -> None:
+def _save(download: AbstractContextManager[Iterator[bytes]], file: Path) -> None:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with client.archive(run_id) as pieces, part.open("wb") as content:
+        with download as pieces, part.open("wb") as content:
             content.writelines(pieces)
         part.replace(file)
     finally:

@@ -129,6 +129,12 @@ class Client:
         with self._download(f"{_run(run_id)}/archive", {}) as pieces:
             yield pieces
 
+    @contextmanager
+    def batch_archive(self, batch_id: str) -> Iterator[Iterator[bytes]]:
+        """All ended members of a batch in one."""
+        with self._download(f"{_batch(batch_id)}/archive", {}) as pieces:
+            yield pieces
+
     def regrade(self, run_id: str) -> Json:
         return self._call("POST", f"{_run(run_id)}/regrade")
 

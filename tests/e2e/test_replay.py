@@ -42,6 +42,7 @@ def test_replaying_a_batch_reaches_the_same_digest(tmp_path: Path) -> None:
     benchyard("up")
     try:
         made = benchyard("batch", "run", str(config), "--out", str(tmp_path / "results"))
+        whole = benchyard("batch", "fetch", made["batch"]["id"], "--whole", "--out", str(tmp_path))["new"][0]
     finally:
         benchyard("down")
     assert made["batch"]["state"] == "completed"
@@ -49,8 +50,10 @@ def test_replaying_a_batch_reaches_the_same_digest(tmp_path: Path) -> None:
     assert made["matrix"]["compared"] == made["matrix"]["items"] == 12
     archives = sorted((tmp_path / "results").rglob("result.tar.gz"))
     assert len(archives) == 2
-    # When one is graded again, then every verdict is the same, and so is the digest, which the machines share
-    again = benchyard("replay", str(archives[0]), "--engine", "docker")
+    # When the whole batch is graded again, then every verdict is the same, and so is the digest, which the machines share
+    all_again = benchyard("replay", whole, "--engine", "docker")
+    assert (all_again["same"], len(all_again["runs"])) == (True, 2)
+    again = all_again["runs"][0]
     assert (again["same"], again["verdicts"], again["not_graded_again"], again["moved"]) == (True, 12, 0, [])
     digests = {
         member["archive"]["grading_digest"] for group in made["batch"]["instance_types"] for member in group["members"]

@@ -125,9 +125,7 @@ def test_an_archive_is_graded_again_and_what_moved_is_said(
     assert same.json["same"] is True
     assert same.json["grading_digest"] == same.json["replayed_digest"]
     assert (same.json["verdicts"], same.json["not_graded_again"], same.json["moved"]) == (2, 0, [])
-    whole = tmp_path / "batch.tar.gz"
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    whole.write_bytes(httpx.get(f"{service.url}/api/batches/{folder.name}/archive", headers=headers, timeout=60).content)
+    whole = Path(benchyard("batch", "fetch", folder.name, "--whole", "--out", str(tmp_path), "--json").json["new"][0])
     all_same = benchyard("replay", str(whole), "--json").json
     assert (all_same["same"], len(all_same["runs"]), len(all_same["replayed_as"])) == (True, 2, 1)
     assert all(run["replayed_digest"] == same.json["grading_digest"] for run in all_same["runs"])
