@@ -57,6 +57,17 @@ send(1, type="complete", items=0)
 )
 
 
+def by_instance_type(programs: dict[str, str]) -> str:
+    """One program for many faults: the instance type of a run says which."""
+    return f"""
+import io, json, sys
+
+line = sys.stdin.readline()
+sys.stdin = io.StringIO(line)
+exec({programs!r}[json.loads(line)["instance_type"]], {{"__name__": "__main__"}})
+"""
+
+
 def build(name: str, program: str) -> str:
     """Build (quickly: one small layer) and return the image's name."""
     image = f"benchyard-test-{name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -14,28 +15,36 @@ from tests.faults.service import docker, wait_for
 pytestmark = [pytest.mark.engine, pytest.mark.slow, ON_EITHER]
 
 BROKEN = {
-    "never_claims": (images.NEVER_CLAIMS, "start_timeout"),
-    "exits_quietly": (images.EXITS_QUIETLY, "protocol"),
+    "exits-quietly": (images.EXITS_QUIETLY, "protocol"),
     "crashes": (images.CRASHES, "runner_error"),
-    "eats_memory": (images.EATS_MEMORY, "out_of_memory"),
-    "claims_and_leaves": (images.CLAIMS_AND_LEAVES, "protocol"),
-    "completes_without_items": (images.COMPLETES_WITHOUT_ITEMS, "runner_error"),
+    "eats-memory": (images.EATS_MEMORY, "out_of_memory"),
+    "claims-and-leaves": (images.CLAIMS_AND_LEAVES, "protocol"),
+    "completes-without-items": (images.COMPLETES_WITHOUT_ITEMS, "runner_error"),
 }
+SMALL = {"vcpu": 0.25, "memory_mib": 256, "disk_gb": 2}
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_runner_fails_with_its_reason(kind: str, start_service: StartService) -> None:
-    program, reason = BROKEN[kind]
-    image = images.build(kind.replace("_", "-"), program)
-    service = start_service(runner_image=image, start_timeout_s=3 if kind == "never_claims" else 60)
-    run_id = service.submit(sample_size=2, instance_type="basic")
-    run = service.wait_status(run_id, "failed", within_s=180)
-    assert run["reason"] == reason
-    assert run["reason_sentence"]
-    assert run["attempt"] == 3
-    assert [attempt["reason"] for attempt in run["attempts"]] == [reason] * 3
-    if kind == "crashes":
-        assert "cannot go on" in service.client.get(f"/api/container-runs/{run_id}/logs").json()["container_log"]
+def test_broken_runners_fail_each_with_its_reason(start_service: StartService) -> None:
+    """An instance type for each way to be broken: all of them at once, beside one another."""
+    image = images.build("broken", images.by_instance_type({kind: program for kind, (program, _) in BROKEN.items()}))
+    types = json.dumps(dict.fromkeys(BROKEN, SMALL))
+    service = start_service(runner_image=image, instance_types=types, default_instance_type="crashes", max_instances=6)
+    ids = {kind: service.submit(sample_size=2, instance_type=kind) for kind in BROKEN}
+    runs = {kind: service.wait_status(run_id, "failed") for kind, run_id in ids.items()}
+    for kind, run in runs.items():
+        reason = BROKEN[kind][1]
+        assert run["reason"] == reason, kind
+        assert run["reason_sentence"]
+        assert run["attempt"] == 3
+        assert [attempt["reason"] for attempt in run["attempts"]] == [reason] * 3
+        all_hold(service, run)
+    assert "cannot go on" in service.client.get(f"/api/container-runs/{ids['crashes']}/logs").json()["container_log"]
+
+
+def test_a_runner_that_never_claims_fails_at_the_start_timeout(start_service: StartService) -> None:
+    service = start_service(runner_image=images.build("never-claims", images.NEVER_CLAIMS), start_timeout_s=2)
+    run = service.wait_status(service.submit(sample_size=2, instance_type="basic"), "failed")
+    assert [attempt["reason"] for attempt in run["attempts"]] == ["start_timeout"] * 3
     all_hold(service, run)
 
 

@@ -48,10 +48,10 @@ def test_killed_again_and_again_every_answer_is_bought_once(
         database_url,
         random.Random(SEED),
         problems=20,
-        samples=3,
+        samples=2,
         concurrency=3,
-        runner_kills=4,
-        orchestrator_kills=3,
+        runner_kills=3,
+        orchestrator_kills=2,
     )
     print(f"{bought.calls} calls at the provider, {bought.keys} call keys, {bought.lost} lost sends")
 
