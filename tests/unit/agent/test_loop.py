@@ -19,6 +19,7 @@ from tests.served import Service, http_runner
 
 pytestmark = pytest.mark.anyio
 
+PATIENCE_S = 180
 OPTIONS: dict[str, Any] = {
     "agent_id": "agent001",
     "name": "far",
@@ -43,7 +44,7 @@ async def agent(service: Service, engine: FakeEngine, **changed: Any) -> AsyncIt
 
 
 async def until(condition: Any, what: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.02)
     assert condition(), what
@@ -70,7 +71,7 @@ async def test_an_agent_from_its_first_claim_until_it_is_told_to_leave(service: 
         # What is being launched is not cleared away; never more at once than there are processors
         runs = [await service.new_run(provider="elsewhere") for _ in range(4)]
         for run_id in runs:
-            run = await service.until(run_id, "completed", "failed")
+            run = await service.until(run_id, "completed", "failed", timeout_s=PATIENCE_S)
             assert (run["status"], run["attempt"]) == ("completed", 1)
         assert 1 <= engine.most_live <= 2, "a standard-1 is half a processor"
         # With --debug what failed is kept, and told of once
@@ -79,21 +80,21 @@ async def test_an_agent_from_its_first_claim_until_it_is_told_to_leave(service: 
         await until(lambda: loop.kept, "the failed one is kept")
         await service.client.post(f"/api/container-runs/{failing}/cancel")
         engine.faults.exit_at_once = None
-        await service.until(failing, "cancelled")
+        await service.until(failing, "cancelled", timeout_s=PATIENCE_S)
         kept = {name for name in loop.kept if name.endswith("-a1")}
         assert len(kept) == 1
         # An engine that is away for a while ends nothing
         last = await service.new_run(provider="elsewhere")
-        await service.until(last, "running", "completed")
+        await service.until(last, "running", "completed", timeout_s=PATIENCE_S)
         engine.faults.unreachable = True
         (known,) = (await service.client.get("/api/agents")).json()["items"]
         await service.client.delete(f"/api/agents/{known['id']}")
         await asyncio.sleep(0.5)
         assert not work.done()
         engine.faults.unreachable = False
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await work
-        await service.until(last, "completed")
+        await service.until(last, "completed", timeout_s=PATIENCE_S)
     assert not service.engine.containers, "nothing of it was started here"
     assert {name for name, each in engine.containers.items() if each.state is ContainerState.EXITED} == loop.kept
     assert len(engine.containers) == len(loop.kept)
