@@ -67,15 +67,18 @@ class Members:
     async def of(self, slug: str) -> Sequence[tuple[User, Membership]]:
         return await self._db.read(lambda s: account_queries.members(s, known_workspace(s, slug).id or 0))
 
-    async def put(self, slug: str, user_id: int, role: Role) -> tuple[User, Membership]:
-        """Make somebody a member, or change what they are."""
+    async def put(self, slug: str, user_id: int, role: Role, *, new: bool = False) -> tuple[User, Membership]:
+        """Change what a member is, or with `new` make somebody one."""
         if role is Role.OWNER:
             raise Invalid("role: viewer, member or admin; owners are made by owners, of the whole installation")
         now = self._clock.now()
 
         def work(session: Session) -> tuple[User, Membership]:
-            place, user = known_workspace(session, slug), known_user(session, user_id)
+            place = known_workspace(session, slug)
             row = account_queries.membership(session, user_id, place.id or 0)
+            if row is None and not new:
+                raise NotFound(f"user {user_id} is no member of {slug!r}")
+            user = known_user(session, user_id)
             if row is None:
                 row = Membership(user_id=user_id, workspace_id=place.id or 0, role=role.value, created_at=now)
             row.role = role.value

@@ -43,7 +43,9 @@ def identity_of(
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_LENGTH:
         raise NotBelieved("it names nobody (sub)")
-    return Identity(issuer, subject, _text(claims, "email", 320), _text(claims, "name", 200))
+    # People are added to workspaces by their address: one that the provider says it has not verified is nobody's.
+    email = "" if claims.get("email_verified") is False else _text(claims, "email", 320)
+    return Identity(issuer, subject, email, _text(claims, "name", 200))
 
 
 def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:

@@ -220,14 +220,15 @@ async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Con
     """Add somebody by their e-mail address; they must have signed in once."""
     _mine(slug, request)
     user = await context.accounts.members.by_email(body.email.strip())
-    return MemberOut.of(*await context.accounts.members.put(slug, user.id or 0, body.role))
+    return MemberOut.of(*await context.accounts.members.put(slug, user.id or 0, body.role, new=True))
 
 
 @router.put("/workspaces/{slug}/members/{user_id}")
 async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Request, context: Context) -> MemberOut:
-    """Make somebody a member, or change what they are."""
+    """Change what a member is. Owners may also make somebody a member so."""
     _mine(slug, request)
-    return MemberOut.of(*await context.accounts.members.put(slug, user_id, body.role))
+    owner = caller_of(request).role is Role.OWNER
+    return MemberOut.of(*await context.accounts.members.put(slug, user_id, body.role, new=owner))
 
 
 @router.delete("/workspaces/{slug}/members/{user_id}", status_code=204)

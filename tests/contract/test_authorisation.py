@@ -10,11 +10,14 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
+from sqlmodel import Session
 
 from orchestrator.api.guessing import GuessDelay
+from orchestrator.db import event_queries
 from tests.conftest import settings_in
 from tests.contract.authorisation_table import rows
 from tests.contract.two_workspaces import ROLES, World, somebody, two_workspaces
+from tests.manual_clock import START
 from tests.served import served
 
 STEPS = (*ROLES, "owner")
@@ -151,3 +154,26 @@ async def test_somebody_without_a_workspace_sees_their_account_and_nothing_else(
         assert (await client.get("/api/container-runs")).status_code == 403
         assert (await client.get("/api/models")).status_code == 403
         assert (await client.get("/api/container-runs", headers={"x-benchyard-workspace": "beta"})).status_code == 404
+
+
+@pytest.mark.anyio
+async def test_live_events_are_those_of_the_own_workspace(world: World) -> None:
+    """From the log and as they happen."""
+    heard = ""
+
+    def tell(session: Session) -> None:
+        for place in (world.beta, world.alpha):
+            data = {"message": f"live {place.secret}", "level": "info"}
+            event_queries.append(session, "log", START, run_id=place.things["run_id"], attempt=1, data=data)
+
+    viewer = await somebody(world.service, world.alpha, "viewer")
+    async with viewer, asyncio.timeout(30), viewer.stream("GET", "/api/events?after=0") as answer:
+        told = False
+        async for piece in answer.aiter_text():
+            heard += piece
+            if not told and world.alpha.secret in heard:
+                told = True
+                await world.service.services.db.write(tell)
+            if f"live {world.alpha.secret}" in heard:
+                break
+    assert world.beta.secret not in heard

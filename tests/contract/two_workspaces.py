@@ -213,7 +213,9 @@ async def somebody(service: Service, place: Place, role: str) -> httpx.AsyncClie
 
     def make(session: Session) -> User:
         name = f"{role} of {place.slug}"
-        user = User(issuer="https://id.example", subject=name, email=f"{role}@example.com", name=name, created_at=START)
+        user = User(
+            issuer="https://id.example", subject=uuid7(START), email=f"{role}@example.com", name=name, created_at=START
+        )
         session.add(user)
         session.flush()
         session.add(Membership(user_id=user.id or 0, workspace_id=place.id, role=role, created_at=START))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
@@ -292,15 +294,18 @@ MOODS = {
 }
 
 
-@pytest.mark.parametrize("name", MOODS)
-def test_what_is_not_believed(browser: Browser, idp: Idp, site: Site, name: str) -> None:
-    mood, said = MOODS[name]
-    idp.mood(**mood)
+def test_what_is_not_believed(browser: Browser, idp: Idp, site: Site) -> None:
     with window(browser) as (page, context):
-        sign_in(page, site, "mallory")
-        expect(page.get_by_role("alert")).to_contain_text(said)
-        expect(page.get_by_role("alert")).to_contain_text("Sign in again")
-        assert not [each for each in context.cookies() if each["name"] == COOKIE]
+        for number, (mood, said) in enumerate(MOODS.values()):
+            idp.mood(**mood)
+            if number == 0:
+                sign_in(page, site, "mallory")
+            else:  # the provider knows who it is
+                page.get_by_role("link", name="Sign in with 127.0.0.1").click()
+                page.get_by_role("button", name="Continue").click()
+            expect(page.get_by_role("alert")).to_contain_text(said)
+            expect(page.get_by_role("alert")).to_contain_text("Sign in again")
+            assert not [each for each in context.cookies() if each["name"] == COOKIE]
 
 
 def test_a_small_skew_and_new_keys_are_no_trouble(browser: Browser, idp: Idp, site: Site) -> None:
@@ -333,3 +338,48 @@ def test_nothing_of_the_provider_is_kept_in_clear(browser: Browser, idp: Idp, si
         assert b"carol@example.com" in kept
         assert not [secret for secret in secrets if secret.encode() in kept]
         assert b"eyJhbGciOiJSUzI1NiIs" not in kept  # how every id token begins
+
+
+def test_the_command_line_signs_in_by_browser_and_by_device_code(
+    browser: Browser, idp: Idp, site: Site, tmp_path: Path
+) -> None:
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "BENCHYARD_URL": site.url,
+        "BENCHYARD_DATA": str(tmp_path / "none"),
+        "BROWSER": "true",
+    }
+    command = str(Path(sys.executable).parent / "benchyard")
+
+    def whoami() -> dict[str, Any]:
+        done = subprocess.run([command, "whoami", "--json"], env=environment, capture_output=True, text=True, check=True)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    with window(browser) as (page, _):
+        sign_in(page, site, "frank")
+        page.wait_for_url(f"{site.url}/runs")
+        with subprocess.Popen(
+            [command, "login", "--browser"], env=environment, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            address = next(line for line in process.stderr if "/account/command-line" in line).strip()
+            page.goto(address)
+            page.get_by_role("button", name="Agree").click()
+            assert process.wait(60) == 0
+        assert (whoami()["name"].startswith("command line"), whoami()["role"]) == (True, "viewer")
+        kept = tmp_path / ".config" / "benchyard" / "logins.json"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        subprocess.run([command, "logout"], env=environment, check=True, capture_output=True)
+
+        with subprocess.Popen([command, "login"], env=environment, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            address = next(found[0] for line in process.stderr if (found := re.search(r"http\S+", line)))
+            page.goto(address)
+            page.get_by_role("button", name="Continue").first.click()
+            page.wait_for_load_state()
+            if page.get_by_role("button", name="Continue").count():  # where the consent is not remembered
+                page.get_by_role("button", name="Continue").first.click()
+            assert process.wait(60) == 0
+        assert whoami()["user_id"] is not None
