@@ -176,6 +176,9 @@ def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visit
     pages |= {"compare": f"/compare?run={run_id}&run={other}", "schedules": "/schedules", "models": "/models"}
     pages |= {"schedule": f"/schedules/{schedule}", "datasets": "/datasets", "fleet": "/fleet", "settings": "/settings"}
     pages |= {"webhook": f"/settings/webhooks/{hook}", "login": "/login", "docs": "/docs", "nothing": "/nothing"}
+    api.post("/api/keys", json={"provider": "openai", "key": "sk-0123456789", "holder": "workspace", "name": "long" * 20})
+    api.put("/api/limits/everyone", json={"runs_at_once": 50, "spend_per_day_usd": 1e6})
+    pages |= {"keys": "/keys", "limits": "/limits", "audit": "/audit"}
     for name, path in pages.items():
         answer = page.goto(site.url + path)
         assert answer is not None

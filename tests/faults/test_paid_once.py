@@ -63,7 +63,7 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     add_model(service)
     given = service.client.post("/api/keys", json={"provider": "openai", "key": GIVEN, "holder": "workspace"})
     token = service.client.post("/api/tokens", json={"name": "canary", "scope": "run"}).json()["token"]
-    cookie = httpx.post(f"{service.client.base_url}login", data={"token": token}, timeout=30).cookies["benchyard_session"]
+    cookie = httpx.post(f"{service.client.base_url}/login", data={"token": token}, timeout=30).cookies["benchyard_session"]
     assert (given.status_code, bool(cookie)) == (201, True)
     secrets = (CANARY, GIVEN, token, cookie)
     found: list[str] = []
