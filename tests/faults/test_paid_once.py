@@ -76,7 +76,8 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     environment = docker("exec", container, "cat", "/proc/1/environ", check=False)
     run = wait_for(lambda: ended(service, run_id), 90, "the run ends")
     look(found, secrets, "container", container_facts, container_log, environment)
-    assert {each["authorization"] for each in provider.seen()} == {f"Bearer {GIVEN}"}
+    paid = {each["authorization"] for each in provider.seen() if not each["path"].endswith("/models")}
+    assert paid == {f"Bearer {GIVEN}"}
     assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
 
     for path in api_paths(service, run_id):
