@@ -149,6 +149,7 @@ GET    /eval-sets/{set_id}/generate                                viewer  thing
 POST   /eval-sets/{set_id}/generate                                member  thing
 GET    /eval-sets/{set_id}/label                                   viewer  thing
 POST   /eval-sets/{set_id}/label                                   member  thing
+POST   /eval-sets/{set_id}/remove-trace                            admin   thing
 GET    /evals/{eval_id}                                            viewer  thing
 POST   /evals/{eval_id}/execute                                    member  thing
 POST   /evals/{eval_id}/remove                                     admin   thing
