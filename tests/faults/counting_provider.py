@@ -3,7 +3,7 @@
     python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM
 
 `GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
-contains the word of `POST /refuse` is refused with the sentence given there.
+contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's.
 """
 
 from __future__ import annotations
@@ -39,18 +39,20 @@ def app(latency_s: float, program: str) -> Any:
     seen: list[dict[str, Any]] = []
     refusals: dict[str, str] = {}
 
-    def note(request: Request, question: Any) -> None:
+    def note(request: Request, question: Any) -> str:
         key = request.headers.get("authorization") or request.headers.get("x-api-key", "")
         seen.append({"path": request.url.path, "authorization": key, "question": question, "at": time.time()})
+        return key
 
     async def ask(request: Request) -> Response:
         question = await request.json()
-        note(request, question)
+        key = note(request, question)
         await asyncio.sleep(latency_s)
         text = json.dumps(question)
         for word, sentence in refusals.items():
             if word in text:
-                return JSONResponse({"error": {"message": sentence, "type": "invalid_request_error"}}, status_code=400)
+                said = sentence.replace("{key}", key)
+                return JSONResponse({"error": {"message": said, "type": "invalid_request_error"}}, status_code=400)
         if request.url.path.endswith("completions"):
             return StreamingResponse(_stream(question["model"], answer), media_type="text/event-stream")
         return Response(b"".join(stream_of(request.url.path, question)), media_type="text/event-stream")

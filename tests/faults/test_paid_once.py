@@ -24,16 +24,22 @@ CANARY = "sk-canary-" + os.urandom(12).hex()
 """In the settings of the service; nobody pays with it where the workspace has a key."""
 GIVEN = "sk-canary-" + os.urandom(12).hex()
 """Given by an admin for the workspace."""
+OTHERS = {
+    "canary-claude": {"provider": "anthropic", "name": "counting"},
+    "canary-responses": {"provider": "openai", "name": "counting-large", "protocol": "openai_responses"},
+}
 SEED = 20
 ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 @pytest.fixture
 def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingProvider]:
-    """Configured as the provider `openai` of every service that is started after it."""
+    """Configured as the providers `openai` and `anthropic` of every service that is started after it."""
     with CountingProvider(tmp_path / "provider.log", latency_s=0.4) as it:
         monkeypatch.setenv("OPENAI_BASE_URL", it.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", it.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
         yield it
 
 
@@ -67,20 +73,23 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     assert (given.status_code, bool(cookie)) == (201, True)
     secrets = (CANARY, GIVEN, token, cookie)
     found: list[str] = []
-    run_id = service.submit(MODEL["slug"], sample_size=12, concurrency=1)
-    service.wait_items(run_id, 3)
-    provider.refuse("a", f"Incorrect key provided: {GIVEN}. Header: Bearer {GIVEN}")
-    container = service.container(run_id)
-    container_facts = docker("inspect", container)
-    container_log = docker("logs", container, check=False)
-    environment = docker("exec", container, "cat", "/proc/1/environ", check=False)
-    run = wait_for(lambda: ended(service, run_id), 90, "the run ends")
-    look(found, secrets, "container", container_facts, container_log, environment)
-    paid = {each["authorization"] for each in provider.seen() if not each["path"].endswith("/models")}
-    assert paid == {f"Bearer {GIVEN}"}
-    assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
+    for slug, model in OTHERS.items():
+        assert service.client.post("/api/models", json={"slug": slug, **model}).status_code == 201
+    runs = [service.submit(slug, sample_size=12, concurrency=1) for slug in (MODEL["slug"], *OTHERS)]  # type: ignore[arg-type]
+    for run_id in runs:
+        service.wait_items(run_id, 1, within_s=90)
+    containers = service.containers()
+    facts = [docker("inspect", *containers), *(docker("exec", each, "cat", "/proc/1/environ") for each in containers)]
+    provider.refuse("a", "Incorrect key provided. Header: {key}")
+    look(found, secrets, "containers", *facts, *(docker("logs", each, check=False) for each in containers))
+    for run_id in runs:
+        run = wait_for(lambda: ended(service, run_id), 90, "the run ends")  # noqa: B023
+        assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
+    asked = {(each["path"], each["authorization"]) for each in provider.seen() if each["question"] is not None}
+    by_openai = {(path, f"Bearer {GIVEN}") for path in ("/v1/chat/completions", "/v1/responses")}
+    assert asked == {("/v1/messages", CANARY), *by_openai}
 
-    for path in api_paths(service, run_id):
+    for path in [path for run_id in runs for path in api_paths(service, run_id)]:
         look(found, secrets, path, service.client.get(path).text)
     look(found, secrets, "the database", json.dumps(tables(service, database_url), default=readable))
     service.close()
