@@ -84,6 +84,7 @@ def test_tokens_and_webhooks(visit: Callable[..., Visitor], site: Site, api: htt
     visitor = visit()
     page = visitor.page
     page.on("dialog", lambda question: question.accept())
+    page.get_by_text("Manage", exact=True).click()
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Name").fill("nightly")
     page.get_by_label("Scope").select_option("run")
