@@ -10,9 +10,11 @@ from .programs import Hostile, Ordinary
 _WITH_PROCESSES = """
 fork fork_bomb vfork_raw clone_raw posix_spawn subprocess_run os_system libc_system exec_suid multiprocessing_pool
 process_pool_executor double_fork_daemon kill_everybody semaphore_posix executable_memory
+stem_clone stem_clone_flood stem_kill_siblings
 """
 _WITH_FILES = """
 disk_fill disk_tempfile disk_o_tmpfile disk_inodes disk_sparse disk_pycache symlink sqlite_shelve_dbm cwd_private
+inner_handles
 """
 PERMITTED = {Allow.PROCESSES: frozenset(_WITH_PROCESSES.split()), Allow.FILES: frozenset(_WITH_FILES.split())}
 """Hostile programs whose attempt is just what the profile allows; they must still leave nothing behind."""

@@ -12,7 +12,7 @@ import gc
 gc.unfreeze()
 word = b'canary-' + b'token'
 for o in gc.get_objects():
-    if type(o) is dict and o is not globals() and any(type(k) is str and k in ('expected', 'run_token', 'answers') for k in list(o)): breach('dict', list(o)[:5])
+    if type(o) is dict and o is not globals() and '_fields' not in o and any(type(k) is str and k in ('expected', 'run_token', 'answers') for k in list(o)): breach('dict', list(o)[:5])
     if type(o).__name__ in ('RunSpec', 'Executor', 'Lane', 'Reporter', 'Settings'): breach(type(o))
 for o in gc.get_objects():
     for r in gc.get_referents(o):
