@@ -185,6 +185,12 @@ def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visit
         assert answer is not None
         assert answer.status == (404 if name == "nothing" else 200)
         look_at(page, name)
+    page.goto(site.url)
+    page.get_by_text("Manage", exact=True).click()
+    expect(page.get_by_role("link", name="Audit")).to_be_visible()
+    assert_accessible(page, "color-contrast", "link-name", "list", "region")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Audit")).to_be_hidden()
     for name, path, link in (("new-run", "/runs", "Run benchmark"), ("new-schedule", "/schedules", "Add a schedule")):
         page.goto(site.url + path)
         page.get_by_role("link", name=link).first.click()
