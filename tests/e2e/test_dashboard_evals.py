@@ -137,8 +137,9 @@ def test_labelling_by_keyboard(visit: Callable[..., Visitor], site: Site, api: h
     page.get_by_role("button", name="Send it again").click()
     until(lambda: rating(api, set_id, "shop-1-000004") == "positive")
     for _ in range(3):
+        shown = page.locator("#trace").get_attribute("data-trace")
         page.keyboard.press("n")
-        page.wait_for_timeout(50)
+        expect(page.locator(f'#trace[data-trace="{shown}"]')).to_have_count(0)
     expect(page.get_by_role("heading", name="Every trace has a label")).to_be_visible()
 
 
