@@ -47,7 +47,8 @@ test: setup images postgres browser identity-provider  ## Everything: set up wha
 	@$(pytest) $(middle)
 	@$(pytest) -m "browser and not engine and not exhaustive" -n 2 --dist loadfile tests/e2e
 	@$(pytest) -m "browser and engine and not exhaustive" tests/e2e
-	@$(pytest) -m "not browser and not exhaustive" -n 3 --dist worksteal tests/e2e tests/faults
+	@$(pytest) -m "not browser and not exhaustive" tests/e2e
+	@$(pytest) -n 3 --dist worksteal tests/faults
 
 test-exhaustive: setup images  ## The tests that take many minutes: every published answer graded again
 	@$(bin)/python -m pytest -q -m exhaustive tests
