@@ -75,13 +75,17 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     found: list[str] = []
     for slug, model in OTHERS.items():
         assert service.client.post("/api/models", json={"slug": slug, **model}).status_code == 201
-    runs = [service.submit(slug, sample_size=12, concurrency=1) for slug in (MODEL["slug"], *OTHERS)]  # type: ignore[arg-type]
-    for run_id in runs:
+    runs = [service.submit(slug, sample_size=36, concurrency=1) for slug in (MODEL["slug"], *OTHERS)]  # type: ignore[arg-type]
+    for run_id in runs:  # each is looked into while it works
         service.wait_items(run_id, 1, within_s=90)
-    containers = service.containers()
-    facts = [docker("inspect", *containers), *(docker("exec", each, "cat", "/proc/1/environ") for each in containers)]
+        for each in service.containers(run_id):
+            facts = [
+                docker("inspect", each),
+                docker("exec", each, "cat", "/proc/1/environ"),
+                docker("logs", each, check=False),
+            ]
+            look(found, secrets, each, *facts)
     provider.refuse("a", "Incorrect key provided. Header: {key}")
-    look(found, secrets, "containers", *facts, *(docker("logs", each, check=False) for each in containers))
     for run_id in runs:
         run = wait_for(lambda: ended(service, run_id), 90, "the run ends")  # noqa: B023
         assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
