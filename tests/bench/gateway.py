@@ -81,8 +81,11 @@ async def serve(port: int, data: Path) -> None:
             session.flush()  # type: ignore[attr-defined]
 
     await db.write(seed)
-    policy = KeyPolicy(system_for_all=True)
-    keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, policy)
+
+    async def nobody(user_id: int) -> None:
+        return None
+
+    keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, KeyPolicy(system_for_all=True), nobody)
     async with open_gateway(settings, db, clock, "bench", keys) as deps:
         app = Guard(Gateway(deps, not_found), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
         await QuietServer(server_config(app, "127.0.0.1", port)).serve()
