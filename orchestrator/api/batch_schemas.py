@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictInt, model_validator
 
 from orchestrator.api.command_schemas import CommandBody, CommandPlace, Image
-from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Progress, RunShape, Score, Text
+from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Body, Progress, RunShape, Score, Text
 from orchestrator.batches.matrix import Matrix
 from orchestrator.batches.service import NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
@@ -27,10 +27,9 @@ Member = tuple[ContainerRun, list[str]]
 """A run, and the ids of those that it took up."""
 
 
-class BatchCreate(RunShape):
-    """models x benchmarks x instance types x repeats, a run each. `budget_usd` is for all together, in equal shares."""
+class BatchShape(Body):
+    """What every batch has: its machines, how often on each, and what it is called."""
 
-    models: Annotated[list[StrictInt | Text], Field(min_length=1, max_length=1000, description="Ids or slugs of models.")]
     instance_types: (
         Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)] | None
     ) = None
@@ -39,6 +38,12 @@ class BatchCreate(RunShape):
         StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
     ] = None
     name: Annotated[Text, Field(max_length=200)] = ""
+
+
+class BatchCreate(BatchShape, RunShape):
+    """models x benchmarks x instance types x repeats, a run each. `budget_usd` is for all together, in equal shares."""
+
+    models: Annotated[list[StrictInt | Text], Field(min_length=1, max_length=1000, description="Ids or slugs of models.")]
 
     @model_validator(mode="after")
     def _once_each(self) -> Self:
@@ -49,21 +54,13 @@ class BatchCreate(RunShape):
         return self
 
 
-class CommandBatchCreate(CommandPlace):
+class CommandBatchCreate(BatchShape, CommandPlace):
     """commands x images x instance types x repeats, a run each."""
 
     commands: Annotated[list[CommandBody], Field(min_length=1, max_length=100)]
     images: Annotated[
         list[Image] | None, Field(min_length=1, max_length=100, description="Versions: each command runs in each of them.")
     ] = None
-    instance_types: (
-        Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)] | None
-    ) = None
-    runs_per_instance_type: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
-    external_id: Annotated[
-        StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
-    ] = None
-    name: Annotated[Text, Field(max_length=200)] = ""
 
     @model_validator(mode="after")
     def _once_each(self) -> Self:

@@ -11,14 +11,13 @@ from datetime import datetime
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.engines.guest_images import is_allowed, refusal
 from orchestrator.errors import Invalid
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import Plan
-from orchestrator.runs.service import Idempotency, NewRun, RunService, add_run, pending_run, same_request
+from orchestrator.runs.service import Idempotency, NewRun, RunService, add_once, pending_run
 from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
 from orchestrator.settings import Settings
 from runner.contract import BenchmarkSpec, RunKind
@@ -89,13 +88,7 @@ class CommandRuns:
         def insert(session: Session) -> str:
             model = unasked_model(session, now, COMMAND_MODEL)
             run = command_run(request, type_name, model.id or 0, deadline_s, now)
-            if idempotency is not None:
-                answer = {"run_id": run.id}
-                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
-                if known is not None:
-                    return same_request(known.request_hash, digest, known.answer)
-            add_run(session, run, model.slug)
-            return run.id
+            return add_once(session, run, model.slug, idempotency, digest)
 
         run_id = await self._db.write(insert)
         self._wake()

@@ -121,13 +121,7 @@ class RunService:
         def insert(session: Session) -> str:
             if model_queries.lock(session, run.model_id) is None:
                 raise _no_model(request.model)  # deleted since we looked
-            if idempotency is not None:
-                answer = {"run_id": run.id}
-                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
-                if known is not None:
-                    return same_request(known.request_hash, digest, known.answer)
-            add_run(session, run, model.slug)
-            return run.id
+            return add_once(session, run, model.slug, idempotency, digest)
 
         run_id = await self._db.write(insert)
         self._wake()
@@ -317,6 +311,17 @@ def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
     session.add(run)
     session.flush()
     event_queries.append(session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"})
+
+
+def add_once(session: Session, run: ContainerRun, model_slug: str, idempotency: Idempotency | None, digest: str) -> str:
+    """Queue a run within the caller's transaction, unless its key was used: the id of the run that there is then."""
+    if idempotency is not None:
+        answer = {"run_id": run.id}
+        known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, run.created_at)
+        if known is not None:
+            return same_request(known.request_hash, digest, known.answer)
+    add_run(session, run, model_slug)
+    return run.id
 
 
 def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -> ContainerRun | None:
