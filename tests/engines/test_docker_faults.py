@@ -22,6 +22,8 @@ from .rigs import DockerRig, FakeRig, order, request
 pytestmark = pytest.mark.anyio
 
 NAME = "benchyard-test-x-a1"
+NO_LINE = 1
+"""The exit code of a probe whose standard input ends without a line."""
 CALLS: dict[str, Callable[[DockerEngine], Awaitable[Any]]] = {
     "prepare": lambda engine: engine.prepare(),
     "info": lambda engine: engine.info(),
@@ -121,7 +123,10 @@ async def test_a_watch_of_no_engine_ends_quietly() -> None:
 async def test_an_engine_that_dies_at_any_request_of_a_launch(
     docker_rig: DockerRig, tmp_path: Path, cut_at: int, answer_lost: bool
 ) -> None:
-    """Whatever breaks, a healthy engine afterwards sees no container or one, and the same launch ends with one that runs."""
+    """Whatever breaks, a healthy engine afterwards sees no container or one, and the same launch ends with one that runs.
+
+    Only where the answer to the start is lost may it have ended: its line never came, and what hears no line goes by itself.
+    """
     asked = request(docker_rig, order("sleep"))
     await docker_rig.engine.prepare()
     proxy = CuttingProxy(tmp_path / "s", cut_at, answer_lost)
@@ -137,7 +142,8 @@ async def test_an_engine_that_dies_at_any_request_of_a_launch(
     left = await docker_rig.engine.list()
     assert [one.name for one in left] in ([], [asked.name])
     after = await docker_rig.engine.launch(asked)
-    assert after.state is ContainerState.RUNNING
+    unheard = (cut_at, answer_lost) == (6, True) and after.exit_code == NO_LINE
+    assert after.state is (ContainerState.EXITED if unheard else ContainerState.RUNNING)
     assert [one.container_id for one in await docker_rig.engine.list()] == [after.container_id]
     assert {one.container_id for one in left} <= {after.container_id}
 
