@@ -60,6 +60,8 @@ def find(mounts: str, own: str) -> Place:
         return Place(1, folders)
     if unified is None or folders:
         raise NoCgroupError("memory and pids controllers are not mounted")
+    if os.path.basename(unified) == ASIDE:  # an earlier keeper of this process moved it: groups belong beside, not beneath
+        unified = os.path.dirname(unified)
     return Place(2, dict.fromkeys(NEEDED, unified))
 
 

@@ -16,10 +16,15 @@ from runner.sandbox.wire import Post
 
 DEFAULT_UID_BASE = 58_000
 CANDIDATE, JUDGE = "candidate", "judge"
+PLAIN = "plain"
 
 
 class SandboxUnavailableError(Exception):
     """No set of layers that is safe enough works on this machine; the message says what was tried."""
+
+
+class StillbornError(GoneError):
+    """A zygote ended before it was ready; its keeper is well."""
 
 
 class ProfileError(Exception):
@@ -94,7 +99,7 @@ class Crew:
     async def lane(self, slot: Slot, flavour: str, role: str, allow: Allow = Allow.NOTHING) -> Lane:
         """The lane of a slot for programs of that flavour and profile; `role` keeps candidates and judges apart."""
         if flavour in self._missing:
-            flavour = "plain"
+            flavour = PLAIN
         lane = slot.lanes.get((flavour, role, allow))
         if role == CANDIDATE:
             await slot.settle(besides=lane)
@@ -107,7 +112,7 @@ class Crew:
         except GoneError:  # the zygote had died, maybe with its keeper: a new one
             lane = await self._open_lane(flavour, post)
         if lane is None:
-            return await self.lane(slot, "plain", role, allow)
+            return await self.lane(slot, PLAIN, role, allow)
         slot.lanes[flavour, role, allow] = lane
         return lane
 
@@ -133,7 +138,13 @@ class Crew:
     async def _zygote(self, flavour: str) -> Forker | None:
         async with self._turn:
             if flavour not in self._zygotes and flavour not in self._missing:
-                zygote, hello = await self._start_zygote(flavour)
+                try:
+                    zygote, hello = await self._start_zygote(flavour)
+                except StillbornError:  # its libraries end a process that loads them
+                    if flavour == PLAIN:
+                        raise
+                    self._missing.add(flavour)
+                    return None
                 if "missing" in hello:
                     zygote.close()
                     self._missing.add(flavour)
@@ -152,22 +163,31 @@ class Crew:
     async def _start_zygote(self, flavour: str) -> tuple[Forker, dict[str, Any]]:
         try:
             return await self._ask_keeper(flavour)
+        except StillbornError:
+            pass  # the same keeper once more: a runner that has given up root could not replace it
         except GoneError:
             await self._close_keeper()
-            return await self._ask_keeper(flavour)
+        return await self._ask_keeper(flavour)
 
     async def _ask_keeper(self, flavour: str) -> tuple[Forker, dict[str, Any]]:
         if self._keeper is None:
             if self._choice.uid_base >= 0 and os.geteuid() != 0:
                 raise GoneError("the keeper has died and only root could replace it")
-            self._keeper = Keeper.spawn(self._choice.settings())
-            await self._keeper.hello()
+            keeper = Keeper.spawn(self._choice.settings())
+            try:
+                await keeper.hello()
+            except BaseException:
+                await keeper.aclose()
+                raise
+            self._keeper = keeper  # not before: a late greeting would be taken for an answer
         _, ours = await self._keeper.fork(flavour)
         zygote = Forker(ours)
         try:
             hello: dict[str, Any] = json.loads(await zygote.hello())
-        except BaseException:
+        except BaseException as error:
             zygote.close()
+            if isinstance(error, GoneError):
+                raise StillbornError(str(error)) from None
             raise
         return zygote, hello
 

@@ -38,10 +38,15 @@ class GoneError(Exception):
 
 
 async def _receive(ours: socket.socket, seconds: float | None) -> bytes:
-    loop = asyncio.get_running_loop()
+    """The next message. Nothing is lost if the caller is cancelled: a message is taken only when it can be handed over."""
     try:
         async with asyncio.timeout(seconds):
-            message = await loop.sock_recv(ours, LONGEST)
+            while True:
+                try:
+                    message = ours.recv(LONGEST)
+                    break
+                except BlockingIOError:
+                    await _readable(ours)
     except TimeoutError:
         raise GoneError(f"no answer within {seconds} s") from None
     except OSError as error:
@@ -49,6 +54,16 @@ async def _receive(ours: socket.socket, seconds: float | None) -> bytes:
     if not message:
         raise GoneError("connection closed")
     return message
+
+
+async def _readable(ours: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    arrived, number = asyncio.Event(), ours.fileno()
+    loop.add_reader(number, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(number)
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

@@ -99,6 +99,7 @@ def _zygote(
     control: socket.socket, flavour: str, settings: dict[str, Any], folder: str, yard: Yard | NoCgroupError
 ) -> NoReturn:
     from runner.sandbox.inside import prepare
+    from runner.sandbox.inside.lasting import make_lasting
     from runner.sandbox.inside.prelude import namespace
     from runner.sandbox.inside.rehearsal import rehearse
 
@@ -132,6 +133,7 @@ def _zygote(
     )
     atexit._clear()
     gc.collect()
+    make_lasting()
     gc.freeze()
     group = f"version {yard.version}" if isinstance(yard, Yard) else ""
     hello = {"landlock": abi, "open_mode": mode, "uid": uid >= 0, "cgroup": group, "no_cgroup": "" if group else str(yard)}
@@ -149,9 +151,9 @@ def _zygote(
 def _try_import(name: str, *, needed: bool = False) -> None:
     try:
         import_module(name)
-    except ImportError:
+    except Exception as error:  # numpy on a processor that is older than it was built for: RuntimeError
         if needed:
-            raise
+            raise ImportError(f"{name}: {error}") from error
 
 
 def _raise_stack_limit() -> None:

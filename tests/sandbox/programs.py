@@ -67,3 +67,5 @@ class Ordinary:
     """Only where numpy is installed."""
     needs_open: bool = False
     """Reads files of the libraries while it runs, so it can't work at the level that forbids opening files."""
+    needs_writing: bool = False
+    """Opens a stream for writing by its name, which is refused where Landlock is older than version 3."""

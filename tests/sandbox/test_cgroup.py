@@ -29,6 +29,8 @@ HYBRID = V1 + "33 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
     [
         (V2, "0::/user.slice/run.scope", 2, "/sys/fs/cgroup/user.slice/run.scope"),
         (V2, "0::/", 2, "/sys/fs/cgroup"),
+        (V2, "0::/user.slice/run.scope/benchyard-own", 2, "/sys/fs/cgroup/user.slice/run.scope"),
+        (V2, "0::/benchyard-own", 2, "/sys/fs/cgroup"),
         (V1, "4:memory:/docker/abc\n8:pids:/docker/abc\n0::/", 1, "/sys/fs/cgroup/memory/docker/abc"),
         (HYBRID, "4:memory:/a\n8:pids:/\n0::/", 1, "/sys/fs/cgroup/memory/a"),
         (
@@ -39,7 +41,7 @@ HYBRID = V1 + "33 30 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
             "/sys/fs/cgroup/memory",
         ),
     ],
-    ids=["v2", "v2-root", "v1", "hybrid", "v1-container"],
+    ids=["v2", "v2-root", "v2-moved-aside", "v2-container-moved-aside", "v1", "hybrid", "v1-container"],
 )
 def test_own_group_is_found(mounts: str, own: str, version: int, memory: str) -> None:
     place = find(mounts, own)
@@ -95,6 +97,14 @@ def test_the_kernel_holds_the_limits(yard: Yard | NoCgroupError) -> None:
     _, status = os.waitpid(forker, 0)
     assert os.waitstatus_to_exitcode(status) == 2
     assert len(pen.members()) == 2
+
+
+def test_every_yard_is_made_at_the_same_place(yard: Yard | NoCgroupError) -> None:
+    first = Path("/proc/self/cgroup").read_text()
+    if not isinstance(yard, NoCgroupError):
+        yard.remove()
+        Yard.make().remove()
+    assert Path("/proc/self/cgroup").read_text() == first
 
 
 def _own_groups() -> list[str]:

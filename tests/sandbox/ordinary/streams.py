@@ -106,7 +106,7 @@ n = int(input()); print(sum(map(int, input().split())))
     Ordinary("open_1_write", "f = open(1, 'w'); f.write('6\\n')"),
     Ordinary("open_1_replaces_stdout", "import sys\nsys.stdout = open(1, 'w', buffering=1 << 16)\nprint(6)"),
     Ordinary("os_write", "import os\nos.write(1, b'6\\n')"),
-    Ordinary("dev_stdout", "with open('/dev/stdout', 'a') as f: f.write('6\\n')", needs_open=True),
+    Ordinary("dev_stdout", "with open('/dev/stdout', 'a') as f: f.write('6\\n')", needs_open=True, needs_writing=True),
     Ordinary(
         "reconfigure",
         "import sys\nsys.stdout.reconfigure(line_buffering=True, encoding='utf-8'); sys.stdin.reconfigure(encoding='utf-8'); print(6)",
