@@ -1,7 +1,9 @@
-"""A server's patience with its clients: one that does not take its answer, or dribbles the head of its request, is cut off.
+"""A server's patience with its clients: one that does not take its answer, or dribbles the head of its request, or never
+comes to the end of it, is cut off.
 
-uvicorn waits for both for ever, and closing such a connection in good order would wait for the client as well; so it is
-aborted. Bodies have a deadline of their own in `orchestrator.api.middleware`.
+uvicorn waits for the first two for ever, and closing such a connection in good order would wait for the client as well; so
+it is aborted. Its fast parser has no cap on heads and takes a request without a host. Bodies have a cap and a deadline of
+their own in `orchestrator.api.middleware`.
 """
 
 from __future__ import annotations
@@ -10,25 +12,61 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 TAKE_LIMIT_S = 30.0
 HEAD_LIMIT_S = 30.0
+MAX_HEAD_BYTES = 64 << 10
+"""Of address, headers and trailers of a request, and of what the parser holds back until it makes sense."""
 
 
-class ImpatientProtocol(H11Protocol):
+class _BadRequest(Exception):
+    """Raised in a callback of the parser, it becomes a 400."""
+
+
+class ImpatientProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._taking = _Timer()
         self._head = _Timer()
+        self._head_bytes = 0
+        self._unread_bytes = 0
+        self._hosts = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
+        self._unread_bytes += len(data)  # callbacks of the parser take it back
         super().data_received(data)
+        if self._unread_bytes > MAX_HEAD_BYTES + len(data) and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
         self._expect_head()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = self._hosts = 0
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        if len(name) == 4 and name.lower() == b"host":
+            self._hosts += 1
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unread_bytes = 0
+        if self._hosts != 1 and (self._hosts or self.parser.get_http_version() == "1.1"):
+            raise _BadRequest("a request has one host")
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread_bytes = 0
+        super().on_body(body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -46,6 +84,12 @@ class ImpatientProtocol(H11Protocol):
     def resume_writing(self) -> None:
         self._taking.stop()
         super().resume_writing()
+
+    def _count(self, size: int) -> None:
+        self._unread_bytes = 0
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD_BYTES:
+            raise _BadRequest("its head is too large")
 
     def _expect_head(self) -> None:
         """Run the clock while a request is due or half there; uvicorn's own keep-alive timer covers plain silence."""

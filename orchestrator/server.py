@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 from types import FrameType
@@ -10,6 +9,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from orchestrator import event_loop
 from orchestrator.app import create_app
 from orchestrator.log import configure
 from orchestrator.runner_door import server_config
@@ -40,7 +40,7 @@ def serve(settings: Settings) -> int:
     server = Server(config, app)
     if app.state.login_link:  # only at the first start: later ones find the token in the data directory
         sys.stderr.write(f"Benchyard is new here. Sign in once with this link: {app.state.login_link}\n")
-    asyncio.run(server.serve())
+    event_loop.run(server.serve())
     if not server.started:
         sys.stderr.write("benchyard: the service could not start; the lines above say why\n")
         return 1

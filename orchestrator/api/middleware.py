@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.api.problems import render
@@ -23,6 +23,7 @@ SECURITY_HEADERS = {
     "x-frame-options": "DENY",
     "cross-origin-opener-policy": "same-origin",
 }
+_RAW_SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 class UnsupportedEncoding(ClientError):
@@ -100,10 +101,13 @@ class _Exchange:
             return  # ours is sent instead
         if message["type"] == "http.response.start":
             self._started = True
-            headers = MutableHeaders(scope=message)
-            headers["x-request-id"] = self._request_id
-            for name, value in SECURITY_HEADERS.items():
-                headers.setdefault(name, value)
+            given = message.get("headers", ())
+            names = {name for name, _ in given}
+            message["headers"] = [
+                *(header for header in given if header[0] != b"x-request-id"),
+                (b"x-request-id", self._request_id.encode()),
+                *(header for header in _RAW_SECURITY_HEADERS if header[0] not in names),
+            ]
         await self._send(message)
 
     async def refuse(self, error: ServiceError, scope: Scope) -> None:

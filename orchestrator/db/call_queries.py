@@ -14,13 +14,13 @@ from sqlmodel import Session
 
 from orchestrator.db import spending_queries
 from orchestrator.db.call_tables import DaySpending, GatewayFlight, LostSend
+from orchestrator.db.prepared import Prepared
 from orchestrator.db.tables import Attempt, ContainerRun, GatewayCall, LlmModel
 
 SENT = "sent"
 SETTLED = "settled"
 RUNNING = "running"
 
-# Statements of the path that every call takes are built once: building them costs more than running them.
 _CALLS: Any = GatewayCall.__table__  # type: ignore[attr-defined]
 _FLIGHTS: Any = GatewayFlight.__table__  # type: ignore[attr-defined]
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def _book(dialect: Any) -> Any:
     return statement.on_conflict_do_update(index_elements=["day", "workspace_id", "model_id"], set_=sums)
 
 
-_BOOK = {"sqlite": _book(sqlite), "postgresql": _book(postgresql)}
+_BOOK = Prepared({"sqlite": _book(sqlite), "postgresql": _book(postgresql)})
 _CALLER = (
     sa_select(
         _ATTEMPTS.c.token_hash,
@@ -75,25 +75,27 @@ _CALLER = (
     .join(_MODELS, _MODELS.c.id == _RUNS.c.model_id)
     .where(_ATTEMPTS.c.token_hash == bindparam("digest"), _RUNS.c.status == RUNNING)
 )
-_LOOK = (
+_LOOK = Prepared(
     sa_select(_RUNS.c.status, _RUNS.c.attempt, _CALLS.c.state, _CALLS.c.request_hash, _CALLS.c.answer)
     .join_from(_RUNS, _CALLS, and_(_CALLS.c.run_id == _RUNS.c.id, _CALLS.c.call_key == bindparam("of_key")), isouter=True)
     .where(_RUNS.c.id == bindparam("of_run"))
 )
-_ADD = insert(_CALLS)
-_REPLAYED = update(_CALLS).where(_of(_CALLS)).values(replays=_CALLS.c.replays + 1)
-_CHANGE = update(_CALLS).where(_of(_CALLS))
-_SETTLE = update(_CALLS).where(_of(_CALLS), _CALLS.c.state != SETTLED)
-_UNDER_WAY = sa_select(_CALLS.c.state, _CALLS.c.reserved_usd).where(_of(_CALLS))
+_ADD = Prepared(insert(_CALLS))
+_REPLAYED = Prepared(update(_CALLS).where(_of(_CALLS)).values(replays=_CALLS.c.replays + 1))
+_CHANGE = Prepared(update(_CALLS).where(_of(_CALLS)))
+_SETTLE = Prepared(update(_CALLS).where(_of(_CALLS), _CALLS.c.state != SETTLED))
+_UNDER_WAY = Prepared(sa_select(_CALLS.c.state, _CALLS.c.reserved_usd).where(_of(_CALLS)))
 _LOSE = insert(_LOST)
-_MARK_SENT = update(_CALLS).where(_of(_CALLS)).values(state=bindparam("state"), tries=_CALLS.c.tries + 1)
-_FLIGHT = sa_select(_FLIGHTS.c.owner, _FLIGHTS.c.until).where(_of(_FLIGHTS))
-_TAKE_OFF = {"sqlite": _take_off(sqlite), "postgresql": _take_off(postgresql)}
-_LAND = delete(_FLIGHTS).where(_of(_FLIGHTS))
-_CHARGE = update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
-_SETTLED_USD = sa_select(_RUNS.c.cost_usd).where(_RUNS.c.id == bindparam("of_run"))
-_LOST_USD = sa_select(func.sum(_LOST.c.worst_usd), func.count()).where(_LOST.c.run_id == bindparam("of_run"))
-_RESERVED_USD = (
+_MARK_SENT = Prepared(update(_CALLS).where(_of(_CALLS)).values(state=bindparam("state"), tries=_CALLS.c.tries + 1))
+_FLIGHT = Prepared(sa_select(_FLIGHTS.c.owner, _FLIGHTS.c.until).where(_of(_FLIGHTS)))
+_TAKE_OFF = Prepared({"sqlite": _take_off(sqlite), "postgresql": _take_off(postgresql)})
+_LAND = Prepared(delete(_FLIGHTS).where(_of(_FLIGHTS)))
+_CHARGE = Prepared(
+    update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
+)
+_SETTLED_USD = Prepared(sa_select(_RUNS.c.cost_usd).where(_RUNS.c.id == bindparam("of_run")))
+_LOST_USD = Prepared(sa_select(func.sum(_LOST.c.worst_usd), func.count()).where(_LOST.c.run_id == bindparam("of_run")))
+_RESERVED_USD = Prepared(
     sa_select(func.sum(_CALLS.c.reserved_usd))
     .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
     .where(_FLIGHTS.c.run_id == bindparam("of_run"))
@@ -140,7 +142,7 @@ def caller(session: Session, token_digest: str) -> Any:
 
 
 def look(connection: Connection, run_id: str, call_key: str, attempt: int | None) -> Seen:
-    found = connection.execute(_LOOK, {"of_run": run_id, "of_key": call_key}).first()
+    found = _LOOK.first(connection, {"of_run": run_id, "of_key": call_key})
     if found is None:
         return Seen(False, None, None, None)
     status, number, *call = found
@@ -148,7 +150,7 @@ def look(connection: Connection, run_id: str, call_key: str, attempt: int | None
 
 
 def replayed(connection: Connection, run_id: str, call_key: str) -> None:
-    connection.execute(_REPLAYED, {"of_run": run_id, "of_key": call_key})
+    _REPLAYED.run(connection, {"of_run": run_id, "of_key": call_key})
 
 
 def lock_run(connection: Connection, run_id: str) -> None:
@@ -159,13 +161,13 @@ def lock_run(connection: Connection, run_id: str) -> None:
 
 def under_way(connection: Connection, run_id: str, call_key: str) -> UnderWay | None:
     """A call as those need it who bring it to an end."""
-    found = connection.execute(_UNDER_WAY, {"of_run": run_id, "of_key": call_key}).first()
+    found = _UNDER_WAY.first(connection, {"of_run": run_id, "of_key": call_key})
     return None if found is None else UnderWay(found[0], float(found[1]))
 
 
 def add(connection: Connection, **values: Any) -> None:
     """A new call, by the names of its columns."""
-    connection.execute(_ADD, values)
+    _ADD.run(connection, values)
 
 
 def change(connection: Connection, run_id: str, call_key: str, **values: Any) -> None:
@@ -179,28 +181,27 @@ def mark_sent(connection: Connection, run_id: str, call_key: str) -> None:
 
 def flight(connection: Connection, run_id: str, call_key: str) -> Flight | None:
     """Who makes this call now."""
-    found = connection.execute(_FLIGHT, {"of_run": run_id, "of_key": call_key}).first()
+    found = _FLIGHT.first(connection, {"of_run": run_id, "of_key": call_key})
     return None if found is None else Flight(found[0], found[1])
 
 
 def take_off(connection: Connection, run_id: str, call_key: str, owner: str, until: datetime) -> None:
     """Note that `owner` makes this call now."""
-    statement = _TAKE_OFF[connection.dialect.name]
-    connection.execute(statement, {"run_id": run_id, "call_key": call_key, "owner": owner, "until": until})
+    _TAKE_OFF.run(connection, {"run_id": run_id, "call_key": call_key, "owner": owner, "until": until})
 
 
 def land(connection: Connection, run_id: str, call_key: str) -> None:
-    connection.execute(_LAND, {"of_run": run_id, "of_key": call_key})
+    _LAND.run(connection, {"of_run": run_id, "of_key": call_key})
 
 
-def _one(connection: Connection, statement: Any, run_id: str, call_key: str, values: dict[str, Any]) -> None:
-    if connection.execute(statement, {"of_run": run_id, "of_key": call_key, **values}).rowcount != 1:
+def _one(connection: Connection, statement: Prepared, run_id: str, call_key: str, values: dict[str, Any]) -> None:
+    if statement.run(connection, {"of_run": run_id, "of_key": call_key, **values}) != 1:
         raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
 
 
 def settle(connection: Connection, run_id: str, call_key: str, **values: Any) -> bool:
     """Store the end of a call; False when it is stored already."""
-    return connection.execute(_SETTLE, {"of_run": run_id, "of_key": call_key, **values}).rowcount == 1
+    return _SETTLE.run(connection, {"of_run": run_id, "of_key": call_key, **values}) == 1
 
 
 def extend(connection: Connection, owner: str, until: datetime) -> None:
@@ -228,15 +229,15 @@ def lose(connection: Connection, run_id: str, call_key: str, worst_usd: float, r
 
 def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
     """Add to what the run is shown to have cost."""
-    connection.execute(_CHARGE, {"of_run": run_id, "more_usd": cost_usd})
+    _CHARGE.run(connection, {"of_run": run_id, "more_usd": cost_usd})
 
 
 def money(connection: Connection, run_id: str) -> Money:
     """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
     run = {"of_run": run_id}
-    settled = connection.execute(_SETTLED_USD, run).scalar()
-    lost_usd, lost_sends = connection.execute(_LOST_USD, run).one()
-    reserved = connection.execute(_RESERVED_USD, run).scalar()
+    (settled,) = _SETTLED_USD.first(connection, run) or (0,)
+    lost_usd, lost_sends = _LOST_USD.first(connection, run) or (0, 0)
+    (reserved,) = _RESERVED_USD.first(connection, run) or (0,)
     return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
 
 
@@ -245,7 +246,7 @@ def book(connection: Connection, run_id: str, now: datetime, **more: float) -> N
     nothing = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "settled_usd": 0.0, "lost_usd": 0.0, "lost_sends": 0}
     day = now.date().isoformat()
     values = {**nothing, **more, "of_run": run_id, "day": day}
-    connection.execute(_BOOK[connection.dialect.name], values)
+    _BOOK.run(connection, values)
     settled, lost = more.get("settled_usd", 0.0), more.get("lost_usd", 0.0)
     if settled or lost:
         spending_queries.book(connection, run_id, day, settled_usd=settled, lost_usd=lost)

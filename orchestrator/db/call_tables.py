@@ -13,14 +13,15 @@ from orchestrator.db.tables import EVENT_ID
 
 
 class GatewayFlight(SQLModel, table=True):
-    """A call that is being made, and by whom. The row is there only while the call is reserved or sent."""
+    """A call that is being made, and by whom. The row is there only while the call is reserved or sent: so they are few,
+    and an index more would be written twice for every call to be read once in ten seconds."""
 
     __tablename__ = "gateway_flights"
     __table_args__ = (ForeignKeyConstraint(["run_id"], ["container_runs.id"]),)
     run_id: str = Field(primary_key=True, max_length=36)
     call_key: str = Field(primary_key=True, max_length=400)
-    owner: str = Field(index=True, max_length=100)
-    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False, index=True))
+    owner: str = Field(max_length=100)
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
 class LostSend(SQLModel, table=True):

@@ -101,6 +101,12 @@ def count_by_status(session: Session) -> dict[str, int]:
     return {status: int(count) for status, count in rows}
 
 
+def put_off_start(session: Session, run_id: str, attempt: int, start_deadline: datetime) -> None:
+    """Give an attempt that is being started until then."""
+    ours = (col(ContainerRun.id) == run_id, col(ContainerRun.attempt) == attempt, col(ContainerRun.status) == "starting")
+    session.connection().execute(update(ContainerRun).where(*ours).values(start_deadline=start_deadline))
+
+
 def extend_leases(session: Session, lease_until: datetime, start_deadline: datetime) -> int:
     """Give every live run a fresh lease, after we were away ourselves."""
     leases = (

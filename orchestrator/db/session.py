@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +26,7 @@ from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
 from orchestrator.db.owned import Acting, NarrowSession, acting, enter
+from orchestrator.db.write_ahead_log import WriteAheadLog
 
 T = TypeVar("T")
 
@@ -31,6 +34,7 @@ GROUP_LIMIT = 200
 READERS = 4
 PG_WRITERS = 8
 BUSY_TIMEOUT_MS = 5000
+BEGIN_WRITING = "BEGIN IMMEDIATE"
 RETRYABLE_SQLSTATES = frozenset({"40001", "40P01"})
 SAVEPOINTS = {
     "do_savepoint": "SAVEPOINT",
@@ -65,8 +69,9 @@ class Database:
         self._closed = False
         self._connection: Connection | None = None
         if self.dialect == "sqlite":
-            self._write_engine = _sqlite_engine(url, "BEGIN IMMEDIATE", 1)
+            self._write_engine = _sqlite_engine(url, BEGIN_WRITING, 1)
             self._read_engine = _sqlite_engine(url, "BEGIN", READERS)
+            self._log = WriteAheadLog(make_url(url).database or "")
             self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
             self._writer: threading.Thread | None = threading.Thread(target=self._write_loop, name="db-writer", daemon=True)
             self._writer.start()
@@ -90,23 +95,25 @@ class Database:
 
     async def write(self, fn: Callable[[Session], T]) -> T:
         """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
-        return await self._submit(_in_session(fn, acting()))
+        return await self._submit(_in_session(fn, acting()), plain=False)
 
-    async def write_plain(self, fn: Callable[[Connection], T]) -> T:
-        """As `write`, for work of statements alone: without a session, which costs more than some statements."""
-        return await self._submit(fn)
+    async def write_plain(self, fn: Callable[[Connection], T], *, synced: bool = True) -> T:
+        """As `write`, for work of statements alone: without a session, which costs more than some statements.
 
-    async def _submit(self, work: Callable[[Connection], T]) -> T:
+        Without `synced` it returns once the commit would survive the end of this process; that of the machine a moment
+        later (SQLite; PostgreSQL knows no difference here)."""
+        return await self._submit(fn, plain=True, synced=synced)
+
+    async def _submit(self, work: Callable[[Connection], T], *, plain: bool, synced: bool = True) -> T:
         if self._closed:
             raise DatabaseUnavailable("the service is shutting down")
         loop = asyncio.get_running_loop()
         if self._write_pool is not None:
             return await loop.run_in_executor(self._write_pool, self._write_alone, work)
-        job = _Job(work, loop, loop.create_future())
-        job.future.add_done_callback(_noticed)
+        job = _Job(work, plain, synced, loop, loop.create_future())
         self._jobs.put(job)
-        # A caller that is cancelled must not take the job with it: the transaction may be half-way.
-        result: T = await asyncio.shield(job.future)
+        # A caller that is cancelled does not take the job with it: the writer never looks at the future before the commit.
+        result: T = await job.future
         return result
 
     async def checkpoint(self) -> None:
@@ -160,7 +167,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _write_loop(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next_job()) is not None:
             group = [job]
             stop = False
             while len(group) < GROUP_LIMIT and not self._jobs.empty():
@@ -172,32 +179,27 @@ class Database:
             self._write_group(group)
             if stop:
                 break
+        self._log.sync()
         self._let_go()
 
+    def _next_job(self) -> _Job | None:
+        try:
+            return self._jobs.get(timeout=self._log.patience_s)
+        except queue.Empty:
+            self._log.sync()
+            return self._jobs.get()
+
     def _write_group(self, group: list[_Job]) -> None:
-        results: list[tuple[_Job, Any, BaseException | None]] = []
-        alone = len(group) == 1
+        results: list[_Result]
         try:
             connection = self._connection or self._write_engine.connect()
             self._connection = connection  # kept: taking it from the pool costs more than some jobs
-            with connection.begin() as transaction:
-                for job in group:
-                    try:
-                        with nullcontext() if alone else connection.begin_nested():
-                            value = job.work(connection)
-                        results.append((job, value, None))
-                        continue
-                    except (OperationalError, InterfaceError):
-                        raise
-                    except MISFITS as error:
-                        misfit = NotStorable(_first_line(error))
-                        misfit.__cause__ = error
-                        results.append((job, None, misfit))
-                    except BaseException as error:
-                        results.append((job, None, error))
-                    if alone and transaction.is_active:
-                        transaction.rollback()
-        except DBAPIError as error:
+            raw: Any = connection.connection.driver_connection
+            self._log.before(raw, synced=any(job.synced for job in group))
+            plain = all(job.plain for job in group)
+            results = _carry_out_plainly(connection, group) if plain else _carry_out(connection, group)
+            self._log.after(raw, whole=all(error is None for _, _, error in results))
+        except (DBAPIError, sqlite3.Error) as error:
             self._let_go()
             trouble = DatabaseUnavailable(_first_line(error))
             trouble.__cause__ = error
@@ -207,11 +209,11 @@ class Database:
             results = [(job, None, error) for job in group]
         else:
             self._after_commit()
-        for job, value, failure in results:
-            job.answer(value, failure)
+        _answer(results)
 
     def _let_go(self) -> None:
         """After a mishap the next group begins with a fresh connection."""
+        self._log.close()
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(DBAPIError):
@@ -223,25 +225,94 @@ class Database:
             call()
 
 
+@dataclass(frozen=True, slots=True)
 class _Job:
-    def __init__(
-        self, work: Callable[[Connection], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]
-    ) -> None:
-        self.work = work
-        self.future = future
-        self._loop = loop
+    work: Callable[[Connection], Any]
+    plain: bool
+    synced: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
 
-    def answer(self, value: Any, error: BaseException | None) -> None:
-        def settle() -> None:
-            if self.future.done():
-                return
-            if error is None:
-                self.future.set_result(value)
-            else:
-                self.future.set_exception(error)
 
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(settle)
+_Result = tuple[_Job, Any, BaseException | None]
+
+
+def _carry_out(connection: Connection, group: list[_Job]) -> list[_Result]:
+    """The jobs in one transaction, and what each of them came to. Raises what undoes them all."""
+    results: list[_Result] = []
+    alone = len(group) == 1
+    with connection.begin() as transaction:
+        for job in group:
+            try:
+                with nullcontext() if alone else connection.begin_nested():
+                    value = job.work(connection)
+                results.append((job, value, None))
+                continue
+            except (OperationalError, InterfaceError):
+                raise
+            except BaseException as error:
+                results.append((job, None, _told(error)))
+            if alone and transaction.is_active:
+                transaction.rollback()
+    return results
+
+
+def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Result]:
+    """As `_carry_out`, for jobs without sessions: the driver is told where the transaction begins and ends. SQLAlchemy,
+    which would be half of the cost of a small job, is not asked; a job that asks it finds itself in a transaction."""
+    raw: Any = connection.connection.driver_connection
+    results: list[_Result] = []
+    alone = len(group) == 1
+    raw.execute(BEGIN_WRITING)
+    for job in group:
+        if not alone:
+            raw.execute("SAVEPOINT job")
+        try:
+            value = job.work(connection)
+        except (OperationalError, InterfaceError):
+            raise
+        except BaseException as error:
+            results.append((job, None, _told(error)))
+            raw.execute("ROLLBACK" if alone else "ROLLBACK TO job")
+        else:
+            results.append((job, value, None))
+        if not alone:
+            raw.execute("RELEASE job")
+    if raw.in_transaction:
+        raw.execute("COMMIT")
+    if connection.in_transaction():
+        connection.commit()  # it has nothing to do, but does not know
+    return results
+
+
+def _told(error: BaseException) -> BaseException:
+    """What the caller of a job is told of an error in it."""
+    if not isinstance(error, MISFITS):
+        return error
+    misfit = NotStorable(_first_line(error))
+    misfit.__cause__ = error
+    return misfit
+
+
+def _answer(results: list[_Result]) -> None:
+    """Wake the callers, those of one loop together."""
+    of_loop: dict[asyncio.AbstractEventLoop, list[_Result]] = {}
+    for result in results:
+        of_loop.setdefault(result[0].loop, []).append(result)
+    for loop, those in of_loop.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_settle, those)
+
+
+def _settle(results: list[_Result]) -> None:
+    for job, value, error in results:
+        if job.future.done():
+            continue  # its caller was cancelled
+        if error is None:
+            job.future.set_result(value)
+        else:
+            job.future.set_exception(error)
+            job.future.exception()  # nobody may be waiting any more; asyncio would complain
 
 
 def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Connection], T]:
@@ -255,12 +326,6 @@ def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Con
             return value
 
     return work
-
-
-def _noticed(future: asyncio.Future[Any]) -> None:
-    """Nobody may be waiting any more for a job that then fails; asyncio would complain."""
-    if not future.cancelled():
-        future.exception()
 
 
 def _first_line(error: Exception) -> str:
@@ -285,7 +350,8 @@ def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Any) -> None:
-        connection.exec_driver_sql(begin)
+        if not connection.connection.driver_connection.in_transaction:  # else the writer has begun it itself
+            connection.exec_driver_sql(begin)
 
     # SQLAlchemy compiles these anew each time, and there is one for every job.
     for name, command in SAVEPOINTS.items():

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.db.call_tables import DaySpending, GatewayFlight
 from orchestrator.db.key_tables import UserSpending
+from orchestrator.db.prepared import Prepared
 from orchestrator.db.tables import ContainerRun, GatewayCall
 
 _CALLS: Any = GatewayCall.__table__  # type: ignore[attr-defined]
@@ -31,7 +32,7 @@ def _book(dialect: Any) -> Any:
     return statement.on_conflict_do_update(index_elements=names[:3], set_=sums)
 
 
-_BOOK = {"sqlite": _book(sqlite), "postgresql": _book(postgresql)}
+_BOOK = Prepared({"sqlite": _book(sqlite), "postgresql": _book(postgresql)})
 _IN_FLIGHT = (
     sa_select(func.sum(_CALLS.c.reserved_usd))
     .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
@@ -40,37 +41,41 @@ _IN_FLIGHT = (
 _OF_DAY = sa_select(func.sum(_DAYS.c.settled_usd + _DAYS.c.lost_usd)).where(_DAYS.c.day == bindparam("of_day"))
 _IN_WORKSPACE = _RUNS.c.workspace_id == bindparam("of_workspace")
 _SPENT = {
-    "all": _OF_DAY,
-    "workspace": _OF_DAY.where(_DAYS.c.workspace_id == bindparam("of_workspace")),
-    "user": sa_select(func.sum(_USERS.c.settled_usd + _USERS.c.lost_usd)).where(
-        _USERS.c.day == bindparam("of_day"),
-        _USERS.c.workspace_id == bindparam("of_workspace"),
-        _USERS.c.user_id == bindparam("of_user"),
+    "all": Prepared(_OF_DAY),
+    "workspace": Prepared(_OF_DAY.where(_DAYS.c.workspace_id == bindparam("of_workspace"))),
+    "user": Prepared(
+        sa_select(func.sum(_USERS.c.settled_usd + _USERS.c.lost_usd)).where(
+            _USERS.c.day == bindparam("of_day"),
+            _USERS.c.workspace_id == bindparam("of_workspace"),
+            _USERS.c.user_id == bindparam("of_user"),
+        )
     ),
 }
 _RESERVED = {
-    "all": _IN_FLIGHT,
-    "workspace": _IN_FLIGHT.where(_IN_WORKSPACE),
-    "user": _IN_FLIGHT.where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user")),
+    "all": Prepared(_IN_FLIGHT),
+    "workspace": Prepared(_IN_FLIGHT.where(_IN_WORKSPACE)),
+    "user": Prepared(_IN_FLIGHT.where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user"))),
 }
 
 
 def book(connection: Connection, run_id: str, day: str, *, settled_usd: float, lost_usd: float) -> None:
     """Add to the sums of the run's user."""
     values = {"of_run": run_id, "day": day, "settled_usd": settled_usd, "lost_usd": lost_usd}
-    connection.execute(_BOOK[connection.dialect.name], values)
+    _BOOK.run(connection, values)
 
 
 def spent(connection: Connection, now: datetime, workspace_id: int | None, user_id: int | None) -> float:
     """What was spent on this day, lost sends included, in US dollars."""
     which, values = _which(workspace_id, user_id)
-    return float(connection.execute(_SPENT[which], {**values, "of_day": now.date().isoformat()}).scalar() or 0)
+    (amount,) = _SPENT[which].first(connection, {**values, "of_day": now.date().isoformat()}) or (0,)
+    return float(amount or 0)
 
 
 def reserved(connection: Connection, workspace_id: int | None, user_id: int | None) -> float:
     """What calls under way may cost."""
     which, values = _which(workspace_id, user_id)
-    return float(connection.execute(_RESERVED[which], values).scalar() or 0)
+    (amount,) = _RESERVED[which].first(connection, values) or (0,)
+    return float(amount or 0)
 
 
 def _which(workspace_id: int | None, user_id: int | None) -> tuple[str, dict[str, int]]:

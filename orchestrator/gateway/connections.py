@@ -13,7 +13,8 @@ from orchestrator.gateway.http_connection import ConnectFailed, HttpConnection
 
 CONNECT_S = 10.0
 KEEP_S = 15.0
-MAX_IDLE = 200
+MAX_IDLE = 1000
+"""As many as there are calls at once at the most: those of a burst serve the next one."""
 
 
 class Connections:

@@ -66,7 +66,7 @@ class DatabaseLedger:
 
     async def open(self, opening: Opening) -> Opened:
         try:
-            return await self._write(lambda connection: self._open(connection, opening))
+            return await self._write(lambda connection: self._open(connection, opening), synced=False)
         except LedgerUnavailable:
             self.released(opening.run_id, opening.call_key)
             raise
@@ -236,9 +236,9 @@ class DatabaseLedger:
     def _believed_until(self) -> datetime:
         return self._clock.now() + timedelta(seconds=BELIEVED_S)
 
-    async def _write(self, work: Callable[[Plain], T]) -> T:
+    async def _write(self, work: Callable[[Plain], T], *, synced: bool = True) -> T:
         try:
-            return await self._db.write_plain(work)
+            return await self._db.write_plain(work, synced=synced)
         except DatabaseUnavailable as error:
             raise LedgerUnavailable(str(error)) from error
 

@@ -33,7 +33,9 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class _Flight:
+class Flight:
+    """A call under way, in a task of its own."""
+
     request_hash: str
     attempt: int
     task: asyncio.Task[Answered]
@@ -51,32 +53,28 @@ class CallDesk:
         self._ledger = ledger
         self._sender = sender
         self._board = board
-        self._flights: dict[tuple[str, str], _Flight] = {}
+        self._flights: dict[tuple[str, str], Flight] = {}
         self._landed = asyncio.Event()
         self._closing = False
 
     async def answer(self, call: Call) -> Answered:
         """The answer to a call: stored, joined or bought. The call goes on if the caller is cancelled."""
+        answered = await self.ask(call).within(None)
+        assert answered is not None
+        return answered
+
+    def ask(self, call: Call) -> Asking:
+        """Have a call carried out, or join the one that is under way."""
+        return Asking(self, call)
+
+    def flight_of(self, call: Call) -> tuple[Flight, bool]:
+        """What brings the answer, and whether somebody else has asked for it."""
         flight = self._flights.get(call.flight)
-        joined = flight is not None
         if flight is None:
-            flight = self._take_off(call)
-        elif flight.request_hash != call.request_hash:
+            return self._take_off(call), False
+        if flight.request_hash != call.request_hash:
             raise _key_taken(call)
-        try:
-            answered = await asyncio.shield(flight.task)
-        except AttemptOver:
-            if flight.attempt == call.context.attempt:
-                raise
-            return await self.answer(call)  # it was an earlier attempt that was over
-        except asyncio.CancelledError:
-            asker = asyncio.current_task()
-            if flight.task.cancelled() and (asker is None or not asker.cancelling()):
-                raise GatewayError(
-                    503, Code.UNAVAILABLE, "the call was given up: the run ended or the service stops"
-                ) from None
-            raise
-        return replace(answered, source=Source.REPLAYED) if joined and answered.source is Source.BOUGHT else answered
+        return flight, True
 
     def status(self, run_id: str) -> str | None:
         """What the run waits for, in one sentence; None while nothing holds it up."""
@@ -108,11 +106,11 @@ class CallDesk:
     def _sent(self, run_id: str, key: str) -> bool:
         return (run_id, key) in self._sender.at_provider
 
-    def _take_off(self, call: Call) -> _Flight:
+    def _take_off(self, call: Call) -> Flight:
         if self._closing:
             raise GatewayError(503, Code.UNAVAILABLE, "the service is stopping; ask again shortly", retry_after_s=5)
         task = asyncio.get_running_loop().create_task(self._carry(call), name=f"call {call.key}")
-        flight = self._flights[call.flight] = _Flight(call.request_hash, call.context.attempt, task)
+        flight = self._flights[call.flight] = Flight(call.request_hash, call.context.attempt, task)
         task.add_done_callback(lambda done: self._land(call, done))
         return flight
 
@@ -180,6 +178,34 @@ class CallDesk:
                 await asyncio.wait_for(self._landed.wait(), POLL_S)
             except TimeoutError:
                 return
+
+
+class Asking:
+    """One who waits at the desk for the answer to a call. Whoever stops waiting does not stop the call."""
+
+    def __init__(self, desk: CallDesk, call: Call) -> None:
+        self._desk = desk
+        self._call = call
+        self._flight, self._joined = desk.flight_of(call)
+
+    async def within(self, patience_s: float | None) -> Answered | None:
+        """The answer, or None when it is not there after so many seconds."""
+        while True:
+            task = self._flight.task
+            await asyncio.wait((task,), timeout=patience_s)
+            if not task.done():
+                return None
+            if task.cancelled():
+                raise GatewayError(503, Code.UNAVAILABLE, "the call was given up: the run ended or the service stops")
+            try:
+                answered = task.result()
+            except AttemptOver:
+                if self._flight.attempt == self._call.context.attempt:
+                    raise
+                self._flight, self._joined = self._desk.flight_of(self._call)  # it was an earlier attempt that was over
+                continue
+            bought_by_another = self._joined and answered.source is Source.BOUGHT
+            return replace(answered, source=Source.REPLAYED) if bought_by_another else answered
 
 
 def _check_hope(call: Call, no_room: NoRoom) -> None:

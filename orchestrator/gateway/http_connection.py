@@ -1,17 +1,18 @@
 """One connection to a provider: a request out, an answer in, one after the other. Made by `connections`.
 
 The pieces of an answer are handed over in batches: a model sends a piece for every few letters, and waking somebody for each
-would cost more than everything else.
+would cost more than everything else. Until then they are kept as they came; only what may be the end is looked at sooner.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from orchestrator.gateway.http_framing import MAX_HEAD_BYTES, BadResponse, Body, Head, body_of, parse_head
 
 BATCH_BYTES = 16 << 10
-BATCH_S = 0.05
+BATCH_S = 0.25
 FULL_BYTES = 256 << 10
 
 
@@ -39,8 +40,11 @@ class HttpConnection(asyncio.Protocol):
         self._head_bytes = bytearray()
         self._head: Head | None = None
         self._body: Body | None = None
+        self._raw: list[bytes] = []
+        """What came and was not taken apart yet, `_raw_size` bytes."""
+        self._raw_size = 0
         self._pieces: list[bytes] = []
-        self._size = 0
+        self._last_words: tuple[bytes, ...] = ()
         self._ended: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._batch: asyncio.TimerHandle | None = None
@@ -53,11 +57,19 @@ class HttpConnection(asyncio.Protocol):
         """Another request may be sent on it."""
         return self._ended is None and not self._busy
 
-    async def request(self, data: bytes) -> Head:
-        """Send a request; the head of its answer. Raises `ConnectionBroke`, `Silence` or `BadResponse`."""
+    @property
+    def all_here(self) -> bool:
+        """All of the answer has come: `piece` will not wait."""
+        self._unframe()
+        return self._body is not None and self._body.done
+
+    async def request(self, data: bytes, last_words: tuple[bytes, ...] = ()) -> Head:
+        """Send a request; the head of its answer. What has one of `last_words` in it is handed over at once.
+
+        Raises `ConnectionBroke`, `Silence` or `BadResponse`."""
         if self._transport is None or not self.usable:
             raise ConnectionBroke("the connection is closed")
-        self._busy, self._head, self._body = True, None, None
+        self._busy, self._head, self._body, self._last_words = True, None, None, last_words
         self._heard_at = self._loop.time()
         self._watch = self._loop.call_later(self._idle_s, self._look)
         self._transport.write(data)
@@ -71,18 +83,20 @@ class HttpConnection(asyncio.Protocol):
         """The next piece of the body, or nothing at its end: then the connection is usable again, if the provider keeps it
         open. Raises as `request` does."""
         assert self._body is not None
-        while not self._pieces:
+        while True:
+            self._unframe()
+            if self._pieces:
+                piece = b"".join(self._pieces)
+                self._pieces.clear()
+                self._resume()
+                return piece
             if self._body.done:
                 self._finish()
                 return b""
             if self._ended is not None:
                 raise self._ended
+            self._resume()
             await self._wait()
-        piece = b"".join(self._pieces)
-        self._pieces.clear()
-        self._size = 0
-        self._resume()
-        return piece
 
     def abort(self) -> None:
         self._stop_watching()
@@ -92,8 +106,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of this class
 
     def data_received(self, data: bytes) -> None:
         if not self._busy or self._ended is not None:
@@ -110,6 +123,7 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
 
     def eof_received(self) -> None:
+        self._unframe()
         if self._body is not None and not self._body.done:
             try:
                 self._body.end()
@@ -147,16 +161,34 @@ class HttpConnection(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         assert self._body is not None
-        for piece in self._body.feed(data):
-            self._pieces.append(piece)
-            self._size += len(piece)
-        if self._body.done or self._size >= BATCH_BYTES:
+        self._raw.append(data)
+        self._raw_size += len(data)
+        if self._raw_size >= BATCH_BYTES or self._body.may_end(data, self._raw_size) or self._is_last_word(data):
             self._wake()
-        elif self._pieces and self._batch is None and self._waiter is not None:
+        elif self._batch is None and self._waiter is not None:
             self._batch = self._loop.call_later(BATCH_S, self._wake)
-        if self._size >= FULL_BYTES and not self._paused and self._transport is not None:
+        if self._raw_size >= FULL_BYTES and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
+
+    def _is_last_word(self, data: bytes) -> bool:
+        for words in self._last_words:  # noqa: SIM110 -- a generator costs more than all the rest
+            if words in data:
+                return True
+        return False
+
+    def _unframe(self) -> None:
+        """Take apart what came: what belongs to the body, and whether it has ended."""
+        if not self._raw or self._body is None:
+            return
+        data = b"".join(self._raw)
+        self._raw.clear()
+        self._raw_size = 0
+        try:
+            self._pieces += self._body.feed(data)
+        except BadResponse as error:
+            self._end(error)
+            self.abort()
 
     def _finish(self) -> None:
         assert self._head is not None
@@ -173,8 +205,6 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def _wait(self) -> None:
-        if self._pieces and self._batch is None:
-            self._batch = self._loop.call_later(BATCH_S, self._wake)
         self._waiter = self._loop.create_future()
         try:
             await self._waiter

@@ -13,9 +13,11 @@ from typing import Protocol
 
 MAX_HEAD_BYTES = 64 << 10
 MAX_LINE_BYTES = 16 << 10
+LAST_CHUNK = b"0\r\n\r\n"
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: .*)?")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
+_PLAIN_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
 _LENGTH = re.compile(r"\d{1,18}")
 
 
@@ -39,6 +41,9 @@ class Body(Protocol):
     rest: bytes
 
     def feed(self, data: bytes) -> list[bytes]: ...
+
+    def may_end(self, data: bytes, waiting: int) -> bool:
+        """Whether `data`, the last of `waiting` bytes that were not fed yet, looks like the end; a guess, to be quick."""
 
     def end(self) -> None:
         """The connection was closed in good order; raises `BadResponse` when more should have come."""
@@ -95,6 +100,9 @@ class Sized:
         self.done = self._left == 0
         return [data]
 
+    def may_end(self, data: bytes, waiting: int) -> bool:
+        return waiting >= self._left
+
     def end(self) -> None:
         if not self.done:
             raise BadResponse("it was cut short")
@@ -106,6 +114,9 @@ class UntilClosed:
 
     def feed(self, data: bytes) -> list[bytes]:
         return [data]
+
+    def may_end(self, data: bytes, waiting: int) -> bool:
+        return False
 
     def end(self) -> None:
         self.done = True
@@ -129,7 +140,7 @@ class Chunked:
 
     def feed(self, data: bytes) -> list[bytes]:
         found: list[bytes] = []
-        position, size = 0, len(data)
+        position, size = self._plain(data, found), len(data)
         while position < size and not self.done:
             if self._next is _Next.DATA:
                 piece = data[position : position + self._left]
@@ -150,6 +161,23 @@ class Chunked:
             self._take(line)
         self.rest += data[position:]
         return found
+
+    def _plain(self, data: bytes, found: list[bytes]) -> int:
+        """Chunks that are whole and written as nearly everybody does, at the beginning of `data`; how far they go."""
+        position = 0
+        if self._next is not _Next.SIZE or self._line or self.done:
+            return position
+        while (match := _PLAIN_SIZE.match(data, position)) is not None:
+            begin = match.end()
+            end = begin + int(match[1], 16)
+            if begin == end or data[end : end + 2] != b"\r\n":
+                break
+            found.append(data[begin:end])
+            position = end + 2
+        return position
+
+    def may_end(self, data: bytes, waiting: int) -> bool:
+        return data.endswith(b"\r\n\r\n") or len(data) < len(LAST_CHUNK)
 
     def end(self) -> None:
         if not self.done:

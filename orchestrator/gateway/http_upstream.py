@@ -82,7 +82,7 @@ class HttpUpstream:
         request = self._request(call, key)
         try:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
-                head = await connection.request(request)
+                head = await connection.request(request, call.wire.last_words)
                 if head.status == 200:
                     pause_s = exhausted_for_s(head.headers, self._clock.now())
                     received(None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
@@ -187,7 +187,7 @@ async def _body(connection: HttpConnection, max_bytes: int, *, cut: bool = False
 async def _goodbye(connection: HttpConnection) -> None:
     """Read to the proper end so that the connection can be used again, but do not wait long for it."""
     try:
-        async with asyncio.timeout(GOODBYE_S):
+        async with asyncio.timeout(None if connection.all_here else GOODBYE_S):
             while await connection.piece():
                 pass
     except (TimeoutError, ConnectionBroke, Silence, BadResponse):

@@ -37,8 +37,10 @@ def exhausted_for_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
+    if not text:
+        return None
     try:
-        value = float(text or "")
+        value = float(text)
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None

@@ -8,7 +8,6 @@ A plain ASGI application: all that a framework would do for a handler is more th
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -23,7 +22,7 @@ from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.gateway.admission import admit, parse_body
 from orchestrator.gateway.calls import Answered, Call, Source
 from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.desk import CallDesk
+from orchestrator.gateway.desk import Asking, CallDesk
 from orchestrator.gateway.errors import Code, GatewayError
 from orchestrator.gateway.wires.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.wires.openai_chat import OpenAIChat
@@ -105,17 +104,12 @@ class Gateway:
             content = json.dumps(answered.settlement.message).encode()
             await _send(exchange.send, 200, JSON, _facts(answered), content)
             return
-        asking = asyncio.ensure_future(self._deps.desk.answer(call))
-        try:
-            await asyncio.wait({asking}, timeout=self._deps.patience_s)
-        except asyncio.CancelledError:
-            asking.cancel()
-            raise
-        if asking.done():
-            answered = asking.result()
-            await _send(exchange.send, 200, EVENT_STREAM, _facts(answered), _whole_stream(call, answered))
+        asking = self._deps.desk.ask(call)
+        in_time = await asking.within(self._deps.patience_s)
+        if in_time is not None:
+            await _send(exchange.send, 200, EVENT_STREAM, _facts(in_time), _whole_stream(call, in_time))
             return
-        late = StreamingResponse(_late_stream(self._deps, call, asking), media_type=EVENT_STREAM)
+        late = StreamingResponse(_late_stream(self._deps.ping_s, call, asking), media_type=EVENT_STREAM)
         await late(exchange.scope, exchange.receive, exchange.send)
 
     async def _caller(self, headers: Mapping[str, str]) -> RunContext:
@@ -141,18 +135,15 @@ async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
             return bytes(received)
 
 
-async def _late_stream(deps: GatewayDeps, call: Call, asking: asyncio.Future[Answered]) -> AsyncIterator[bytes]:
+async def _late_stream(ping_s: float, call: Call, asking: Asking) -> AsyncIterator[bytes]:
+    answered = None
     try:
-        while not asking.done():
+        while answered is None:
             yield call.wire.ping()
-            await asyncio.wait({asking}, timeout=deps.ping_s)
-        yield _whole_stream(call, asking.result())
+            answered = await asking.within(ping_s)
+        yield _whole_stream(call, answered)
     except GatewayError as error:
         yield call.wire.error_event(error)
-    finally:
-        # The asker may be gone; the call goes on, and `desk` records how it ends.
-        asking.add_done_callback(lambda done: done.cancelled() or done.exception())
-        asking.cancel()
 
 
 def _whole_stream(call: Call, answered: Answered) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
 
 from orchestrator.gateway.calls import Settlement
 from orchestrator.gateway.usage import Finish, TokenUsage
@@ -14,8 +13,7 @@ FORMAT = 1
 
 
 def pack(settlement: Settlement) -> bytes:
-    facts = {field.name: getattr(settlement, field.name) for field in fields(settlement)}
-    data = {"format": FORMAT, **facts, "usage": asdict(settlement.usage)}
+    data = {"format": FORMAT, **vars(settlement), "usage": vars(settlement.usage)}
     return compress_quickly(json.dumps(data).encode())
 
 

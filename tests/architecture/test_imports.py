@@ -26,6 +26,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "jinja2": ("orchestrator.dashboard.",),
     "prometheus_client": ("orchestrator.api.health",),
     "uvicorn": ("orchestrator.server", "orchestrator.runner_door", "orchestrator.impatient_protocol"),
+    "uvloop": ("orchestrator.event_loop",),
+    "httptools": (),
     "backports": ("orchestrator.zstd",),
     "compression": ("orchestrator.zstd",),
     "typer": ("orchestrator.cli.",),

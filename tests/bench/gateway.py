@@ -10,7 +10,8 @@ others. Direct and gateway calls go on at the same time, so that a busy machine 
 Times are those of the asker, to the first and to the last byte of the answer. The gateway gives an answer only when it is
 stored, so its first byte comes with its last: what it adds is the time between the last bytes. Its CPU time per call hardly
 depends on who else uses the machine; what it needs when idle is taken off. Before each measurement the limiter is brought
-up to the number of calls at once.
+up to the number of calls at once. `stolen` is the share of the processors that a virtual machine was not given meanwhile:
+above some per cent the times are the neighbours', not the gateway's.
 """
 
 from __future__ import annotations
@@ -28,11 +29,20 @@ from pathlib import Path
 
 import httpx
 
+from orchestrator import event_loop
+from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
+from orchestrator.accounts.vault import load_vault
+from orchestrator.api.middleware import Guard
+from orchestrator.api.problems import not_found
 from orchestrator.clock import SystemClock
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
+from orchestrator.gateway.router import Gateway
+from orchestrator.gateway_wiring import open_gateway
 from orchestrator.identifiers import token_hash, uuid7
+from orchestrator.routing import body_cap_of, deadline_of
+from orchestrator.runner_door import QuietServer, server_config
 from orchestrator.settings import Settings
 from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
@@ -47,15 +57,6 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 async def serve(port: int, data: Path) -> None:
     """The gateway alone, put together as the service does it, with one run that lives for ever."""
-    from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
-    from orchestrator.accounts.vault import load_vault
-    from orchestrator.api.middleware import Guard
-    from orchestrator.api.problems import not_found
-    from orchestrator.gateway.router import Gateway
-    from orchestrator.gateway_wiring import open_gateway
-    from orchestrator.routing import body_cap_of, deadline_of
-    from orchestrator.runner_door import QuietServer, server_config
-
     url = database_url(os.environ.get("DATABASE_URL"), data)
     migrate(url)
     db, clock, settings = Database(url), SystemClock(), Settings(data=data)
@@ -140,6 +141,10 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
+def stolen_s() -> float:
+    return int(Path("/proc/stat").read_text().split()[8]) * TICK_S
+
+
 def memory_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
@@ -154,7 +159,7 @@ async def measure(provider: str, gateway: str, pid: int, asked: argparse.Namespa
     form = "whole" if asked.whole else f"streamed, {asked.tokens} tokens at {asked.per_s:g}/s"
     print(f"answers {form}, after {asked.latency_s:g} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print("           direct, ms               gateway, ms              added to the last byte, ms")
-    print("at once   calls   first p50   last p50   first p50   last p50       p50     p99   CPU ms/call   MiB")
+    print("at once   calls   first p50   last p50   first p50   last p50       p50     p99   CPU ms/call   MiB   stolen")
     began = cpu_s(pid)
     await asyncio.sleep(IDLE_S)
     idle = (cpu_s(pid) - began) / IDLE_S
@@ -162,16 +167,17 @@ async def measure(provider: str, gateway: str, pid: int, asked: argparse.Namespa
         rounds, beside = max(3, 60 // number), min(number, MOST_DIRECT)
         for _ in range(1 if number <= 16 else 2):
             await asyncio.gather(through.many(number, 1, takes_s), direct.many(beside, 1, takes_s))
-        began, at = cpu_s(pid), time.monotonic()
+        began, at, stolen = cpu_s(pid), time.monotonic(), stolen_s()
         plain, ours = await asyncio.gather(direct.many(beside, rounds, takes_s), through.many(number, rounds, takes_s))
         spent = (cpu_s(pid) - began - idle * (time.monotonic() - at)) / len(ours)
+        stolen = (stolen_s() - stolen) / (time.monotonic() - at) / (os.cpu_count() or 1)
         first, last, our_first, our_last = (
             1e3 * percentile([t[n] for t in all_], 0.5) for all_ in (plain, ours) for n in (0, 1)
         )
         late, our_late = (1e3 * percentile([t[1] for t in all_], 0.99) for all_ in (plain, ours))
         print(
             f"{number:7} {len(ours):7} {first:11.1f} {last:10.1f} {our_first:11.1f} {our_last:10.1f} {our_last - last:9.1f} "
-            f"{our_late - late:7.1f} {1e3 * spent:13.2f} {memory_mib(pid):5.0f}",
+            f"{our_late - late:7.1f} {1e3 * spent:13.2f} {memory_mib(pid):5.0f} {100 * stolen:6.1f} %",
             flush=True,
         )
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
@@ -215,6 +221,6 @@ def listens(url: str) -> bool:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
-        asyncio.run(serve(int(sys.argv[2]), Path(sys.argv[3])))
+        event_loop.run(serve(int(sys.argv[2]), Path(sys.argv[3])))
     else:
         main()

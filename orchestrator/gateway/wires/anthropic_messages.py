@@ -57,6 +57,7 @@ _DELTA_FIELDS = ("stop_reason", "stop_sequence", "stop_details", "container")
 class AnthropicMessages:
     protocol = contract.Protocol.ANTHROPIC
     path = "/v1/messages"
+    last_words: tuple[bytes, ...] = (b"message_stop", b'"error"')
 
     def read(self, body: Message) -> Asked:
         messages = body.get("messages")

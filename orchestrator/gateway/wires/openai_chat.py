@@ -39,6 +39,7 @@ _GROWING = ("reasoning_content", "reasoning", "content", "refusal")
 class OpenAIChat:
     protocol = contract.Protocol.OPENAI_CHAT
     path = "/v1/chat/completions"
+    last_words: tuple[bytes, ...] = (b"[DONE]", b'"error"')
 
     def read(self, body: Message) -> Asked:
         messages = body.get("messages")

@@ -45,7 +45,9 @@ class ChatAssembler:
         if isinstance(chunk.get("error"), dict):
             error = chunk["error"]
             raise StreamedError(str(error.get("code") or error.get("type") or "server_error"), error)
-        self._head |= {name: chunk[name] for name in _HEAD if chunk.get(name) is not None}
+        for name in _HEAD:
+            if (value := chunk.get(name)) is not None:
+                self._head[name] = value
         if chunk.get("usage") is not None:
             self._usage = chunk["usage"]
         for choice in chunk.get("choices") or []:

@@ -31,6 +31,7 @@ _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 class OpenAIResponses:
     protocol = contract.Protocol.OPENAI_RESPONSES
     path = "/v1/responses"
+    last_words: tuple[bytes, ...] = (*(each.encode() for each in _ENDINGS), b'"error"')
 
     def read(self, body: Message) -> Asked:
         if not isinstance(body.get("model"), str) or not isinstance(body.get("input"), str | list):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 COMMENT = b": waiting\n\n"
+_NAME, _DATA = b"event: ", b"data: "
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     name: str | None
     data: str
 
@@ -39,6 +38,8 @@ class EventReader:
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """The events that `piece` completes. Lines end with LF or CR LF; a lone CR, which no provider sends, does not."""
+        if not (self._rest or self._data or self._name):
+            piece = piece[(yield from self._plain(piece)) :]
         *lines, rest = piece.split(b"\n")
         if not lines:
             self._keep(rest)
@@ -51,6 +52,26 @@ class EventReader:
             if event is not None:
                 yield event
         self._keep(rest)
+
+    def _plain(self, piece: bytes) -> Generator[Event, None, int]:
+        """The events at the beginning of `piece` that are written as most are: perhaps a name, and data of one line. How
+        far they go."""
+        begin = 0
+        while True:
+            name, at = None, begin
+            if piece.startswith(_NAME, begin):
+                if not (at := piece.find(b"\n", begin) + 1):
+                    return begin
+                name = piece[begin + len(_NAME) : at - 1].decode("utf-8", "replace")
+            end = piece.find(b"\n", at)
+            if end < 0 or not piece.startswith(b"\n", end + 1) or not piece.startswith(_DATA, at):
+                return begin
+            if b"\r" in piece[begin:end]:
+                return begin
+            if end - at > self._max_bytes:
+                raise EventTooLarge
+            yield Event(name, piece[at + len(_DATA) : end].decode("utf-8", "replace"))
+            begin = end + 2
 
     def end(self) -> Iterator[Event]:
         """What is left when the stream ended properly but without the last blank line."""

@@ -81,6 +81,8 @@ class Wire(Protocol):
 
     protocol: contract.Protocol
     path: str
+    last_words: tuple[bytes, ...]
+    """What a stream says when its answer is whole, or when there will be none: not to be kept waiting."""
 
     def read(self, body: Message) -> Asked:
         """Raises `ValueError` with a sentence when the body is not a request of this protocol."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -263,3 +264,55 @@ def test_a_request(url: str, line: str) -> None:
 def test_a_header_that_would_break_the_request_is_refused(header: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="cannot be sent"):
         Target("https://api.example/", {}).post(header, b"")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("cut", range(1, 9))
+@pytest.mark.parametrize("form", ["chunked", "with a trailer", "of a known length"])
+async def test_an_end_is_noticed_at_once_however_it_is_cut(monkeypatch: pytest.MonkeyPatch, form: str, cut: int) -> None:
+    monkeypatch.setattr("orchestrator.gateway.http_connection.BATCH_S", 60)
+    answer = {
+        "chunked": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
+        "with a trailer": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\na: b\r\n\r\n",
+        "of a known length": OK + b"content-length: 9\r\n\r\ndata: 1\n\n",
+    }[form]
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await reader.readuntil(b"\r\n\r\n")
+        for part in (answer[:-cut], answer[-cut:]):
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+
+    async with server(handle) as port, asyncio.timeout(20):
+        pool = connections(port)
+        async with pool.one() as connection:
+            assert await get(connection) == b"data: 1\n\n"
+        pool.close()
+
+
+@pytest.mark.anyio
+async def test_last_words_are_handed_over_at_once_and_tokens_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.gateway.http_connection.BATCH_S", 60)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"transfer-encoding: chunked\r\n\r\n")
+        for data in (b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"):
+            await asyncio.sleep(0.05)
+            writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+            await writer.drain()
+        with contextlib.suppress(ConnectionError):
+            await reader.read()  # it never says that this was all
+
+    async with server(handle) as port, asyncio.timeout(20):
+        pool = connections(port)
+        async with pool.one() as connection:
+            await connection.request(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", (b"[DONE]",))
+            assert await connection.piece() == b"data: 1\n\ndata: 2\n\ndata: [DONE]\n\n"
+            assert not connection.all_here
+        pool.close()

@@ -146,7 +146,30 @@ def test_events_are_read_with_any_line_ending_and_comments_are_skipped() -> None
     assert list(reader.end()) == [Event(None, "end")]
 
 
-@pytest.mark.parametrize("piece", [b"data: " + b"x" * 2000, b"data: " + b"x" * 600 + b"\n"], ids=["one line", "many lines"])
+LINES = st.sampled_from(
+    [b"data: 1", b"data:2", b"data: ", b"event: a", b"event: ", b"id: 7", b": hi", b"", b"", b"data: \xff"]
+)
+
+
+@given(st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\n", b"\r\n"])), max_size=25), st.data())
+@settings(max_examples=300, deadline=None)
+def test_events_are_the_same_however_they_are_cut(lines: list[tuple[bytes, bytes]], data: st.DataObject) -> None:
+    stream = b"".join(line + end for line, end in lines)
+    slow = EventReader(1000)
+    expected = [event for at in range(len(stream)) for event in slow.feed(stream[at : at + 1])] + [*slow.end()]
+    quick, found, at = EventReader(1000), [], 0
+    while at < len(stream):
+        size = data.draw(st.integers(1, len(stream)))
+        found += quick.feed(stream[at : at + size])
+        at += size
+    assert [*found, *quick.end()] == expected
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"data: " + b"x" * 2000 + b"\n\n", b"data: " + b"x" * 2000, b"data: " + b"x" * 600 + b"\n"],
+    ids=["a whole one", "one line", "many lines"],
+)
 def test_an_endless_event_is_cut_off(piece: bytes) -> None:
     reader = EventReader(1000)
     with pytest.raises(EventTooLarge):

@@ -1,0 +1,82 @@
+"""Statements that are compiled once and handed to the driver as they are: for the path that every model call takes, where
+the way through SQLAlchemy costs several times what the database needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
+
+Row = tuple[Any, ...]
+_Converter = Callable[[Any], Any]
+
+
+class Prepared:
+    """One statement, or one for each dialect. Values go in and out as they would through SQLAlchemy, whose types convert
+    them; lists of values (`IN`) and defaults that are computed are not for it."""
+
+    def __init__(self, statement: Any) -> None:
+        self._statements = statement
+        self._compiled: dict[tuple[str, tuple[str, ...]], _Compiled] = {}
+
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
+        """Carry it out; how many rows it touched."""
+        return self._executed(connection, values)[1]
+
+    def first(self, connection: Connection, values: Mapping[str, Any]) -> Row | None:
+        return self._executed(connection, values, fetch=True)[0]
+
+    def _executed(self, connection: Connection, values: Mapping[str, Any], *, fetch: bool = False) -> tuple[Row | None, int]:
+        dialect = connection.dialect
+        key = dialect.name, tuple(values)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            named = isinstance(self._statements, dict)
+            statement = self._statements[dialect.name] if named else self._statements
+            compiled = self._compiled[key] = _Compiled(statement, dialect, list(values))
+        cursor = connection.connection.cursor()
+        parameters = compiled.parameters(values)
+        try:
+            cursor.execute(compiled.sql, parameters)
+            row = cursor.fetchone() if fetch else None
+            return row and compiled.converted(row, cursor.description), cursor.rowcount
+        except dialect.loaded_dbapi.Error as error:  # callers know SQLAlchemy's errors only
+            raise DBAPIError.instance(
+                compiled.sql, parameters, error, dialect.loaded_dbapi.Error, dialect=dialect
+            ) from error
+        finally:
+            cursor.close()
+
+
+class _Compiled:
+    def __init__(self, statement: Any, dialect: Dialect, names: list[str]) -> None:
+        compiled: Any = statement.compile(dialect=dialect, column_keys=names)
+        self.sql = str(compiled)
+        self._fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+        for column in [*compiled.insert_prefetch, *compiled.update_prefetch]:
+            if not column.default.is_scalar:
+                raise TypeError(f"the default of {column} is computed; give a value")
+            self._fixed[column.key] = column.default.arg
+        binds: dict[str, _Converter | None] = {
+            name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()
+        }
+        self._order: list[tuple[str, _Converter | None]] = [(name, binds[name]) for name in compiled.positiontup or binds]
+        self._positional = compiled.positional
+        self._dialect = dialect
+        self._types = [each.type.dialect_impl(dialect) for each in compiled._result_columns]
+        self._converters: list[_Converter | None] | None = None
+
+    def parameters(self, values: Mapping[str, Any]) -> Any:
+        found = {**self._fixed, **values} if self._fixed else values
+        if self._positional:
+            return [convert(found[name]) if convert else found[name] for name, convert in self._order]
+        return {name: convert(found[name]) if convert else found[name] for name, convert in self._order}
+
+    def converted(self, row: Row, description: Any) -> Row:
+        if self._converters is None:  # some depend on what the driver calls the type
+            told = zip(self._types, description, strict=True)
+            self._converters = [each.result_processor(self._dialect, column[1]) for each, column in told]
+        return tuple(convert(value) if convert else value for convert, value in zip(self._converters, row, strict=True))
