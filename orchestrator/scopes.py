@@ -62,7 +62,7 @@ _WORK = re.compile(
     r"|/api/jobs/[^/]+/(cancel|retry)"
     r"|/eval-sets|/eval-sets/[^/]+/(label|generate)|/evals/[^/]+/(execute|contradictions)|/jobs/[^/]+/(cancel|retry)"
     r"|/batches/[^/]+/(end|retry)"
-    r"|/runs/new|/runs/[^/]+/(cancel|retry|regrade)"
+    r"|/runs/new(/command)?|/runs/[^/]+/(cancel|retry|regrade)"
     r"|/schedules/[^/]+/run"
 )
 _OPINION = re.compile(r"/api/eval-sets/[^/]+/feedback/.+", re.DOTALL)
@@ -70,7 +70,7 @@ _OPINION = re.compile(r"/api/eval-sets/[^/]+/feedback/.+", re.DOTALL)
 _SPENDING = re.compile(
     r"/api/(container-runs|batches)|/api/(container-runs|batches|jobs)/[^/]+/retry|/api/schedules/.+/run"
     r"|/api/eval-sets/[^/]+/generate|/api/evals/[^/]+/execute"
-    r"|/runs/new|/(runs|batches)/[^/]+/retry|/schedules/[^/]+/run"
+    r"|/runs/new(/command)?|/(runs|batches)/[^/]+/retry|/schedules/[^/]+/run"
 )
 
 

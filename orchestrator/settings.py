@@ -125,6 +125,7 @@ class Settings(BaseSettings):
     warm: dict[str, Annotated[int, Field(ge=0)]] = {}
     kind_limits: dict[RunKind, Annotated[int, Field(ge=0)]] = {RunKind.EVAL_GENERATE: 2, RunKind.EVAL_EXECUTE: 2}
     command_images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = ()
+    command_pull: bool = True
     command_network: str | None = None
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)

@@ -50,7 +50,9 @@ def run(
     body = read_config(config) | ({"provider": provider} if provider is not None else {})
     with command(as_json) as cmd:
         made = cmd.client.create_batch(body)
-        cmd.out.note(f"Batch {made['external_id']} ({made['batch_id']}) has {made['runs']} runs.")
+        cmd.out.note(
+            f"Batch {made['external_id']} ({made['batch_id']}) has {made['runs']} {'run' if made['runs'] == 1 else 'runs'}."
+        )
         if detach:
             cmd.out.result(made, lambda: Text(str(made["external_id"])))
             return

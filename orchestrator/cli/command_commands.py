@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 from rich.text import Text
@@ -14,6 +15,9 @@ from orchestrator.cli.output import JsonFlag
 from orchestrator.cli.run_commands import RunArgument, raise_for, read_span, say_remarks, submit, wait
 from orchestrator.cli.run_tables import runs_table
 from orchestrator.cli.text import clean
+from orchestrator.runs.command_words import read_figure, read_variable
+
+T = TypeVar("T")
 
 command_app = typer.Typer()
 MOST_LOOKED_AT = 1000
@@ -23,7 +27,8 @@ Figures = Annotated[
     typer.Option(
         "--figure",
         metavar="NAME[:larger][=PATTERN]",
-        help="A figure of the output: of its JSON line, or the group `value` of a pattern. May be repeated.",
+        help="A figure of the output: of its JSON line, of a place in one (`NAME=$.a[0].b`), or the group `value` of a "
+        "pattern. May be repeated.",
     ),
 ]
 
@@ -69,10 +74,10 @@ def run(
         "repeats": repeats,
         "warmups": warmups,
         "timeout_s": float(read_span(timeout, "--timeout")),
-        "env": dict(_variable(each) for each in env or ()),
+        "env": dict(_read("--env", each, read_variable) for each in env or ()),
         "workdir": workdir,
         "name": name,
-        "figures": [read_figure(each) for each in figure or ()],
+        "figures": [_read("--figure", each, read_figure) for each in figure or ()],
     }
     body = {
         "kind": "command",
@@ -119,18 +124,8 @@ def compare(
         cmd.out.result(found, lambda: compare_table(found))
 
 
-def read_figure(text: str) -> dict[str, Any]:
-    """`score:larger`, `seconds=took ([0-9.]+) s`, or a name alone."""
-    left, mark, pattern = text.partition("=")
-    name, _, better = left.partition(":")
-    if not name.strip() or better not in ("", "larger", "smaller"):
-        raise BadUsage(f"--figure {clean(text)!r} is not NAME, NAME:larger or NAME=PATTERN.")
-    found: dict[str, Any] = {"name": name.strip(), "better": better or "smaller"}
-    return found | ({"pattern": pattern} if mark else {})
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, mark, value = text.partition("=")
-    if not mark:
-        raise BadUsage(f"--env {clean(text)!r} is not NAME=VALUE.")
-    return name, value
+def _read(option: str, text: str, read: Callable[[str], T]) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise BadUsage(f"{option} {clean(text)!r} {error}.") from None

@@ -125,7 +125,7 @@ def _say_that_it_goes_on(cmd: Command, run_ids: list[str]) -> None:
 def say_remarks(cmd: Command, runs: list[dict[str, Any]]) -> None:
     for each in runs:
         for sentence in remarks(each):
-            cmd.out.say(f"{clean(each['model'])}: {sentence}", "yellow")
+            cmd.out.say(f"{clean(each.get('image') or each['model'])}: {sentence}", "yellow")
 
 
 def raise_for(runs: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import docker
@@ -22,8 +22,11 @@ import urllib3.exceptions
 from orchestrator.engines.engine import EngineError, EngineUnreachable, ImageMissing
 
 SOCKET_LIMIT_S = 9
+SILENCE_LIMIT_S = 60
+"""Of a pull, which reports as it goes on but unpacks large layers without a word."""
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 ANY_VERSION = "1.44"  #: not sent: the question for the version has none in its path
+TOLD = ("die", "oom", "pause", "unpause", "destroy")
 CANNOT_ANSWER = frozenset({502, 503, 504})
 _FOREIGN = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
@@ -72,9 +75,14 @@ class DockerApi:
         with self._door() as client:
             return str(client.create_container(**options)["Id"])
 
-    def pull(self, image: str) -> None:
-        with self._door() as client:
-            client.pull(image, tag=None if ":" in image.rsplit("/", 1)[-1] else "latest")
+    def pull(self, image: str, check: Callable[[], None] = lambda: None) -> None:
+        """Fetch it from its registry, with the user's own login there; `check` is asked between the steps and may raise."""
+        with _translated(self.address), contextlib.closing(self._open(SILENCE_LIMIT_S)) as client:
+            said: Any = client.pull(image, stream=True, decode=True)  # without a tag: latest
+            for line in said:
+                check()
+                if line.get("error"):  # the answer's status says nothing of what comes later
+                    raise EngineError(f"Docker refused: {line['error']}")
 
     def find_image(self, image: str) -> dict[str, Any] | None:
         with contextlib.suppress(NotThere, ImageMissing), self._door() as client:
@@ -132,9 +140,10 @@ class DockerApi:
         return {}
 
     def events(self, label: str, streams: list[Any]) -> Iterator[str]:
-        """Names of containers as they change, on a connection of its own that is put into `streams` for `close_streams`."""
+        """Names of containers as they change otherwise than by being started, which we do ourselves; on a connection of its
+        own that is put into `streams` for `close_streams`."""
         with _translated(self.address), contextlib.closing(self._open()) as client:
-            stream = client.events(decode=True, filters={"type": "container", "label": label})
+            stream = client.events(decode=True, filters={"type": "container", "label": label, "event": list(TOLD)})
             streams.append(stream)
             for event in stream:
                 name = ((event.get("Actor") or {}).get("Attributes") or {}).get("name")
@@ -166,11 +175,11 @@ class DockerApi:
                 probe.settimeout(SOCKET_LIMIT_S)
                 probe.connect(self.address.removeprefix("unix://"))
 
-    def _open(self) -> docker.APIClient:
+    def _open(self, timeout_s: int = SOCKET_LIMIT_S) -> docker.APIClient:
         """A client that speaks the engine's own version. The SDK's way to find it leaks a socket when it fails."""
         self._knock()
         arguments: dict[str, Any] = {**docker.utils.kwargs_from_env()} if self._use_environment else {}
-        arguments |= {"base_url": self.address, "timeout": SOCKET_LIMIT_S, "max_pool_size": self._connections}
+        arguments |= {"base_url": self.address, "timeout": timeout_s, "max_pool_size": self._connections}
         with contextlib.closing(docker.APIClient(version=ANY_VERSION, **arguments)) as asking:
             answer = asking.version(api_version=False)
         if not isinstance(answer, dict) or not isinstance(answer.get("ApiVersion"), str):

@@ -25,6 +25,7 @@ from orchestrator.engines.docker_facts import isolation_sentence, labels_in, rea
 from orchestrator.engines.docker_kit import prepare_guest, remove_kits
 from orchestrator.engines.docker_network import RunnerNetwork, is_replaceable, is_usable, read_network, refusal
 from orchestrator.engines.docker_options import DockerEngineConfig, create_options, network_options
+from orchestrator.engines.docker_pull import GuestPulls
 from orchestrator.engines.engine import (
     LABEL_INSTANCE,
     LABEL_RUN,
@@ -37,6 +38,7 @@ from orchestrator.engines.engine import (
     ImageMissing,
     LaunchRequest,
 )
+from orchestrator.engines.guest_images import check_allowed
 from orchestrator.engines.host_guard import HostGuard, lift
 from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
 
@@ -55,6 +57,7 @@ class DockerEngine:
         self.config = config
         self._api = DockerApi(config.base_url, connections=THREADS + 2)
         self._threads = BoundedThreads(THREADS, "docker")
+        self._pulls = GuestPulls(self._api, self._threads)
         self._network: RunnerNetwork | None = None
         self._cpus = 0
         self._guarded = False
@@ -98,6 +101,10 @@ class DockerEngine:
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
         lock = self._launching.setdefault(request.name, asyncio.Lock())  # there as long as somebody holds or awaits it
         async with lock:
+            if request.guest is not None:
+                check_allowed(request.guest, request.image, self.config.guest_images)
+                if self.config.guest_pull and request.guest != request.image:
+                    await self._pulls.have(request.guest)
             return await self._call(lambda deadline: self._launch(request, deadline))
 
     async def list(self) -> list[ContainerFacts]:

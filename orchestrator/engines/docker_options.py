@@ -62,6 +62,8 @@ class DockerEngineConfig:
     """Replaces the image's entry point (tests)."""
     guest_images: tuple[str, ...] = ()
     """Patterns of users' images that may be started."""
+    guest_pull: bool = True
+    """Pull such an image if it is not there."""
     guest_network: str | None = None
     """A network that commands in users' images reach; None: none."""
 

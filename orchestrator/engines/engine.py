@@ -158,6 +158,6 @@ class Engine(Protocol):
     async def stats(self, name: str) -> ContainerStats | None: ...
 
     def watch(self) -> AsyncIterator[str]:
-        """Names of containers as they change state. Only a hint: it may miss, repeat and end at any time."""
+        """Names of containers as they end, pause or go. Only a hint: it may miss, repeat and end at any time."""
 
     async def close(self) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlmodel import Session
 
@@ -151,6 +151,8 @@ def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureO
     for name, figure in first.items():
         own = list(values[name].values())
         if (over := summary(own, level)) is not None:
+            if name in WORDS and over.low is not None:  # what the kernel counts is never less than nothing
+                over = replace(over, low=max(0.0, over.low))
             found.append(FigureOver(name, figure.unit, figure.better, own, over))
     return found
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from runner.kernel_usage import CGROUP, Reading, limits, reader
 from runner.sandbox import tree
-from runner.usage import CGROUP, Reading, limits, reader
 
 KILLED = {"memory.events": "oom_kill", "memory/memory.oom_control": "oom_kill"}
 LOOK_S, RAREST_LOOK_S = 0.05, 0.5

@@ -49,9 +49,12 @@ def _of_rule(rule: FigureRule, text: str, documents: list[Any]) -> Iterator[Figu
         for document in documents:
             yield from _figure(rule.name, at_path(document, rule.json_path), rule.unit, rule.better)
     else:
-        for each in _lines(documents):
-            if each.name == rule.name:
-                yield Figure(name=rule.name, value=each.value, unit=rule.unit or each.unit, better=rule.better)
+        for document in documents:
+            for each in _lines([document]):
+                if each.name == rule.name:
+                    yield Figure(name=rule.name, value=each.value, unit=rule.unit or each.unit, better=rule.better)
+            if isinstance(document, dict) and document.get("name") != rule.name:
+                yield from _figure(rule.name, document.get(rule.name), rule.unit, rule.better)
 
 
 def _captured(rule: FigureRule, match: re.Match[str]) -> list[tuple[str, str | None]]:

@@ -178,6 +178,8 @@ GET    /docs                                                       -       open
 GET    /                                                           viewer  list
 GET    /runs/new                                                   viewer  list
 POST   /runs/new                                                   member  list
+GET    /runs/new/command                                           viewer  list
+POST   /runs/new/command                                           member  list
 GET    /runs                                                       viewer  list
 GET    /runs/{run_id}                                              viewer  thing
 POST   /runs/{run_id}/cancel                                       member  thing

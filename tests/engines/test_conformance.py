@@ -239,6 +239,7 @@ async def test_watch_tells_of_changes_and_can_be_left(rig: Rig) -> None:
     watching = asyncio.create_task(first(rig.engine.watch(), asked.name))
     await asyncio.sleep(0.3)
     await rig.engine.launch(asked)
+    await rig.engine.kill(asked.name)
     await watching
     left = asyncio.create_task(first(rig.engine.watch(), "nobody", seconds=60))
     await asyncio.sleep(0.2)

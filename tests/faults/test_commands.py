@@ -50,7 +50,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     subprocess.run(["docker", "build", "-q", "-t", GUEST, "-"], input=DOCKERFILE.encode(), check=True, capture_output=True)
     folder: Path = tmp_path_factory.mktemp("commands")
-    service = Service(folder / "data", command_images="benchyard-test-*:*", max_instances=3)
+    service = Service(folder / "data", command_images="benchyard-test-*:*", command_pull="false", max_instances=3)
     service.start()
     yield service
     service.close()

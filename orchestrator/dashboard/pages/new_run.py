@@ -15,6 +15,7 @@ from orchestrator.api.container_runs import create_run
 from orchestrator.api.quotes import QuoteOut, make_quote
 from orchestrator.api.schemas import RunCreate
 from orchestrator.dashboard.frame import Frame, Page, page_router, said
+from orchestrator.dashboard.typed import number, whole
 from orchestrator.dashboard.views.quote import Quote, quote
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.db import model_queries, page_queries
@@ -53,12 +54,9 @@ class FormValues:
         body: dict[str, Any] = {"model_id": self.model, "benchmarks": self.benchmarks or None}
         for name in WHOLE:
             if text := self.texts.get(name):
-                body[name] = int(text) if text.removeprefix("-").isdecimal() and len(text) < 16 else text
+                body[name] = whole(text)
         if text := self.texts.get("budget_usd"):
-            try:
-                body["budget_usd"] = float(text)
-            except ValueError:
-                body["budget_usd"] = text
+            body["budget_usd"] = number(text)
         if text := self.texts.get("deadline_min"):
             body["deadline_s"] = int(text) * 60 if text.isdecimal() and len(text) < 9 else text
         if text := self.texts.get("instance_type"):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.cli.command_commands import read_figure
-from orchestrator.cli.errors import BadUsage
 from orchestrator.engines.fake_container import FakeContainer
 from tests.served import RunnerClient, Service
 from tests.unit.cli.conftest import Benchyard
@@ -60,17 +58,10 @@ def test_run_show_list_and_compare(service: Service, benchyard: Benchyard) -> No
         (("command", "run", "--image", "other:1", "--", "true"), 1, "BENCHYARD_COMMAND_IMAGES"),
         (("command", "run", "--image", IMAGE), 2, "COMMAND"),
         (("command", "run", "--image", IMAGE, "--env", "A", "--", "true"), 2, "NAME=VALUE"),
+        (("command", "run", "--image", IMAGE, "--figure", "a:worst", "--", "true"), 2, "NAME=PATTERN"),
         (("command", "compare"), 2, "two runs or more"),
     ],
 )
 def test_mistakes(words: tuple[str, ...], code: int, said: str, service: Service, benchyard: Benchyard) -> None:
     ended = benchyard(*words)
     assert (ended.code, said in ended.err) == (code, True), ended.err
-
-
-def test_figures_on_the_command_line() -> None:
-    assert read_figure("a") == {"name": "a", "better": "smaller"}
-    assert read_figure("a:larger=x=(.+)") == {"name": "a", "better": "larger", "pattern": "x=(.+)"}
-    for wrong in ("", "=x", "a:worst"):
-        with pytest.raises(BadUsage):
-            read_figure(wrong)

@@ -37,6 +37,8 @@ def test_json_lines_without_rules() -> None:
     ("output", "rule", "expected"),
     [
         (LINES, {"name": "b"}, {"b": 3.0}),
+        ('{"score": 36.5, "n": 4}\n{"score": 37.5}', {"name": "score"}, {"score": 37.0}),
+        ('{"name": "score", "value": 1, "score": 9}\n{"n": 1}', {"name": "score"}, {"score": 1.0}),
         ('{"r": [{"mean": 7}, {"mean": 8}]}', {"name": "m", "json_path": "$.r[1].mean"}, {"m": 8.0}),
         ('{\n "r": {\n  "mean": "1,234.5"}}', {"name": "m", "json_path": "r.mean"}, {"m": 1234.5}),
         ("best: 12.5 usec\n", {"name": "t", "pattern": r"best: (?P<value>[\d.]+)"}, {"t": 12.5}),
@@ -44,7 +46,7 @@ def test_json_lines_without_rules() -> None:
         ("min 1 max 2\nmin 3 max 4\n", {"pattern": r"^min (?P<low>\d+) max (?P<high>\d+)$"}, {"low": 2.0, "high": 3.0}),
         ("\x1b[32m10\x1b[0m ops\r\n", {"name": "ops", "pattern": r"^(\d+) ops$"}, {"ops": 10.0}),
     ],
-    ids=["by-name", "path", "whole-json", "group-value", "first-group", "named-groups", "terminal-codes"],
+    ids=str,
 )
 def test_where_figures_are_found(output: str, rule: dict[str, Any], expected: dict[str, float]) -> None:
     assert read(output, rule) == (expected, [])

@@ -17,7 +17,19 @@ from tests.unit.dashboard.story_runner import story_runner
 
 pytestmark = pytest.mark.anyio
 SAME = {"sec-fetch-site": "same-origin"}
-PAGES = ["/", "/runs", "/runs/new", "/compare", "/leaderboard", "/models", "/datasets", "/fleet", "/docs", "/login"]
+PAGES = [
+    "/",
+    "/runs",
+    "/runs/new",
+    "/runs/new/command",
+    "/compare",
+    "/leaderboard",
+    "/models",
+    "/datasets",
+    "/fleet",
+    "/docs",
+    "/login",
+]
 PAGES += ["/eval-sets", "/jobs", "/batches", "/schedules", "/schedules/new", "/settings"]
 
 

@@ -1,0 +1,14 @@
+"""Numbers as they were typed into a form: what is none stays text, so that the API says what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+
+def whole(text: str) -> int | str:
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < 16 else text
+
+
+def number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
