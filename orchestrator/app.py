@@ -257,6 +257,8 @@ async def open_services(
             look=signals.look,
         )
         bells = Bells()
+        intake = Intake(db, clock, lease_s=settings.lease_s, evals=EvalTaking())
+        hand_over = HandOver(db, clock, intake, came_up=pool.came_up)
         dispatcher = Dispatcher(
             db,
             leadership,
@@ -271,6 +273,7 @@ async def open_services(
                 kind_limits=settings.kind_limits,
             ),
             pool,
+            hand_over,
             ring=bells.ring,
             capacity=fleet_view.capacity,
             hold=hold,
@@ -308,14 +311,13 @@ async def open_services(
             interval_s=settings.reconcile_s,
             tidy=runs.tidy,
         )
-        intake = Intake(db, clock, lease_s=settings.lease_s, evals=EvalTaking())
         deps = RunnerDeps(
             settings=settings,
             clock=clock,
             db=db,
             catalogue=catalogue,
             intake=intake,
-            hand_over=HandOver(db, clock, intake, bells, came_up=pool.came_up),
+            hand_over=hand_over,
             artefacts=ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes),
             gateway_url=lambda: f"{runner_url()}/gateway",
             wake=signals.look,

@@ -49,6 +49,10 @@ def main() -> int:
 
 
 def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> int:
+    from runner.kernel_usage import EarlyUsage, process_age_s, reader
+
+    read = reader(str(facts.get("engine", "")))
+    early = EarlyUsage(read, process_age_s)
     import asyncio
 
     from pydantic import ValidationError
@@ -56,6 +60,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     from runner.commands.keeper import open_keeper
     from runner.contract import RunSpec
     from runner.run import carry_out
+    from runner.usage import UsageLog
 
     try:
         spec = RunSpec.model_validate(raw)
@@ -63,10 +68,12 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         log("runner.refused", why=f"the run cannot be understood: {error}")
         return EXIT_REFUSED
     sys.set_int_max_str_digits(MAX_DIGITS)
+    usage = UsageLog(read, age_s=process_age_s(), early=early.stop())
     keeper = open_keeper(spec, str(facts.get("engine", "")))
     try:
         # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
-        return asyncio.new_event_loop().run_until_complete(carry_out(spec, url, log, facts, acked, keeper=keeper))
+        work = carry_out(spec, url, log, facts, acked, keeper=keeper, usage=usage)
+        return asyncio.new_event_loop().run_until_complete(work)
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         return EXIT_CRASHED

@@ -1,12 +1,15 @@
 """A runner that stands ready: everything imported, sandbox up and tried, privileges given up; it claims until it has a run.
 
 It serves exactly one run. Before each request it tries its sandbox again, so that one that broke while waiting is never
-given a run: it ends, and the orchestrator starts another.
+given a run: it ends, and the orchestrator starts another. What it used until then is the pool's; its run counts from the
+claim on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,12 +17,14 @@ from runner.boot import Boot, Link, announce, boot_facts, runner_id
 from runner.claim import claim
 from runner.contract import RunSpec
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, BootRefused, ClaimRefused
+from runner.kernel_usage import Reading, reader, since
 from runner.llm.client import load_sdks
 from runner.log import Log
 from runner.run import become_ordinary, carry_out
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending
+from runner.usage import UsageLog
 
 TRIAL = "print(int(input()) + 1)"
 TRIAL_LIMITS = Limits(cpu_s=5, wall_s=30, memory_bytes=64 * MIB)
@@ -39,32 +44,40 @@ async def stand_ready(boot: Boot, log: Log) -> int:
     async with Executor.open(slots=slots, uid_base=uid_base) as executor:
         await asyncio.to_thread(load_sdks)
         become_ordinary(log)
-        link = Link(boot.orchestrator_url)
+        link, facts = Link(boot.orchestrator_url), boot_facts(boot)
+        read, until_now = reader(boot.engine), list[Reading | None]([None])
 
         def try_sandbox() -> None:
             asyncio.run_coroutine_threadsafe(_try(executor), loop).result()
+            until_now[0] = read()  # waiting takes next to nothing, and after the answer every millisecond counts
+
+        def claim_and_announce() -> tuple[dict[str, Any], float, int] | None:
+            if (raw := claim(link, boot, runner_id(), log, before=try_sandbox)) is None:
+                return None
+            answered = time.monotonic()
+            return raw, answered, announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
 
         try:
-            raw = await asyncio.to_thread(claim, link, boot, runner_id(), log, before=try_sandbox)
+            claimed = await asyncio.to_thread(claim_and_announce)
         except ClaimRefused as refused:
             log("runner.refused", why=str(refused))
             return EXIT_REFUSED
         except SandboxUnwellError as error:
             log("runner.unwell", why=str(error))
             return EXIT_CRASHED
-        if raw is None:
+        if claimed is None:
             return EXIT_DONE
-        log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
-        facts = boot_facts(boot)
-        acked = await asyncio.to_thread(announce, link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
+        raw, answered, acked = claimed
         link.close()
+        log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
         log("runner.claimed", acked=acked)
         try:
             spec = RunSpec.model_validate(raw)
         except ValidationError as error:
             log("runner.refused", why=f"the run cannot be understood: {error}")
             return EXIT_REFUSED
-        return await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor)
+        usage = UsageLog(since(read, until_now[0]), age_s=time.monotonic() - answered)
+        return await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor, usage=usage)
 
 
 async def _try(executor: Executor) -> None:

@@ -26,6 +26,7 @@ from runner.contract import FailureReason, RunKind, RunSpec, Stage
 from runner.contract_evals import EvalTask
 from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.evals.work import execute, generate
+from runner.kernel_usage import limits
 from runner.llm.calls import Calls
 from runner.llm.client import LlmClient, NoClient, open_client
 from runner.log import Log
@@ -34,7 +35,7 @@ from runner.reporter import Reporter, Stop
 from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
-from runner.usage import UsageLog, limits, process_age_s, reader
+from runner.usage import UsageLog
 from runner.work import Item, Work, items_of
 
 RUNNER_UID = 65532
@@ -57,9 +58,11 @@ async def carry_out(
     boot_acked: bool,
     opened: Executor | None = None,
     keeper: Keeper | None = None,
+    *,
+    usage: UsageLog,
 ) -> int:
     """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already,
-    `keeper` the process that runs the command of a command benchmark."""
+    `keeper` the process that runs the command of a command benchmark, `usage` knows what was used until now."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -79,7 +82,7 @@ async def carry_out(
             log=log,
             boot_facts=boot_facts,
             boot_acked=boot_acked,
-            usage=UsageLog(reader(engine), age_s=process_age_s() if opened is None else 0.0),
+            usage=usage,
             patience_s=spec.patience_s,
         ) as reporter,
     ):
@@ -187,7 +190,7 @@ def _sandbox(spec: RunSpec, opened: Executor | None) -> AbstractAsyncContextMana
         return Executor.open(spec.sandbox_slots, spec.sandbox_uid_base, least=spec.sandbox_level)
     if not opened.level.has_all_of(spec.sandbox_level):
         raise SandboxUnavailableError(f"{opened.level.sentence} Level {spec.sandbox_level} is required.")
-    return contextlib.nullcontext(opened)
+    return contextlib.aclosing(opened)  # at the end of the work, so that what the end takes is still counted
 
 
 async def _eval_work(

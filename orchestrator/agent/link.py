@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -34,11 +34,13 @@ class Link:
         patience_s: float = PATIENCE_S,
         rng: random.Random,
         now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
         self._patience_s = patience_s
         self._rng = rng
         self._now = now
+        self._sleep = sleep
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         give_up, failures = self._now() + self._patience_s, 0
@@ -57,7 +59,7 @@ class Link:
                 raise LinkLost(f"the orchestrator did not answer for {self._patience_s:.0f} s, at last: {trouble}")
             failures += 1
             log.warning("no answer", action="agent_retry", path=path, trouble=trouble, pause_s=round(pause, 1))
-            await asyncio.sleep(pause)
+            await self._sleep(pause)
 
 
 def _sentence(answer: httpx.Response) -> str:

@@ -61,6 +61,8 @@ class AgentLoop:
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
+        self._dismissed = False
+        """The service has forgotten us, and with us what a report would tell it."""
 
     async def run(self) -> None:
         """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`, and `EngineError` if the
@@ -73,9 +75,11 @@ class AgentLoop:
             await self._claims(info)
             while (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- the engine is asked
                 await asyncio.sleep(0.5)
-            await self._guarded(self._report())
             watching.cancel()
             reporting.cancel()
+            while (await self._guarded(self._left())) != []:
+                await self._guarded(self._report())
+                await asyncio.sleep(0.1)
 
     async def stop_all(self) -> None:
         """Stop what runs here; what became of it is reported as far as there is time."""
@@ -104,6 +108,7 @@ class AgentLoop:
                 leaving.cancel()
             if answer["action"] == "done":
                 log.info("told to leave", action="agent_done", detail=answer.get("detail"))
+                self._dismissed = True
                 return
             if answer["action"] == "launch":
                 await self._launch(answer)
@@ -169,7 +174,9 @@ class AgentLoop:
         except LinkRefused as error:
             if "introduce itself" not in str(error):
                 raise
-            return
+            if not self._dismissed:
+                return
+            answer = {"stop": []}
         for name in refused:
             self._refused.pop(name, None)
         for name in answer["stop"]:
@@ -199,6 +206,9 @@ class AgentLoop:
 
     async def _living(self) -> list[str]:
         return [fact.name for fact in await self._engine.list() if fact.state not in ENDED]
+
+    async def _left(self) -> list[str]:
+        return [name for name in await self._names() if name not in self.kept]
 
     async def _watch(self) -> None:
         while True:

@@ -43,10 +43,14 @@ class Callers:
         self._known.pop(digest, None)
         if attempt is None or attempt.token_hash is None or not same_token(attempt.token_hash, digest):
             return None
+        self.remember(token, attempt)
+        return attempt
+
+    def remember(self, token: str, attempt: Attempt) -> None:
+        """This token was just now that of this attempt."""
         if len(self._known) >= MANY:
             self._known.clear()
-        self._known[digest] = now + BELIEVED_S, attempt
-        return attempt
+        self._known[token_hash(token)] = self._clock.monotonic() + BELIEVED_S, attempt
 
 
 def bearer(request: Request) -> str:

@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import given_queries, item_queries, model_queries, run_queries
+from orchestrator.db import given_queries, item_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import ClientError, Code, Conflict
@@ -83,8 +83,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             if handed is None:
                 return Wait(retry_after_s=0)
             claimed, token = handed.claim, handed.token
-        model = await deps.db.read(lambda s: model_queries.get(s, claimed.run.model_id))
-        assert model is not None
+        callers.remember(token, claimed.attempt)
         types = deps.settings.instance_types
         name = claimed.attempt.instance_type
         kind = deps.settings.instance_type(name if name in types else deps.settings.default_instance_type)
@@ -92,7 +91,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         spec = run_spec(
             claimed.run,
             claimed.attempt,
-            model,
+            claimed.model,
             instance_type=kind,
             token=token,
             gateway_url=f"{door}/gateway" if door else deps.gateway_url(),

@@ -34,6 +34,7 @@ from orchestrator.engines.engine import (
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs import agents
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_largest
+from orchestrator.runs.hand_over import Handed, HandOver
 from orchestrator.runs.holders import full_holders
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
@@ -65,11 +66,17 @@ class LaunchPolicy:
 
 @dataclass(frozen=True)
 class Taken:
-    """A run with its new attempt. `bell` wakes who is waiting for it; None: we launch it ourselves."""
+    """A run with its new attempt, for a runner that stands ready, for an agent, or to be launched by ourselves."""
 
     run: ContainerRun
     attempt: Attempt
-    bell: str | None
+    more: bool
+    """Others were due as well. If not, nobody need look again: who brings a run rings."""
+    ready: str | None = None
+    """The line of the runner that stands ready, and what it is answered if it is held here."""
+    handed: Handed | None = None
+    agent: str | None = None
+    """The bell of the agent."""
     guest: str | None = None
     """The image of a command."""
 
@@ -90,6 +97,7 @@ class Dispatcher:
         clock: Clock,
         policy: LaunchPolicy,
         pool: Pool,
+        hand_over: HandOver,
         *,
         ring: Callable[[str], None],
         capacity: Callable[[], Capacity | None],
@@ -102,12 +110,15 @@ class Dispatcher:
         self._clock = clock
         self._policy = policy
         self._pool = pool
+        self._hand_over = hand_over
         self._ring = ring
         self._capacity = capacity
         self._hold = hold
         self._rng = rng
         self._launches: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(policy.parallel_launches)
+        self._guest_slots = asyncio.Semaphore(policy.parallel_launches)
+        """A user's image may have to be fetched first: nothing else waits for that."""
         self.launching: set[str] = set()
         """Names whose launch is under way in this process; the reconciler leaves them alone."""
 
@@ -117,10 +128,10 @@ class Dispatcher:
         if capacity is None or self._hold() is not None or self._leadership.epoch is None:
             return 0
         taken = 0
-        while (name := await self._take_one(capacity)) is not None:
-            taken += 1
-            if name:
-                log.info("dispatch", action="dispatch", container=name)
+        more = True
+        while more and (found := await self._take_one(capacity)) is not None:
+            taken, more = taken + 1, found.more
+            log.info("dispatch", action="dispatch", container=found.attempt.container_name)
         return taken
 
     async def close(self) -> None:
@@ -130,13 +141,12 @@ class Dispatcher:
         for task in self._launches:
             task.cancel()
 
-    async def _take_one(self, capacity: Capacity) -> str | None:
+    async def _take_one(self, capacity: Capacity) -> Taken | None:
         now = self._clock.now()
         token = new_token()
 
         def take(session: Session) -> Taken | None:
-            ours = self._here(session, capacity)
-            places = [ours, *agents.places(session, self._policy.instance_types, now)]
+            places: list[Place] = []
             leaving = False
             running = job_queries.holding_by_kind(session)
             full = [kind for kind in self._policy.kind_limits if kind_is_full(self._policy.kind_limits, running, kind)]
@@ -144,27 +154,32 @@ class Dispatcher:
             due = run_queries.due(session, now, 50, without=full, full_workspaces=held.workspaces, full_users=held.users)
             for candidate in due:
                 wanted = self._type(candidate.instance_type)
-                here = ours.offers(wanted, candidate.provider)
+                here = candidate.provider in (None, LOCAL)
                 ready_fits = here and candidate.kind != RunKind.COMMAND  # which has a container of another image
                 if ready_fits and (ready := self._pool.pick(session, candidate)) is not None:
-                    return self._dispatch(session, candidate.id, token, ready=ready)
+                    return self._dispatch(session, candidate.id, token, ready=ready, more=len(due) > 1)
+                if not places:
+                    places = [self._here(session, capacity), *agents.places(session, self._policy.instance_types, now)]
                 if (place := choose(places, wanted, candidate.provider)) is not None:
-                    return self._dispatch(session, candidate.id, token, agent=place.agent)
-                leaving = leaving or (here and self._pool.make_room(session, capacity, ours.load, wanted))
+                    return self._dispatch(session, candidate.id, token, agent=place.agent, more=len(due) > 1)
+                leaving = leaving or (here and self._pool.make_room(session, capacity, places[0].load, wanted))
             return None
 
         found = await self._leadership.write(take)
         if found is None:
             return None
-        run, attempt, bell = found.run, found.attempt, found.bell
-        if bell is not None:
-            self._ring(bell)
-            return attempt.container_name
+        run, attempt = found.run, found.attempt
+        if found.ready is not None:
+            self._hand_over.deliver(found.ready, found.handed)
+            return found
+        if found.agent is not None:
+            self._ring(found.agent)
+            return found
         self.launching.add(attempt.container_name)
         task = asyncio.create_task(self._launch(run, attempt, token, found.guest))
         self._launches.add(task)
         task.add_done_callback(self._launches.discard)
-        return attempt.container_name
+        return found
 
     def _here(self, session: Session, capacity: Capacity) -> Place:
         """Our own engine with what it holds."""
@@ -172,7 +187,14 @@ class Dispatcher:
         return Place(LOCAL, capacity, Load.of(held + self._pool.held(session)))
 
     def _dispatch(
-        self, session: Session, run_id: str, token: str, *, ready: WarmRunner | None = None, agent: str | None = None
+        self,
+        session: Session,
+        run_id: str,
+        token: str,
+        *,
+        more: bool,
+        ready: WarmRunner | None = None,
+        agent: str | None = None,
     ) -> Taken | None:
         now = self._clock.now()
         run = run_queries.lock(session, run_id)
@@ -198,8 +220,9 @@ class Dispatcher:
         if ready is not None:
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
-        bell = ready.token_hash if ready else agent and agents.engine_name(agent)
-        return Taken(run, attempt, bell, guest_image(run))
+            handed = self._hand_over.claimed(session, ready, run, attempt, token, now)
+            return Taken(run, attempt, more, ready=ready.token_hash, handed=handed)
+        return Taken(run, attempt, more, agent=agent and agents.engine_name(agent), guest=guest_image(run))
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}
@@ -229,7 +252,7 @@ class Dispatcher:
         bound = log.bind(run_id=run.id, attempt=attempt.number)
         try:
             try:
-                async with self._slots:
+                async with self._slots if guest is None else self._guest_slots:
                     facts = await self._engine.launch(request)
             except EngineUnreachable as error:
                 bound.warning("launch unanswered", action="launch_unanswered", error=str(error))
@@ -245,6 +268,10 @@ class Dispatcher:
                 if row is not None:
                     row.container_id, row.launched_at = facts.container_id, now
                     session.add(row)
+                if guest is not None:  # fetching its image may have taken longer than a start may
+                    run_queries.put_off_start(
+                        session, run.id, attempt.number, now + timedelta(seconds=self._policy.start_timeout_s)
+                    )
 
             await self._db.write(launched)
         except (DatabaseUnavailable, LeadershipLost) as error:

@@ -1,4 +1,8 @@
-"""The answer to a runner that stands ready: it asks and is held on the line until a run is there for it."""
+"""The answer to a runner that stands ready: it asks and is held on the line until a run is there for it.
+
+The orchestrator that gives a run away usually holds the runner's line itself: then the run is claimed in the transaction
+that gives it, and the answer goes out at once. Otherwise, and if that answer is lost, the rows tell what was given.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,15 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.bells import Bells
 from orchestrator.clock import Clock
 from orchestrator.db import pool_queries, run_queries
 from orchestrator.db.pool_tables import WarmRunner
 from orchestrator.db.session import Database
+from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import Unauthorized
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs.intake import Claim, Intake, Superseded
@@ -31,13 +36,35 @@ class Handed:
     token: str
 
 
+class _Line:
+    """A runner that is being held."""
+
+    def __init__(self) -> None:
+        self.bell = asyncio.Event()
+        self.handed: Handed | None = None
+
+
 class HandOver:
-    def __init__(self, db: Database, clock: Clock, intake: Intake, bells: Bells, *, came_up: Callable[[str], None]) -> None:
+    def __init__(self, db: Database, clock: Clock, intake: Intake, *, came_up: Callable[[str], None]) -> None:
         self._db = db
         self._clock = clock
         self._intake = intake
-        self._bells = bells
         self._came_up = came_up
+        self._lines: dict[str, _Line] = {}
+
+    def claimed(
+        self, session: Session, ready: WarmRunner, run: ContainerRun, attempt: Attempt, token: str, now: datetime
+    ) -> Handed | None:
+        """Within the transaction that gives `run` to `ready`: its claim, if that runner is held here. `deliver` it then."""
+        if ready.token_hash not in self._lines or ready.runner_id is None:
+            return None
+        return Handed(self._intake.taken_up(session, run, attempt, ready.runner_id, now), token)
+
+    def deliver(self, digest: str, handed: Handed | None) -> None:
+        """What was given is committed: answer, or have the rows looked at."""
+        if (line := self._lines.get(digest)) is not None:
+            line.handed = handed
+            line.bell.set()
 
     async def answer(self, token: str, runner_id: str, hold_s: float = HOLD_S) -> Handed | None:
         """The run that this runner was given, as soon as there is one; None if it must ask again.
@@ -47,15 +74,21 @@ class HandOver:
         """
         digest = token_hash(token)
         until = self._clock.monotonic() + hold_s
-        with self._bells.hung(digest) as bell:
+        line = self._lines[digest] = _Line()  # before looking: what comes in between rings
+        try:
             handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
             while handed is None and (left := until - self._clock.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, LOOK_S)):
-                        await bell.wait()
-                if bell.is_set() or await self._db.read(lambda session: self._is_given(session, digest)):
+                        await line.bell.wait()
+                if line.handed is not None:
+                    return line.handed
+                if line.bell.is_set() or await self._db.read(lambda session: self._is_given(session, digest)):
+                    line.bell.clear()
                     handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
-                    bell.clear()
+        finally:
+            if self._lines.get(digest) is line:
+                del self._lines[digest]
         return handed
 
     def _look(self, session: Session, digest: str, runner_id: str) -> Handed | None:

@@ -15,9 +15,9 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import event_queries, item_queries, run_queries
+from orchestrator.db import event_queries, item_queries, model_queries, run_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import Attempt, ContainerRun, ItemRow
+from orchestrator.db.tables import Attempt, ContainerRun, ItemRow, LlmModel
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs.answers import answer_digest
 from orchestrator.runs.eval_hand import EvalEvent, EvalHand
@@ -50,10 +50,11 @@ MAX_LOG_CHARS = 4000
 
 @dataclass(frozen=True)
 class Claim:
-    """A successful claim: the run with its attempt, and what earlier attempts finished."""
+    """A successful claim: the run with its attempt and its model, and what earlier attempts finished."""
 
     run: ContainerRun
     attempt: Attempt
+    model: LlmModel
     finished: list[tuple[str, str, int]]
     task: EvalTask | None = None
 
@@ -99,6 +100,10 @@ class Intake:
     def claim_within(self, session: Session, run_id: str, number: int, runner_id: str, now: datetime) -> Claim:
         """`claim`, as a part of the caller's transaction."""
         run, row = _current(session, run_id, number)
+        return self.taken_up(session, run, row, runner_id, now)
+
+    def taken_up(self, session: Session, run: ContainerRun, row: Attempt, runner_id: str, now: datetime) -> Claim:
+        """The claim of an attempt that the caller holds."""
         if run.status == Status.STARTING:
             advance(session, run, Claimed(now, now + self._lease), now)
             row.claimed_at = row.last_event_at = now
@@ -109,7 +114,10 @@ class Intake:
         session.flush()
         session.refresh(run, ["plan"])
         task = self._evals.task(session, run) if self._evals and run.kind in EVAL_KINDS else None
-        return Claim(run, row, item_queries.keys(session, run.id), task)
+        model = model_queries.get(session, run.model_id)
+        assert model is not None
+        finished = item_queries.keys(session, run.id) if run.items_done else []
+        return Claim(run, row, model, finished, task)
 
     async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
         if batch.attempt != attempt.number:

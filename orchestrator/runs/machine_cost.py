@@ -11,6 +11,7 @@ from runner.contract import UsageSample
 
 GIB = float(1 << 30)
 HOUR_S = 3600.0
+LONGEST_GAP_S = 60.0
 SLOW_WAIT_S = 60.0
 HELD_SHARE = 0.2
 REFUSED_SHARE = 0.1
@@ -47,6 +48,15 @@ def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample
     grown = sum((after - earlier) * (more + less) / 2 / GIB for (earlier, less), (after, more) in pairwise(points))
     last = new[-1]
     return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
+
+
+def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:
+    """What it held from its last sample to its end, `lived_s` after its beginning: as much as at last. A gap that no runner
+    leaves means clocks that differ, and counts as nothing."""
+    if not kept:
+        return 0.0
+    gap_s = lived_s - (kept[-1][0] or 0.0)
+    return gap_s * (kept[-1][2] or 0.0) / GIB if 0 < gap_s < LONGEST_GAP_S else 0.0
 
 
 @dataclass(frozen=True)

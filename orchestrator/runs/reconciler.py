@@ -26,6 +26,7 @@ from orchestrator.engines.engine import ENDED, ContainerFacts, ContainerState, E
 from orchestrator.runs.agents import REMOTE, is_remote, last_said
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
+from orchestrator.runs.machine_cost import gib_s_after
 from orchestrator.runs.pool import NAME as WARM
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason, sentence
@@ -152,7 +153,7 @@ class Reconciler:
         if fact is not None and fact.state in ENDED:
             refused = attempt.facts[REMOTE].get("refused") and attempt.claimed_at is None
             ending = _Ending(Reason.ENGINE_ERROR, attempt.detail) if refused else _exit_ending(attempt, fact)
-            await self._end(run, attempt, None, _Ending(Reason.CANCELLED_BY_USER) if run.desired == "cancel" else ending)
+            await self._end(run, attempt, None, ending)
             return
         running = fact or ContainerFacts(attempt.container_name, "", ContainerState.RUNNING, None, None, None, now)
         ending_now = self._verdict(run, running, now)
@@ -203,33 +204,36 @@ class Reconciler:
         now = self._clock.now()
         jitter = self._rng.random()
 
-        def work(session: Session) -> bool:
+        def work(session: Session) -> Reason | None:
             row = run_queries.lock(session, run.id)
             current = run_queries.lock_attempt(session, run.id, attempt.number)
             if row is None or current is None or row.attempt != attempt.number or row.status not in LIVE:
-                return False  # it completed, or another round was quicker
-            message = ending.message
+                return None  # it completed, or another round was quicker
+            # However it ended, a run that somebody cancelled ended for that.
+            reason, message = ending.reason, ending.message
+            if row.desired == "cancel" and reason is not Reason.CANCELLED_BY_USER:
+                reason, message = Reason.CANCELLED_BY_USER, None
             if message is None and current.detail:
                 message = current.detail
             fruitless = 0 if row.items_done > row.items_at_start else row.fruitless + 1
-            event = AttemptEnded(now, ending.reason, message, row.items_done, backoff(fruitless, jitter))
+            event = AttemptEnded(now, reason, message, row.items_done, backoff(fruitless, jitter))
             after = advance(session, row, event, now)
             if after.status in TERMINAL:
                 row.score = score_of(item_queries.both_verdicts(session, row.id), cut_short=True)
             current.ended_at, current.token_hash = now, None
-            current.reason = ending.reason.value
-            current.detail = message or sentence(ending.reason)
-            _write_facts(current, fact, tail)
+            current.reason = reason.value
+            current.detail = message or sentence(reason)
+            _write_facts(session, current, fact, tail)
             session.add(current)
-            return True
+            return reason
 
-        if await self._leadership.write(work):
+        if (recorded := await self._leadership.write(work)) is not None:
             log.info(
                 "attempt ended",
                 action="attempt_ended",
                 run_id=run.id,
                 attempt=attempt.number,
-                reason=ending.reason.value,
+                reason=recorded.value,
             )
             self._on_change()
         if fact is not None:
@@ -254,7 +258,7 @@ class Reconciler:
                 row = run_queries.lock_attempt(session, *key)
                 if row is not None:
                     row.ended_at, row.token_hash = row.ended_at or now, None
-                    _write_facts(row, fact, tail)
+                    _write_facts(session, row, fact, tail)
                     session.add(row)
 
             await self._leadership.write(record)
@@ -299,9 +303,13 @@ def _belongs(fact: ContainerFacts, attempt: Attempt) -> bool:
     return (fact.run_id, fact.attempt) == (attempt.run_id, attempt.number)
 
 
-def _write_facts(row: Attempt, fact: ContainerFacts | None, tail: str) -> None:
+def _write_facts(session: Session, row: Attempt, fact: ContainerFacts | None, tail: str) -> None:
     if fact is None:
         return
+    began = row.claimed_at if row.facts.get("stood_ready") else fact.started_at
+    if began is not None and fact.finished_at is not None and "finished_at" not in row.facts:
+        samples = run_queries.usage(session, row.run_id).get(row.number, [])
+        row.gib_s += gib_s_after(samples, (fact.finished_at - began).total_seconds())
     row.exit_code, row.oom_killed = fact.exit_code, fact.oom_killed
     row.log_tail = tail
     row.container_id = row.container_id or fact.container_id

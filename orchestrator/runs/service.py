@@ -125,6 +125,7 @@ class RunService:
 
         run_id = await self._db.write(insert)
         self._wake()
+        await asyncio.sleep(0)  # the dispatcher's turn: its transaction should not wait for the audit log's
         return run_id
 
     async def cancel(self, run_id: str) -> ContainerRun:

@@ -14,6 +14,7 @@ import pytest
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.engine import ContainerFacts, ContainerState
+from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from tests.served import Service, http_runner
 
@@ -101,6 +102,29 @@ async def test_an_agent_from_its_first_claim_until_it_is_told_to_leave(service: 
     assert (await service.client.get("/api/agents")).json()["items"] == []
 
 
+async def test_what_ends_after_the_agent_was_forgotten_is_cleared_away(service: Service) -> None:
+    """Its run is complete, so the service lets the agent go; its container ends a moment later."""
+    ended = asyncio.Event()
+
+    async def lingers(container: FakeContainer) -> int:
+        code = await http_runner(container)
+        await ended.wait()
+        return code
+
+    engine = FakeEngine("agent", behaviour=lingers, cpus=1)
+    async with agent(service, engine) as (_, work):
+        run_id = await service.new_run(provider="elsewhere")
+        await service.until(run_id, "completed", timeout_s=PATIENCE_S)
+        await service.client.delete("/api/agents/agent001")
+        async with asyncio.timeout(PATIENCE_S):
+            while (await service.client.get("/api/agents")).json()["items"]:
+                await asyncio.sleep(0.05)
+            assert not work.done()
+            ended.set()
+            await work
+    assert not engine.containers
+
+
 class Answers(httpx.AsyncBaseTransport):
     def __init__(self, *statuses: int | None) -> None:
         self.statuses = [*statuses]
@@ -114,18 +138,16 @@ class Answers(httpx.AsyncBaseTransport):
         return httpx.Response(status, json={"detail": "no"} if status >= 400 else {"stop": []})
 
 
-async def test_silence_is_outlived_for_ten_minutes_and_a_refusal_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silence_is_outlived_for_ten_minutes_and_a_refusal_is_final() -> None:
     clock = 0.0
 
     async def sleep(seconds: float) -> None:
         nonlocal clock
         clock += seconds
 
-    monkeypatch.setattr("orchestrator.agent.link.asyncio.sleep", sleep)
-
     def link(transport: Answers) -> Link:
         client = httpx.AsyncClient(transport=transport, base_url="http://o")
-        return Link(client, rng=random.Random(1), now=lambda: clock)
+        return Link(client, rng=random.Random(1), now=lambda: clock, sleep=sleep)
 
     assert await link(Answers(None, 503, 429, 200)).post("/x", {}) == {"stop": []}
     began, silent = clock, Answers(None)

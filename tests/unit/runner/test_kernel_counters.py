@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.usage import MAX_WAITING, Reading, UsageLog, limits, of_processes, reader
+from runner.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
+from runner.usage import MAX_WAITING, UsageLog
 
 UNIFIED = {
     "cpu.stat": "usage_usec 2500000\nuser_usec 1\nnr_throttled 3\nthrottled_usec 700000\n",
@@ -81,3 +82,23 @@ def test_samples_wait_until_they_are_stored_and_never_become_many() -> None:
     assert len(log.waiting()) <= MAX_WAITING
     assert log.waiting()[-1].at_s == pytest.approx(now[0], abs=0.01)
     assert log.step_s == 30
+
+
+def test_what_was_read_while_everything_loaded_comes_first() -> None:
+    ages = iter(n / 10 for n in range(1_000_000))
+    early = EarlyUsage(lambda: Reading(0.5, 10), lambda: next(ages))
+    found = early.stop()
+    assert found, "one reading at least, however soon it ends"
+    assert early.stop() is found
+    log = UsageLog(lambda: Reading(1.0, 20), clock=lambda: 100.0, age_s=5.0, early=found)
+    log.take()
+    assert [(sample.at_s, sample.memory_bytes) for sample in log.waiting()][:: len(found)] == [(0.0, 10), (5.0, 20)]
+
+
+def test_what_a_runner_used_before_its_run_does_not_count() -> None:
+    read = iter([Reading(2.5, 30, 0.25), Reading(2.75, 50, None), None])
+    later = since(lambda: next(read), Reading(1.5, 100, 0.125))
+    assert later() == Reading(1.0, 30, 0.125)
+    assert later() == Reading(1.25, 50, None), "memory is what there is, not what was added"
+    assert later() is None
+    assert since(reader("process"), None)() is not None

@@ -83,6 +83,8 @@ class RunWorld:
             look=lambda: None,
         )
         self.bells = Bells()
+        self.intake = Intake(db, self.clock, lease_s=30)
+        self.hand_over = HandOver(db, self.clock, self.intake, came_up=self.pool.came_up)
         self.dispatcher = Dispatcher(
             db,
             self.leadership,
@@ -90,6 +92,7 @@ class RunWorld:
             self.clock,
             policy,
             self.pool,
+            self.hand_over,
             ring=self.bells.ring,
             capacity=lambda: self.capacity,
             hold=lambda: self.hold,
@@ -106,9 +109,7 @@ class RunWorld:
             rng=rng,
             on_change=lambda: None,
         )
-        self.intake = Intake(db, self.clock, lease_s=30)
         self.agents = Agents(db, self.clock, TYPES, self.bells)
-        self.hand_over = HandOver(db, self.clock, self.intake, self.bells, came_up=self.pool.came_up)
 
     async def round(self, seconds: float = 0.0) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""

@@ -51,6 +51,24 @@ async def test_live_after_the_stop_is_confirmed(world: RunWorld, behaviour: str)
     await world.check()
 
 
+@pytest.mark.parametrize("exit_code", [0, 1, 137])
+async def test_a_runner_that_goes_by_itself_once_it_hears_of_it(world: RunWorld, exit_code: int) -> None:
+    world.engine.behaviour = world.claims_and_waits
+    run_id = await world.new_run()
+    await world.round()
+    await world.quiet()
+    await world.cancel(run_id)
+    world.engine.crash(f"benchyard-run-{run_id}-a1", exit_code)
+    await world.round()
+    assert await world.status(run_id) == ("cancelled", "cancelled_by_user")
+    (attempt,) = await world.attempts(run_id)
+    assert (attempt.reason, attempt.detail, attempt.exit_code) == (
+        "cancelled_by_user",
+        "Somebody cancelled the run.",
+        exit_code,
+    )
+
+
 async def test_paused(world: RunWorld) -> None:
     world.engine.behaviour = world.claims_and_waits
     run_id = await world.new_run()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from mortality import Crash, CrashAt
@@ -11,7 +13,9 @@ from run_world import RunWorld
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.engines.engine import EngineUnreachable
 from orchestrator.runs.capacity import Capacity
+from orchestrator.runs.commands import command_plan
 from orchestrator.runs.dispatcher import Hold
+from runner.contract_commands import CommandTask
 
 pytestmark = pytest.mark.anyio
 
@@ -436,3 +440,42 @@ class TestCapacity:
         await world.quiet()
         bases = {(await world.attempts(run_id))[0].sandbox_uid_base for run_id in ids}
         assert len(bases) == 4
+
+
+async def test_an_image_that_took_long_to_fetch_leaves_time_for_the_start(world: RunWorld) -> None:
+    world.engine.behaviour = world.never_claims
+    world.engine.faults.launch_delay_s = 0.05
+    plan = command_plan(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1)).rows()
+    run_id = await world.new_run(kind="command", plan=plan, instance_type="basic")
+    await world.leadership.hold()
+    await world.dispatcher.round()
+    first = (await world.row(run_id)).start_deadline
+    assert first is not None
+    world.clock.advance(400)
+    await world.launches()
+    row = await world.row(run_id)
+    assert (row.status, row.attempt) == ("starting", 1)
+    assert row.start_deadline is not None
+    assert row.start_deadline - first == timedelta(seconds=400)
+    await world.round(5)
+    assert (await world.status(run_id))[0] == "starting", "it is not taken for one that does not come up"
+
+
+async def test_one_look_is_enough_for_one_run(world: RunWorld) -> None:
+    await world.leadership.hold()
+    looks = []
+    write = world.leadership.write
+
+    async def counting(work: Any) -> Any:
+        looks.append(work)
+        return await write(work)
+
+    world.leadership.write = counting  # type: ignore[method-assign]
+    await world.new_run()
+    assert (await world.dispatcher.round(), len(looks)) == (1, 1)
+    await world.launches()
+    for _ in range(2):
+        await world.new_run()
+    looks.clear()
+    assert (await world.dispatcher.round(), len(looks)) == (2, 2)
+    await world.launches()

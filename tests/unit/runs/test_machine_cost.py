@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.runs.machine_cost import GIB, LastHour, Rates, Used, signs, used_after
+from orchestrator.runs.machine_cost import GIB, LastHour, Rates, Used, gib_s_after, signs, used_after
+from orchestrator.runs.usage import Stored
 from runner.contract import UsageSample
 
 
@@ -50,3 +51,11 @@ def test_signs(hour: LastHour, oldest_s: float, words: list[str]) -> None:
     found = signs(hour, oldest_s)
     assert len(found) == len(words)
     assert all(word in sentence for word, sentence in zip(words, found, strict=True))
+
+
+def test_the_time_from_the_last_sample_to_the_end_counts_as_the_last_sample() -> None:
+    kept: list[Stored] = [[10.0, 4.0, GIB / 2, None], [20.0, 9.0, GIB, None]]
+    assert gib_s_after(kept, 20.5) == pytest.approx(0.5)
+    assert gib_s_after(kept, 19.0) == 0, "a clock that differs"
+    assert gib_s_after(kept, 4000.0) == 0
+    assert gib_s_after([], 5.0) == 0

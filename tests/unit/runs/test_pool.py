@@ -13,6 +13,7 @@ from orchestrator.db.tables import ContainerRun
 from orchestrator.engines.engine import ContainerState
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.errors import Unauthorized
+from orchestrator.identifiers import token_hash
 from orchestrator.runs.capacity import GIB, Capacity
 from orchestrator.runs.pool import NAME
 from orchestrator.runs.pool_policy import PoolSize
@@ -89,6 +90,25 @@ async def test_an_answer_that_was_lost_is_given_again_with_another_token(world: 
     assert first.token != again.token
     with pytest.raises(Exception, match="another runner has used this token"):
         await world.hand_over.answer(token, "r2", hold_s=0)
+
+
+async def test_a_runner_on_the_line_is_answered_by_the_transaction_that_gives_it_a_run(world: RunWorld) -> None:
+    world.engine.behaviour = world.never_claims
+    await warmed(world, 1)
+    (row,) = await rows(world)
+    token = world.token_of(row.container_name)
+    on_the_line = asyncio.create_task(world.hand_over.answer(token, "r1", hold_s=3600))
+    await asked(world)
+    run_id = await world.new_run(instance_type=TYPE)
+    await world.dispatcher.round()
+    assert (await world.row(run_id)).status == "running", "it was claimed as it was given"
+    handed = await on_the_line
+    assert handed is not None
+    (attempt,) = await world.attempts(run_id)
+    assert (handed.claim.run.id, attempt.token_hash) == (run_id, token_hash(handed.token))
+    again = await world.hand_over.answer(token, "r1", hold_s=0)
+    assert again is not None, "the answer may have been lost"
+    assert (again.claim.run.id, again.token == handed.token) == (run_id, False)
 
 
 async def test_a_token_of_nobody_is_refused(world: RunWorld) -> None:
