@@ -38,7 +38,7 @@ from orchestrator.engines.engine import (
     ImageMissing,
     LaunchRequest,
 )
-from orchestrator.engines.guest_images import check_allowed
+from orchestrator.engines.guest_images import Guest, check_allowed
 from orchestrator.engines.host_guard import HostGuard, lift
 from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
 
@@ -61,6 +61,7 @@ class DockerEngine:
         self._network: RunnerNetwork | None = None
         self._cpus = 0
         self._guarded = False
+        self._kit_made = False
         self._preparing = threading.Lock()
         self._launching: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
@@ -149,6 +150,9 @@ class DockerEngine:
         )
 
     async def close(self) -> None:
+        if self._kit_made:
+            with contextlib.suppress(EngineError):
+                await self._call(lambda _: remove_kits(self._api, self.config.instance))
         self._threads.close()
         self._api.close()
 
@@ -227,10 +231,10 @@ class DockerEngine:
     def _launch(self, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
         network = self._network or self._prepare(deadline)
         check_fits(request.instance_type, self._cpus)
-        guest = prepare_guest(self._api, request, self.config, deadline) if request.guest else None
-        options = create_options(request, self.config, network.gateway, guest)
         try:
-            container = self._create(options)
+            guest, container = self._make(request, network, deadline)
+        except NotThere:  # another orchestrator of this instance closed, and its kit went with it
+            guest, container = self._make(request, network, deadline)
         except Conflict:
             return self._adopt(request)
         try:
@@ -246,6 +250,13 @@ class DockerEngine:
             with contextlib.suppress(EngineError):
                 self._api.remove(container)
             raise
+
+    def _make(self, request: LaunchRequest, network: RunnerNetwork, deadline: Deadline) -> tuple[Guest | None, str]:
+        guest = None
+        if request.guest is not None:
+            self._kit_made = True
+            guest = prepare_guest(self._api, request, self.config, deadline)
+        return guest, self._create(create_options(request, self.config, network.gateway, guest))
 
     def _create(self, options: dict[str, Any]) -> str:
         try:

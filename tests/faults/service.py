@@ -106,6 +106,12 @@ class Service:
         self._process.kill()
         self._process.wait()
 
+    def stop(self) -> None:
+        """As an operator does."""
+        self.signal(signal.SIGTERM)
+        assert self._process is not None
+        self._process.wait(60)
+
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 

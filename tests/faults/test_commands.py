@@ -145,3 +145,6 @@ def test_cancelled_or_not_there_nothing_is_left(service: Service) -> None:
     label = f"label=benchyard.instance={service.instance}"
     listed = ("ps", "-a", "--filter", label, "--format", "{{.Names}}")
     wait_for(lambda: all("-kit-" in name for name in docker(*listed).split()), 30, "only the kit is left")
+    service.stop()
+    assert docker(*listed).split() == [], "the kit goes with the service"
+    service.start()
