@@ -388,7 +388,7 @@ async def open_services(
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,
             pool=pool,
-            agents=Agents(db, clock, instance_types, bells),
+            agents=Agents(db, clock, instance_types, bells, start_timeout_s=settings.start_timeout_s),
             live=live,
             waiting_for=gateway.desk.status,
             door=door,

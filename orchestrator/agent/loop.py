@@ -56,6 +56,8 @@ class AgentLoop:
         self._door_url = door_url
         self._refused: dict[str, str] = {}
         self._launching: set[str] = set()
+        self._fetching: dict[str, asyncio.Task[None]] = {}
+        """Launches that may have to wait for a user's image, which nothing else waits for."""
         self._untouched: set[str] = set()
         """What was being launched at any moment since the last report began: what a list says of it may be old."""
         self.kept: set[str] = set()
@@ -72,8 +74,8 @@ class AgentLoop:
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch())
             reporting = tasks.create_task(self._reports())
-            await self._claims(info)
-            while (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- the engine is asked
+            await self._claims(info, tasks)
+            while self._fetching or (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- the engine is asked
                 await asyncio.sleep(0.5)
             watching.cancel()
             reporting.cancel()
@@ -83,6 +85,8 @@ class AgentLoop:
 
     async def stop_all(self) -> None:
         """Stop what runs here; what became of it is reported as far as there is time."""
+        for fetching in self._fetching.values():
+            fetching.cancel()
         with contextlib.suppress(EngineError):
             for name in await self._living():
                 await self._engine.stop(name, grace_s=STOP_GRACE_S)
@@ -90,12 +94,14 @@ class AgentLoop:
             async with asyncio.timeout(10):
                 await self._report()
 
-    async def _claims(self, info: EngineInfo) -> None:
+    async def _claims(self, info: EngineInfo, tasks: asyncio.TaskGroup) -> None:
         while not self.leaving.is_set():
+            fetching = [*self._fetching]  # before the list: what ends in between is in one of them
             names = await self._guarded(self._names())
             if names is None:
                 await asyncio.sleep(1)
                 continue
+            names += fetching
             asking = asyncio.create_task(self._link.post("/api/agents/claim", self._introduction(info, names)))
             leaving = asyncio.create_task(self.leaving.wait())
             try:
@@ -110,7 +116,9 @@ class AgentLoop:
                 log.info("told to leave", action="agent_done", detail=answer.get("detail"))
                 self._dismissed = True
                 return
-            if answer["action"] == "launch":
+            if answer["action"] == "launch" and answer.get("guest"):
+                self._fetch_and_launch(answer, tasks)
+            elif answer["action"] == "launch":
                 await self._launch(answer)
 
     def _introduction(self, info: EngineInfo, known: list[str]) -> dict[str, Any]:
@@ -128,6 +136,18 @@ class AgentLoop:
             "door_url": self._door_url(),
             "known": [*known, *self._refused],
         }
+
+    def _fetch_and_launch(self, order: dict[str, Any], tasks: asyncio.TaskGroup) -> None:
+        name = order["name"]
+
+        def ended(task: asyncio.Task[None]) -> None:
+            del self._fetching[name]
+            if task.cancelled():
+                self._refused[name] = "It was stopped before it was started."
+                self._changed.set()
+
+        self._fetching[name] = tasks.create_task(self._launch(order))
+        self._fetching[name].add_done_callback(ended)
 
     async def _launch(self, order: dict[str, Any]) -> None:
         kind = order["instance_type"]
@@ -168,7 +188,9 @@ class AgentLoop:
         facts = [fact for fact in await self._engine.list() if fact.name not in self.kept]
         said = [await self._said(fact) for fact in facts]
         refused = dict(self._refused)
-        said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items()]
+        there = {fact.name for fact in facts}
+        said += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
+        said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in there]
         try:
             answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": said})
         except LinkRefused as error:
@@ -180,6 +202,8 @@ class AgentLoop:
         for name in refused:
             self._refused.pop(name, None)
         for name in answer["stop"]:
+            if (fetching := self._fetching.get(name)) is not None:
+                fetching.cancel()
             await self._engine.stop(name, grace_s=STOP_GRACE_S)
         for fact in facts:
             never_started = fact.state is ContainerState.CREATED and fact.name not in self._untouched

@@ -70,6 +70,8 @@ class Said:
 
     name: str
     ended: bool
+    fetching: bool = False
+    """Its image is on the way: there is no container yet, and that is no fault."""
     exit_code: int | None = None
     oom_killed: bool = False
     container_id: str | None = None
@@ -129,11 +131,14 @@ def last_said(attempt: Attempt) -> ContainerFacts | None:
 
 
 class Agents:
-    def __init__(self, db: Database, clock: Clock, types: Mapping[str, InstanceType], bells: Bells) -> None:
+    def __init__(
+        self, db: Database, clock: Clock, types: Mapping[str, InstanceType], bells: Bells, *, start_timeout_s: float
+    ) -> None:
         self._db = db
         self._clock = clock
         self._types = types
         self._bells = bells
+        self._start_timeout = timedelta(seconds=start_timeout_s)
 
     async def claim(self, who: Introduction, known: set[str], hold_s: float) -> Order | Dismissed | None:
         """The next container to start; None if it must ask again. `known` are the containers that it has already."""
@@ -167,6 +172,8 @@ class Agents:
                     session.add(row)
                 elif not each.ended and (row is None or _must_stop(session, row)):
                     stop.append(each.name)
+                elif row is not None and each.fetching:
+                    run_queries.put_off_start(session, row.run_id, row.number, now + self._start_timeout)
             return stop
 
         return await self._db.write(work)

@@ -36,6 +36,7 @@ from orchestrator.runs import agents
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_largest
 from orchestrator.runs.hand_over import Handed, HandOver
 from orchestrator.runs.holders import full_holders
+from orchestrator.runs.launches import Launches
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
 from orchestrator.runs.placement import LOCAL, Place, choose
@@ -115,12 +116,10 @@ class Dispatcher:
         self._capacity = capacity
         self._hold = hold
         self._rng = rng
-        self._launches: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(policy.parallel_launches)
         self._guest_slots = asyncio.Semaphore(policy.parallel_launches)
         """A user's image may have to be fetched first: nothing else waits for that."""
-        self.launching: set[str] = set()
-        """Names whose launch is under way in this process; the reconciler leaves them alone."""
+        self.launching = Launches()
 
     async def round(self) -> int:
         """Start what fits; how many were taken."""
@@ -135,11 +134,7 @@ class Dispatcher:
         return taken
 
     async def close(self) -> None:
-        """Let launches under way end; their rows say `starting`, so nothing is lost if they do not."""
-        if self._launches:
-            await asyncio.wait(self._launches, timeout=10)
-        for task in self._launches:
-            task.cancel()
+        await self.launching.close()
 
     async def _take_one(self, capacity: Capacity) -> Taken | None:
         now = self._clock.now()
@@ -175,10 +170,8 @@ class Dispatcher:
         if found.agent is not None:
             self._ring(found.agent)
             return found
-        self.launching.add(attempt.container_name)
-        task = asyncio.create_task(self._launch(run, attempt, token, found.guest))
-        self._launches.add(task)
-        task.add_done_callback(self._launches.discard)
+        work = self._launch(run, attempt, token, found.guest)
+        self.launching.begin(attempt.container_name, work, long=found.guest is not None)
         return found
 
     def _here(self, session: Session, capacity: Capacity) -> Place:
@@ -276,8 +269,6 @@ class Dispatcher:
             await self._db.write(launched)
         except (DatabaseUnavailable, LeadershipLost) as error:
             bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
-        finally:
-            self.launching.discard(attempt.container_name)
 
     async def _refused(self, run_id: str, attempt: Attempt, error: EngineError) -> None:
         """The engine said no and left no container: the attempt is over, unless something is there after all."""

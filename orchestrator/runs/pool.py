@@ -6,7 +6,6 @@ dispatcher takes one for a run, and its runner, which is asking all the while, i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from orchestrator.engines.engine import (
 from orchestrator.identifiers import new_token, token_hash, uuid7
 from orchestrator.runs.agents import held_here
 from orchestrator.runs.capacity import Capacity, Load, type_or_largest, why_not
+from orchestrator.runs.launches import Launches
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
@@ -74,10 +74,9 @@ class Pool:
         self._policy = policy
         self._capacity = capacity
         self._look = look
-        self._launches: set[asyncio.Task[None]] = set()
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
-        self.launching: set[str] = set()
+        self.launching = Launches()
         self.trouble: dict[str, str] = {}
         """For each type whose last runner did not come up: what happened."""
 
@@ -160,15 +159,11 @@ class Pool:
             return made
 
         for row, token in await self._leadership.write(add):
-            self.launching.add(row.container_name)
-            task = asyncio.create_task(self._launch(row, token))
-            self._launches.add(task)
-            task.add_done_callback(self._launches.discard)
+            self.launching.begin(row.container_name, self._launch(row, token))
 
     async def close(self) -> None:
         """Send away what stands ready: nobody would give it a run."""
-        if self._launches:
-            await asyncio.wait(self._launches, timeout=10)
+        await self.launching.close()
         if self._leadership.epoch is None:
             return
         with suppress(EngineError, DatabaseUnavailable, LeadershipLost):
@@ -215,8 +210,6 @@ class Pool:
             self._failed(row.instance_type, str(error))
         except (DatabaseUnavailable, LeadershipLost) as error:
             log.warning("warm launch not recorded", action="pool_unrecorded", error=str(error))
-        finally:
-            self.launching.discard(row.container_name)
 
     async def _judge(self, row: WarmRunner, fact: ContainerFacts | None, why: str | None) -> None:
         if fact is None:

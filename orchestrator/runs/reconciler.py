@@ -24,6 +24,7 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import ENDED, ContainerFacts, ContainerState, Engine
 from orchestrator.runs.agents import REMOTE, is_remote, last_said
+from orchestrator.runs.launches import Launches
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
 from orchestrator.runs.machine_cost import gib_s_after
@@ -68,7 +69,7 @@ class Reconciler:
         policy: LeasePolicy,
         *,
         pool: Pool,
-        launching: set[str],
+        launching: Launches,
         rng: random.Random,
         on_change: Callable[[], None],
     ) -> None:
@@ -130,7 +131,7 @@ class Reconciler:
         if is_remote(attempt):
             await self._judge_remote(run, attempt, now)
             return
-        if name in self._launching:
+        if name in self._launching and not (run.desired == "cancel" and await self._launching.give_up(name)):
             return
         if fact is None:
             fact = await self._engine.inspect(name)  # the list may be older than the launch

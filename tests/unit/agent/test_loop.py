@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,10 +13,11 @@ import pytest
 
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.loop import AgentLoop, AgentOptions
-from orchestrator.engines.engine import ContainerFacts, ContainerState
+from orchestrator.engines.engine import ContainerFacts, ContainerState, LaunchRequest
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
-from tests.served import Service, http_runner
+from orchestrator.settings import Settings
+from tests.served import Service, http_runner, served
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +123,40 @@ async def test_what_ends_after_the_agent_was_forgotten_is_cleared_away(service: 
             assert not work.done()
             ended.set()
             await work
+    assert not engine.containers
+
+
+class SlowRegistry(FakeEngine):
+    """A user's image takes for ever to fetch."""
+
+    async def launch(self, request: LaunchRequest) -> ContainerFacts:
+        if request.guest:
+            await asyncio.Event().wait()
+        return await super().launch(request)
+
+
+async def test_nothing_waits_for_an_image_that_is_being_fetched(new_settings: Callable[..., Settings]) -> None:
+    engine = SlowRegistry("agent", behaviour=http_runner, cpus=2)
+    async with served(new_settings(command_images=("py:*",))) as service, agent(service, engine) as (loop, _):
+        said: list[dict[str, Any]] = []
+        post = loop._link.post
+
+        async def listening(path: str, body: dict[str, Any]) -> Any:
+            said.extend(body.get("containers", []))
+            return await post(path, body)
+
+        loop._link.post = listening  # type: ignore[method-assign]
+        command = {"kind": "command", "provider": "elsewhere", "command": {"image": "py:3", "command": "true"}}
+        fetching = (await service.client.post("/api/container-runs", json=command)).json()["run_id"]
+        await service.until(fetching, "starting", timeout_s=PATIENCE_S)
+        for _ in range(3):
+            run = await service.until(await service.new_run(provider="elsewhere"), "completed", timeout_s=PATIENCE_S)
+            assert run["attempt"] == 1
+        assert (await service.run(fetching))["status"] == "starting"
+        assert any(each.get("fetching") for each in said), "the service hears that it takes time"
+        await service.client.post(f"/api/container-runs/{fetching}/cancel")
+        run = await service.until(fetching, "cancelled", timeout_s=PATIENCE_S)
+        assert run["reason"] == "cancelled_by_user"
     assert not engine.containers
 
 

@@ -109,7 +109,7 @@ class RunWorld:
             rng=rng,
             on_change=lambda: None,
         )
-        self.agents = Agents(db, self.clock, TYPES, self.bells)
+        self.agents = Agents(db, self.clock, TYPES, self.bells, start_timeout_s=policy.start_timeout_s)
 
     async def round(self, seconds: float = 0.0) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""
@@ -121,7 +121,8 @@ class RunWorld:
         await self.launches()
 
     async def launches(self) -> None:
-        results = await asyncio.gather(*self.dispatcher._launches, *self.pool._launches, return_exceptions=True)
+        under_way = (self.dispatcher.launching, self.pool.launching)
+        results = await asyncio.gather(*(each.ended() for each in under_way), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result

@@ -112,6 +112,16 @@ async def test_cancel_stops_it_there_and_waits_for_the_word(world: RunWorld) -> 
     assert (await world.row(run_id)).status == "cancelled"
 
 
+async def test_an_image_that_is_fetched_there_may_take_its_time(world: RunWorld) -> None:
+    run_id, order = await given(world)
+    for _ in range(40):
+        assert await world.agents.report(WHO.id, [Said(order.name, ended=False, fetching=True)]) == []
+        await world.round(10)
+    assert (await world.row(run_id)).status == "starting", "it is not taken for one that does not come up"
+    await world.rounds(13, 10)
+    assert await world.status(run_id) == ("pending", "start_timeout"), "nobody speaks of it any more"
+
+
 async def test_a_cancelled_run_whose_machine_is_silent_ends_all_the_same(world: RunWorld) -> None:
     run_id, _ = await given(world)
     await world.cancel(run_id)

@@ -8,6 +8,8 @@ import pytest
 from run_world import RunWorld
 
 from orchestrator.db import event_queries
+from orchestrator.runs.commands import command_plan
+from runner.contract_commands import CommandTask
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +35,20 @@ async def test_pending_between_attempts(world: RunWorld) -> None:
     await world.round()
     await world.cancel(run_id)
     await world.rounds(3)
+    assert await world.status(run_id) == ("cancelled", "cancelled_by_user")
+    await world.check()
+
+
+async def test_an_image_that_is_being_fetched_is_given_up(world: RunWorld) -> None:
+    world.engine.faults.launch_delay_s = 3600
+    plan = command_plan(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1)).rows()
+    run_id = await world.new_run(kind="command", plan=plan, instance_type="basic")
+    await world.leadership.hold()
+    await world.dispatcher.round()
+    await world.reconciler.round()
+    assert (await world.row(run_id)).status == "starting"
+    await world.cancel(run_id)
+    await world.reconciler.round()
     assert await world.status(run_id) == ("cancelled", "cancelled_by_user")
     await world.check()
 

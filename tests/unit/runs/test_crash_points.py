@@ -63,7 +63,7 @@ async def story(world: RunWorld, crash: CrashAt, *, cancel_after: int | None = N
                 await world.cancel(second)
             await world.round(4)
         except Crash:
-            await asyncio.gather(*world.dispatcher._launches, return_exceptions=True)
+            await asyncio.gather(world.dispatcher.launching.ended(), return_exceptions=True)
             world.clock.advance(2)
             world.boot()
         await world.quiet()
