@@ -2,7 +2,7 @@
 A runner that stands ready opens everything first (`runner.ready`).
 
 The claim and the first event go out before anything large is imported; the imports load in a thread while the
-orchestrator answers. The process always ends by `os._exit`, so that no thread can hold it up.
+orchestrator answers. The process always ends at once (`runner.last_reading`), so that no thread can hold it up.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any
 from runner.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
 from runner.claim import claim
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
+from runner.last_reading import Ended, end
 from runner.log import Log
 
 MAX_DIGITS = 50_000
 """Tests of the benchmarks hold numbers of many digits."""
 
 
-def main() -> int:
+def main() -> Ended:
     log = Log()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))
     try:
@@ -35,9 +36,9 @@ def main() -> int:
         raw = claim(link, boot, runner_id(), log)
     except (BootRefused, ClaimRefused) as refused:
         log("runner.refused", why=str(refused))
-        return EXIT_REFUSED
+        return Ended(EXIT_REFUSED)
     if raw is None:
-        return EXIT_DONE
+        return Ended(EXIT_DONE)
     log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
     facts = boot_facts(boot)
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
@@ -45,7 +46,9 @@ def main() -> int:
     log("runner.claimed", acked=acked)
     if raw.get("command"):
         warming.join()  # a process is forked for the command: there must be no other thread
-    return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
+    code = _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
+    alone = boot.engine != "process" and not raw.get("command")  # in a container, and of our own image
+    return Ended(code, before_s=0.0 if alone else None)
 
 
 def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> int:
@@ -79,7 +82,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         return EXIT_CRASHED
 
 
-def _stand_ready(boot: Boot, log: Log) -> int:
+def _stand_ready(boot: Boot, log: Log) -> Ended:
     import asyncio
 
     hide_memory()
@@ -95,6 +98,4 @@ def _warm_up() -> None:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()
-    os._exit(code)
+    end(main())

@@ -18,6 +18,7 @@ from runner.claim import claim
 from runner.contract import RunSpec
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, BootRefused, ClaimRefused
 from runner.kernel_usage import Reading, reader, since
+from runner.last_reading import Ended
 from runner.llm.client import load_sdks
 from runner.log import Log
 from runner.run import become_ordinary, carry_out
@@ -34,8 +35,8 @@ class SandboxUnwellError(Exception):
     """The sandbox does not run a program of one line."""
 
 
-async def stand_ready(boot: Boot, log: Log) -> int:
-    """Open everything, claim, carry out; the exit code."""
+async def stand_ready(boot: Boot, log: Log) -> Ended:
+    """Open everything, claim, carry out."""
     try:
         slots, uid_base = (boot.stand_ready or {})["sandbox_slots"], (boot.stand_ready or {})["sandbox_uid_base"]
     except KeyError as missing:
@@ -61,12 +62,12 @@ async def stand_ready(boot: Boot, log: Log) -> int:
             claimed = await asyncio.to_thread(claim_and_announce)
         except ClaimRefused as refused:
             log("runner.refused", why=str(refused))
-            return EXIT_REFUSED
+            return Ended(EXIT_REFUSED)
         except SandboxUnwellError as error:
             log("runner.unwell", why=str(error))
-            return EXIT_CRASHED
+            return Ended(EXIT_CRASHED)
         if claimed is None:
-            return EXIT_DONE
+            return Ended(EXIT_DONE)
         raw, answered, acked = claimed
         link.close()
         log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
@@ -75,9 +76,11 @@ async def stand_ready(boot: Boot, log: Log) -> int:
             spec = RunSpec.model_validate(raw)
         except ValidationError as error:
             log("runner.refused", why=f"the run cannot be understood: {error}")
-            return EXIT_REFUSED
-        usage = UsageLog(since(read, until_now[0]), age_s=time.monotonic() - answered)
-        return await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor, usage=usage)
+            return Ended(EXIT_REFUSED)
+        before = until_now[0]
+        usage = UsageLog(since(read, before), age_s=time.monotonic() - answered)
+        code = await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor, usage=usage)
+        return Ended(code, before_s=before.cpu_s if before is not None and boot.engine != "process" else None)
 
 
 async def _try(executor: Executor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,6 +11,8 @@ from orchestrator.runs.usage import Stored
 from runner.contract import UsageSample
 
 GIB = float(1 << 30)
+GONE = "runner.gone"
+"""The action of the last line that a runner leaves, see `runner/last_reading.py`."""
 HOUR_S = 3600.0
 LONGEST_GAP_S = 60.0
 SLOW_WAIT_S = 60.0
@@ -48,6 +51,18 @@ def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample
     grown = sum((after - earlier) * (more + less) / 2 / GIB for (earlier, less), (after, more) in pairwise(points))
     last = new[-1]
     return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
+
+
+def vcpu_s_at_last(log_tail: str) -> float:
+    """What a container's log says at its end that its run used; nothing if its runner did not end by itself."""
+    last = log_tail.rstrip().rpartition("\n")[2]
+    try:
+        said = json.loads(last)
+        if said["action"] != GONE:
+            return 0.0
+        return max(0.0, float(said["used"]) / float(said["per_second"]) - float(said["before_s"]))
+    except (ValueError, TypeError, KeyError, ZeroDivisionError):
+        return 0.0
 
 
 def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:

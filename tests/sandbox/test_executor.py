@@ -17,7 +17,7 @@ from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.values import same
 
-LIMITS = Limits(cpu_s=2, wall_s=5, memory_bytes=128 * MIB)
+LIMITS = Limits(cpu_s=2, wall_s=30, memory_bytes=128 * MIB)
 UID_BASE = 58_300
 
 
@@ -95,7 +95,7 @@ def test_program_that_ends_its_process_goes_on_in_a_new_one() -> None:
     ],
 )
 def test_endings_are_told_apart(program: str, ending: Ending) -> None:
-    limits = Limits(cpu_s=0.5, wall_s=1.0, memory_bytes=64 * MIB, output_bytes=64 * 1024)
+    limits = Limits(cpu_s=0.5, wall_s=4.0, memory_bytes=64 * MIB, output_bytes=64 * 1024)
 
     async def work(executor: Executor) -> None:
         (execution,) = await executor.run_stdin(program, [b""], limits, lambda *_: False)
@@ -159,7 +159,7 @@ def test_calls_get_fresh_arguments_and_return_trees() -> None:
     ],
 )  # fmt: skip
 def test_check(program: str, test: str, ending: Ending, passed: bool) -> None:
-    limits = Limits(cpu_s=0.7, wall_s=2.0, memory_bytes=64 * MIB)
+    limits = Limits(cpu_s=0.7, wall_s=30.0, memory_bytes=64 * MIB)
 
     async def work(executor: Executor) -> None:
         for _ in range(2):  # a new judge, then one that has served before
@@ -169,6 +169,11 @@ def test_check(program: str, test: str, ending: Ending, passed: bool) -> None:
     use(work)
 
 
+def waited_for_a_core() -> float:
+    """How long this thread could have run and was not let, in all."""
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+
+
 def test_event_loop_is_never_blocked() -> None:
     async def work(executor: Executor) -> None:
         longest = 0.0
@@ -176,9 +181,9 @@ def test_event_loop_is_never_blocked() -> None:
         async def feel_the_pulse() -> None:
             nonlocal longest
             while True:
-                started = time.perf_counter()
+                started = time.perf_counter() - waited_for_a_core()
                 await asyncio.sleep(0.005)
-                longest = max(longest, time.perf_counter() - started)
+                longest = max(longest, time.perf_counter() - waited_for_a_core() - started)
 
         pulse = asyncio.create_task(feel_the_pulse())
         jobs = [executor.run_stdin("s = sum(range(3_000_000))", [b""] * 3, LIMITS, lambda *_: True) for _ in range(8)]

@@ -62,12 +62,12 @@ async def test_patience_ends() -> None:
     client = Script(*[GatewayAway("away")] * 1000)
     with pytest.raises(GatewayAway):
         await Calls(client, 1, Log(), max_pause_s=0.02, patience_s=0.2).ask(PROMPT, "k")
-    assert len(client.keys) > 3
+    assert len(client.keys) > 1
 
 
 async def test_patience_lasts_while_the_orchestrator_is_away_altogether() -> None:
     client = Script(*[GatewayAway("away")] * 20)
-    calls = Calls(client, 1, Log(), max_pause_s=0.02, patience_s=0.1, reachable=lambda: len(client.keys) > 18)
+    calls = Calls(client, 1, Log(), max_pause_s=0.02, patience_s=0.1, reachable=lambda: False)
     assert (await calls.ask(PROMPT, "k")).text == "yes"
 
 

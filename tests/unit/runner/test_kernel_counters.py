@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.runs.machine_cost import vcpu_s_at_last
 from runner.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
+from runner.last_reading import arguments
 from runner.usage import MAX_WAITING, UsageLog
 
 UNIFIED = {
@@ -42,6 +44,19 @@ def test_a_container(tmp_path: Path, files: dict[str, str]) -> None:
     assert reader("docker", root)() == Reading(2.5, 3500, 0.7)
     assert limits("docker", root) == {"cpu_limit": 0.5, "memory_limit_bytes": 1 << 30}
     assert limits("process", root) == {}
+
+
+@pytest.mark.parametrize("files", [UNIFIED, SPLIT], ids=["version-2", "version-1"])
+def test_the_last_reading_is_a_line_of_the_log(tmp_path: Path, files: dict[str, str]) -> None:
+    words = arguments(7, 0.75, lay_out(tmp_path / "a $b", files))
+    assert words is not None
+    done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert vcpu_s_at_last(done.stderr) == 1.75
+    (tmp_path / "a $b" / next(iter(files))).write_text("")
+    done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
+    assert (done.returncode, vcpu_s_at_last(done.stderr)) == (7, 0.0)
+    assert arguments(7, 0.75, tmp_path / "none") is None
 
 
 def test_no_limit_is_none(tmp_path: Path) -> None:
