@@ -22,7 +22,7 @@ from orchestrator.gateway.http_request import Target
 from orchestrator.gateway.payers import KeySource, NoKeys, Payer
 from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
-from orchestrator.gateway.scrubbing import clean_answer, scrubbed
+from orchestrator.gateway.scrubbing import clean_answer, secrets_in_headers
 from orchestrator.gateway.upstream import Received, Reply
 from orchestrator.gateway.upstream_errors import bad_answer, status_error, streamed_error, too_large, transport_error
 from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
@@ -36,8 +36,6 @@ MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
 GOODBYE_S = 1.0
-SECRET_CHARS = 8
-"""A header that the operator set may be a secret too; a shorter one is a switch."""
 FIXED_HEADERS = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -71,7 +69,7 @@ class HttpUpstream:
             monotonic=clock.monotonic,
         )
         self._targets: dict[str, Target] = {}
-        self._secrets = tuple(value for value in provider.headers.values() if len(value) >= SECRET_CHARS)
+        self._secrets = secrets_in_headers(provider.headers)
         self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
     async def ask(self, call: Call, received: Received) -> Reply:
@@ -147,8 +145,8 @@ class HttpUpstream:
             message = clean_answer(message, secrets)
         except StreamedError as error:
             raise streamed_error(self._provider.name, error, secrets) from error
-        except (BadStream, UnicodeDecodeError) as error:
-            raise bad_answer(self._provider.name, scrubbed(str(error), secrets)) from error
+        except BadStream as error:
+            raise bad_answer(self._provider.name, str(error), error.said, secrets) from error
         except EventTooLarge as error:
             raise too_large(self._provider.name, self._max_answer_bytes) from error
         return Reply(message)
@@ -204,7 +202,7 @@ def _object(body: bytes) -> Message:
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadStream(f"it is not JSON: {body[:200]!r}") from error
+        raise BadStream("it is not JSON", body.decode("utf-8", "replace")) from error
     if not isinstance(message, dict):
         raise BadStream("it is not a JSON object")
     return message

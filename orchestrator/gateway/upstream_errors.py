@@ -12,7 +12,7 @@ from orchestrator.gateway.http_connection import ConnectFailed, Silence
 from orchestrator.gateway.http_framing import BadResponse
 from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.retry import CROWDED_STATUSES, retried
-from orchestrator.gateway.scrubbing import scrubbed
+from orchestrator.gateway.scrubbing import scrubbed, storable
 from orchestrator.gateway.wires.wire import StreamedError
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
@@ -39,7 +39,7 @@ def status_error(
     if status < 400:
         where = " to another address" if 300 <= status < 400 else ""
         return UpstreamError(502, f"{provider} answered {status}{where}, which is not followed", retry=False)
-    error = scrubbed(_error_object(body.decode("utf-8", "replace")), secrets)
+    error = _error_object(body.decode("utf-8", "replace"), secrets)
     wait_s = retry_after_s(headers, now)
     if wait_s is None and status == 429:
         wait_s = exhausted_for_s(headers, now)
@@ -64,9 +64,11 @@ def transport_error(provider: str, error: Exception) -> UpstreamError:
     return UpstreamError(502, f"the connection to {provider} broke: {error}", retry=True, maybe_billed=True)
 
 
-def bad_answer(provider: str, why: str) -> UpstreamError:
-    """The answer cannot be understood."""
-    return UpstreamError(502, f"the answer of {provider} is unusable: {why}", retry=True, maybe_billed=True)
+def bad_answer(provider: str, why: str, said: str = "", secrets: Sequence[str] = ()) -> UpstreamError:
+    """The answer cannot be understood. What was `said` is cut last: half a key is no longer found."""
+    words = f": {scrubbed(said, secrets)[:200]!r}" if said else ""
+    message = f"the answer of {provider} is unusable: {scrubbed(why, secrets)}{words}"
+    return UpstreamError(502, storable(message), retry=True, maybe_billed=True)
 
 
 def too_large(provider: str, max_bytes: int) -> UpstreamError:
@@ -93,10 +95,10 @@ def _judged(
         code = Code.RATE_LIMITED
     # 402 is the gateway's own word for a run's budget; an account without credit is the operator's trouble.
     shown = 403 if broke else status
-    message = f"{provider} answered {status}: {error.get('message') or 'no reason given'}"[:MAX_MESSAGE_CHARS]
+    message = f"{provider} answered {status}: {error.get('message') or 'no reason given'}"
     return UpstreamError(
         shown,
-        message,
+        storable(message[:MAX_MESSAGE_CHARS]),
         retry=retry,
         code=code,
         crowded=crowded,
@@ -106,12 +108,12 @@ def _judged(
     )
 
 
-def _error_object(text: str) -> dict[str, Any]:
-    """The error in a provider's body, in whichever of the usual shapes."""
+def _error_object(text: str, secrets: Sequence[str]) -> dict[str, Any]:
+    """The error in a provider's body, in whichever of the usual shapes, without the secrets."""
     try:
-        body = json.loads(text)
+        body = scrubbed(json.loads(text), secrets)
     except (ValueError, RecursionError):
-        return {"message": " ".join(text.split())[:300]}
+        return {"message": scrubbed(" ".join(text.split()), secrets)[:300]}
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         return dict(error)

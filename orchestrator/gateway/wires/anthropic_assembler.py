@@ -38,7 +38,7 @@ class AnthropicAssembler:
                 raise StreamedError(str(data["error"].get("type", "api_error")), data["error"])
             self._take(kind, data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BadStream(f"an event that cannot be read: {event.data[:200]!r}") from error
+            raise BadStream("an event that cannot be read", event.data) from error
 
     def message(self) -> Message:
         if self._message is None:

@@ -35,7 +35,7 @@ class ChatAssembler:
         try:
             self._take(json.loads(event.data))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BadStream(f"an event that cannot be read: {event.data[:200]!r}") from error
+            raise BadStream("an event that cannot be read", event.data) from error
 
     def message(self) -> Message:
         choices = [self._choices[index].whole(index) for index in sorted(self._choices)]

@@ -164,7 +164,7 @@ class ResponsesAssembler:
             elif kind in _ENDINGS:
                 self._response = dict(data["response"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BadStream(f"an event that cannot be read: {event.data[:200]!r}") from error
+            raise BadStream("an event that cannot be read", event.data) from error
 
     def message(self) -> Message:
         if self._response is None:

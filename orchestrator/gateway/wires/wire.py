@@ -46,7 +46,11 @@ class PlainReply:
 
 
 class BadStream(Exception):
-    """The provider's stream or answer is not what its protocol says."""
+    """The provider's stream or answer is not what its protocol says. `said`: its own words as they came, secrets and all."""
+
+    def __init__(self, why: str, said: str = "") -> None:
+        super().__init__(why)
+        self.said = said
 
 
 class StreamedError(Exception):

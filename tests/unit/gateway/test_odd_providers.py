@@ -1,0 +1,51 @@
+"""Providers that are not like the others: what they send is understood where it can be, and said where it cannot."""
+
+from __future__ import annotations
+
+import openai
+import pytest
+from odd_provider import HELLO, KEY, answer, chunk, odd, stream
+
+pytestmark = pytest.mark.anyio
+
+CUT = {
+    "a page with an error": answer(("x" * 250 + KEY).encode(), "text/html", "400 Bad Request"),
+    "a page instead of an answer": answer(("x" * 150 + KEY).encode(), "text/html"),
+    "an event": answer(stream("{" + "x" * 150 + KEY)),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+async def test_a_key_is_taken_out_before_what_was_said_is_cut(name: str) -> None:
+    async with odd(CUT[name]) as world:
+        with pytest.raises(openai.APIStatusError) as failed:
+            await world.ask()
+    for place in (failed.value.response.text, repr(world.row)):
+        assert "xxx" in place
+        assert KEY[:12] not in place
+
+
+async def test_a_key_in_a_header_of_the_operators_own_is_taken_out() -> None:
+    error = answer(b'{"error": {"message": "bad key swordfish-1 of app Benchyard"}}', "application/json", "401 Unauthorized")
+    headers = {"X-Auth": "Bearer swordfish-1", "X-Title": "Benchyard"}
+    async with odd(error, api_key="", headers=headers) as world:
+        with pytest.raises(openai.AuthenticationError, match=r"bad key \[key\] of app Benchyard"):
+            await world.ask()
+
+
+async def test_an_answer_with_the_word_that_stands_for_a_key_is_left_as_it_is() -> None:
+    """Servers without keys are given some word."""
+    headers = {"X-Title": "a benchmark"}
+    said = answer(stream(chunk({"content": "x = EMPTY  # a benchmark"}, "stop")))
+    async with odd(said, api_key="EMPTY", headers=headers) as world:
+        assert await world.ask() == "x = EMPTY  # a benchmark"
+
+
+async def test_an_error_that_no_database_could_store_is_made_storable() -> None:
+    error = answer(b'{"error": {"message": "half a letter \\ud800, none at all \\u0000."}}', "application/json", "400 Bad")
+    async with odd(error, answer(HELLO)) as world:
+        with pytest.raises(openai.BadRequestError) as failed:
+            await world.ask()
+        assert "half a letter ?" in failed.value.message
+        assert "\0" not in world.row.error
+        assert world.row.error.encode()
