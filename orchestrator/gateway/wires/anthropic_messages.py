@@ -18,8 +18,10 @@ from orchestrator.gateway.wires.wire import (
     PlainReply,
     StreamedError,
     count,
+    part_of,
     pieces,
     positive,
+    said,
     texts_of,
 )
 from runner import contract
@@ -84,7 +86,7 @@ class AnthropicMessages:
     def stream(self, message: Message, body: Message) -> Iterator[bytes]:
         opening = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
         opening.pop("stop_details", None)
-        opening["usage"] = {**message.get("usage", {}), "output_tokens": 0}
+        opening["usage"] = {**(message.get("usage") or {}), "output_tokens": 0}
         yield encode({"type": "message_start", "message": opening}, "message_start")
         for index, block in enumerate(message["content"]):
             empty, deltas = _taken_apart(block)
@@ -93,7 +95,7 @@ class AnthropicMessages:
                 yield encode({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
             yield encode({"type": "content_block_stop", "index": index}, "content_block_stop")
         ending = {name: message[name] for name in _DELTA_FIELDS if name in message}
-        yield encode({"type": "message_delta", "delta": ending, "usage": message.get("usage", {})}, "message_delta")
+        yield encode({"type": "message_delta", "delta": ending, "usage": message.get("usage") or {}}, "message_delta")
         yield encode({"type": "message_stop"}, "message_stop")
 
     def usage(self, message: Message) -> TokenUsage | None:
@@ -101,13 +103,14 @@ class AnthropicMessages:
         if not isinstance(usage, dict):
             return None
         cached, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
-        details = usage.get("output_tokens_details")
-        return TokenUsage(
-            input_tokens=count(usage.get("input_tokens")) + cached + written,
-            output_tokens=count(usage.get("output_tokens")),
-            cached_tokens=cached,
-            cache_write_tokens=written,
-            reasoning_tokens=count(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
+        return said(
+            TokenUsage(
+                input_tokens=count(usage.get("input_tokens")) + cached + written,
+                output_tokens=count(usage.get("output_tokens")),
+                cached_tokens=cached,
+                cache_write_tokens=written,
+                reasoning_tokens=count(part_of(usage, "output_tokens_details").get("thinking_tokens")),
+            )
         )
 
     def finish(self, message: Message) -> Finish:

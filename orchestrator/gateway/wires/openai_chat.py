@@ -18,8 +18,10 @@ from orchestrator.gateway.wires.wire import (
     PlainReply,
     StreamedError,
     count,
+    part_of,
     pieces,
     positive,
+    said,
     texts_of,
 )
 from runner import contract
@@ -93,13 +95,17 @@ class OpenAIChat:
         usage = message.get("usage")
         if not isinstance(usage, dict):
             return None
-        prompt = usage.get("prompt_tokens_details") or {}
-        return TokenUsage(
-            input_tokens=count(usage.get("prompt_tokens")),
-            output_tokens=count(usage.get("completion_tokens")),
-            cached_tokens=count(prompt.get("cached_tokens")),
-            cache_write_tokens=count(prompt.get("cache_write_tokens")),
-            reasoning_tokens=count((usage.get("completion_tokens_details") or {}).get("reasoning_tokens")),
+        prompt, completion = part_of(usage, "prompt_tokens_details"), part_of(usage, "completion_tokens_details")
+        asked, answered = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+        return said(
+            TokenUsage(
+                input_tokens=asked,
+                # Some leave reasoning out of this figure, and have it in the total.
+                output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
+                cached_tokens=count(prompt.get("cached_tokens")),
+                cache_write_tokens=count(prompt.get("cache_write_tokens")),
+                reasoning_tokens=count(completion.get("reasoning_tokens")),
+            )
         )
 
     def finish(self, message: Message) -> Finish:

@@ -19,7 +19,9 @@ from orchestrator.gateway.wires.wire import (
     PlainReply,
     StreamedError,
     count,
+    part_of,
     positive,
+    said,
     texts_of,
 )
 from runner import contract
@@ -64,13 +66,16 @@ class OpenAIResponses:
         usage = message.get("usage")
         if not isinstance(usage, dict):
             return None
-        details = usage.get("input_tokens_details") or {}
-        return TokenUsage(
-            input_tokens=count(usage.get("input_tokens")),
-            output_tokens=count(usage.get("output_tokens")),
-            cached_tokens=count(details.get("cached_tokens")),
-            cache_write_tokens=count(details.get("cache_write_tokens")),
-            reasoning_tokens=count((usage.get("output_tokens_details") or {}).get("reasoning_tokens")),
+        details, output = part_of(usage, "input_tokens_details"), part_of(usage, "output_tokens_details")
+        asked, answered = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+        return said(
+            TokenUsage(
+                input_tokens=asked,
+                output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
+                cached_tokens=count(details.get("cached_tokens")),
+                cache_write_tokens=count(details.get("cache_write_tokens")),
+                reasoning_tokens=count(output.get("reasoning_tokens")),
+            )
         )
 
     def finish(self, message: Message) -> Finish:

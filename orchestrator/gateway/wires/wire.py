@@ -19,6 +19,8 @@ Message = dict[str, Any]
 
 PIECE_CHARS = 512
 """Streamed text goes out in pieces of this size."""
+MOST_TOKENS = 10**9
+"""A server that counts more in one answer has not counted."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,21 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def count(value: Any) -> int:
-    """A token count as providers send it; anything but a number is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """A token count as providers send it; anything but a number that can be one is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_TOKENS:
+        return 0
+    return int(value)
+
+
+def part_of(usage: Message, name: str) -> Message:
+    """The details of a usage, if there are any."""
+    details = usage.get(name)
+    return details if isinstance(details, dict) else {}
+
+
+def said(usage: TokenUsage) -> TokenUsage | None:
+    """Nothing at all was used by no answer: a server that says so does not count."""
+    return usage if usage.input_tokens or usage.output_tokens else None
 
 
 def positive(body: Message, *names: str) -> int | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import openai
 import pytest
-from odd_provider import HELLO, KEY, answer, chunk, odd, stream
+from odd_provider import HELLO, KEY, answer, chunk, odd, stream, used
 
 pytestmark = pytest.mark.anyio
 
@@ -49,3 +51,37 @@ async def test_an_error_that_no_database_could_store_is_made_storable() -> None:
         assert "half a letter ?" in failed.value.message
         assert "\0" not in world.row.error
         assert world.row.error.encode()
+
+
+USED: dict[str, tuple[dict[str, Any], tuple[int, int, bool]]] = {
+    "reasoning beside the completion": (
+        {
+            "prompt_tokens": 32,
+            "completion_tokens": 9,
+            "total_tokens": 135,
+            "completion_tokens_details": {"reasoning_tokens": 94},
+        },
+        (32, 103, False),
+    ),
+    "reasoning in the total only": ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}, (32, 103, False)),
+    "no total": ({"prompt_tokens": 32, "completion_tokens": 9}, (32, 9, False)),
+    "with a decimal point": ({"prompt_tokens": 3.0, "completion_tokens": 2.0}, (3, 2, False)),
+    "strange details": (
+        {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": [1], "completion_tokens_details": "x"},
+        (3, 2, False),
+    ),
+    "nothing": ({}, (0, 1, True)),
+    "noughts": ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, (0, 1, True)),
+    "more than there is": ({"prompt_tokens": 10**30, "completion_tokens": 10**30}, (0, 1, True)),
+}
+
+
+@pytest.mark.parametrize("name", USED)
+async def test_what_was_used_is_known_or_estimated_but_never_left_out(name: str) -> None:
+    usage, (asked, answered, estimated) = USED[name]
+    async with odd(answer(stream(chunk({"content": "Hello"}, "stop"), used(**usage)))) as world:
+        assert await world.ask() == "Hello"
+    found = world.row.settlement.usage
+    assert found.estimated is estimated
+    assert found.input_tokens == asked
+    assert found.output_tokens == answered if not estimated else found.output_tokens >= answered
