@@ -25,8 +25,10 @@ _STATUS_OF_KIND = {
     "invalid_request_error": 400,
     "invalid_prompt": 400,
     "authentication_error": 401,
+    "invalid_api_key": 401,
     "permission_error": 403,
     "not_found_error": 404,
+    "model_not_found": 404,
     "request_too_large": 413,
     "context_length_exceeded": 400,
 }
@@ -48,9 +50,14 @@ def status_error(
 
 def streamed_error(provider: str, error: StreamedError, secrets: Sequence[str]) -> UpstreamError:
     """The provider answered 200 and then an error; it had begun, so the try may have cost something."""
-    kind = error.kind
-    status = int(kind) if kind.isdecimal() and 400 <= int(kind) < 600 else _STATUS_OF_KIND.get(kind, 500)
+    status = _status_of(error.kind) or _status_of(str(error.body.get("type"))) or 500
     return _judged(provider, status, scrubbed(dict(error.body), secrets), None, None, maybe_billed=True)
+
+
+def _status_of(kind: str) -> int | None:
+    if kind.isdecimal() and 400 <= int(kind) < 600:
+        return int(kind)
+    return _STATUS_OF_KIND.get(kind)
 
 
 def transport_error(provider: str, error: Exception) -> UpstreamError:

@@ -20,7 +20,9 @@ FINISHES = {
     "length": Finish.LENGTH,
     "max_output_tokens": Finish.LENGTH,
     "max_tokens": Finish.LENGTH,
+    "model_length": Finish.LENGTH,
     "content_filter": Finish.REFUSAL,
+    "refusal": Finish.REFUSAL,
 }
 
 

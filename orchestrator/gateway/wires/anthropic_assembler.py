@@ -10,6 +10,8 @@ from orchestrator.gateway.wires.wire import BadStream, Message, StreamedError
 
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
+_PARTS = ("content_block_start", "content_block_delta", "content_block_stop", "message_delta")
+
 
 class AnthropicAssembler:
     def __init__(self) -> None:
@@ -62,6 +64,8 @@ class AnthropicAssembler:
         elif kind == "message_stop":
             self._stopped = True
         elif self._message is None:
+            if kind not in _PARTS:
+                return  # a ping, or something new
             raise BadStream(f"{kind} came before message_start")
         elif kind == "content_block_start":
             self._blocks[data["index"]] = dict(data["content_block"])

@@ -78,7 +78,7 @@ class AnthropicMessages:
         return AnthropicAssembler()
 
     def check(self, message: Message) -> None:
-        if message.get("type") == "error" and isinstance(message.get("error"), dict):
+        if isinstance(message.get("error"), dict):
             raise StreamedError(str(message["error"].get("type", "api_error")), message["error"])
         if message.get("type") != "message" or not isinstance(message.get("content"), list):
             raise BadStream("the answer is not an Anthropic message")

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.gateway.errors import GatewayError
 from orchestrator.gateway.usage import Finish, TokenUsage
-from orchestrator.gateway.wires.openai_chat_assembler import ChatAssembler
+from orchestrator.gateway.wires.openai_chat_assembler import ChatAssembler, choice_error
 from orchestrator.gateway.wires.openai_errors import error_body, told_in_stream
 from orchestrator.gateway.wires.sse import COMMENT, encode
 from orchestrator.gateway.wires.wire import (
@@ -16,13 +16,13 @@ from orchestrator.gateway.wires.wire import (
     BadStream,
     Message,
     PlainReply,
-    StreamedError,
     count,
     part_of,
     pieces,
     positive,
     said,
     texts_of,
+    told_error,
 )
 from runner import contract
 
@@ -32,6 +32,9 @@ _FINISH = {
     "content_filter": Finish.CONTENT_FILTER,
     "tool_calls": Finish.TOOL_USE,
     "function_call": Finish.TOOL_USE,
+    "refusal": Finish.REFUSAL,
+    "max_tokens": Finish.LENGTH,
+    "model_length": Finish.CONTEXT_WINDOW,
 }
 _FINISH_REASON = {Finish.LENGTH: "length", Finish.CONTENT_FILTER: "content_filter", Finish.REFUSAL: "stop"}
 _CHUNK_FIELDS = ("id", "created", "model", "service_tier", "system_fingerprint")
@@ -64,14 +67,15 @@ class OpenAIChat:
         return ChatAssembler()
 
     def check(self, message: Message) -> None:
-        if isinstance(message.get("error"), dict):
-            error = message["error"]
-            raise StreamedError(str(error.get("code") or error.get("type") or "server_error"), error)
+        if (error := told_error(message)) is not None:
+            raise error
         choices = message.get("choices")
         if not isinstance(choices, list) or not choices:
             raise BadStream("the answer is not a chat completion")
         if not all(isinstance(choice, dict) and isinstance(choice.get("message"), dict) for choice in choices):
             raise BadStream("the answer has a choice without a message")
+        if (error := choice_error(choices[0])) is not None:
+            raise error
 
     def stream(self, message: Message, body: Message) -> Iterator[bytes]:
         options = body.get("stream_options")

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from orchestrator.gateway.wires.sse import Event
-from orchestrator.gateway.wires.wire import BadStream, Message, StreamedError
+from orchestrator.gateway.wires.wire import BadStream, Message, StreamedError, told_error
 
 _HEAD = ("id", "created", "model", "service_tier", "system_fingerprint")
 
@@ -33,7 +33,8 @@ class ChatAssembler:
             self._done = True
             return
         try:
-            self._take(json.loads(event.data))
+            data = json.loads(event.data)
+            self._take(data if event.name != "error" or "error" in data else {"error": data})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BadStream("an event that cannot be read", event.data) from error
 
@@ -42,16 +43,24 @@ class ChatAssembler:
         return {"object": "chat.completion", **self._head, "choices": choices, "usage": self._usage}
 
     def _take(self, chunk: Message) -> None:
-        if isinstance(chunk.get("error"), dict):
-            error = chunk["error"]
-            raise StreamedError(str(error.get("code") or error.get("type") or "server_error"), error)
+        if (error := told_error(chunk)) is not None:
+            raise error
         for name in _HEAD:
             if (value := chunk.get(name)) is not None:
                 self._head[name] = value
         if chunk.get("usage") is not None:
             self._usage = chunk["usage"]
         for choice in chunk.get("choices") or []:
+            if (error := choice_error(choice)) is not None:
+                raise error
             self.size += self._choices.setdefault(choice.get("index", 0), _Choice()).take(choice)
+
+
+def choice_error(choice: Message) -> StreamedError | None:
+    """A choice that ended with an error is no answer: OpenRouter's, when the server behind it failed."""
+    if choice.get("error"):
+        return told_error(choice)
+    return told_error({"error": "the choice ended with an error"}) if choice.get("finish_reason") == "error" else None
 
 
 class _Choice:
@@ -98,7 +107,9 @@ class _Choice:
         return {"index": index, "message": message, "logprobs": self._logprobs, "finish_reason": self.finish_reason}
 
     def _call(self, delta: Message) -> int:
-        call = self._calls.setdefault(delta["index"], {"type": "function", "function": {"arguments": []}})
+        last = max(self._calls, default=-1)
+        index = delta["index"] if "index" in delta else last + 1 if delta.get("id") else max(last, 0)
+        call = self._calls.setdefault(index, {"type": "function", "function": {"arguments": []}})
         call |= {k: v for k, v in delta.items() if k not in ("index", "function") and v is not None}
         function = delta.get("function") or {}
         call["function"] |= {k: v for k, v in function.items() if k != "arguments" and v is not None}

@@ -23,6 +23,7 @@ from orchestrator.gateway.wires.wire import (
     positive,
     said,
     texts_of,
+    told_error,
 )
 from runner import contract
 
@@ -52,9 +53,10 @@ class OpenAIResponses:
         return ResponsesAssembler()
 
     def check(self, message: Message) -> None:
-        error = message.get("error")
-        if isinstance(error, dict):
-            raise StreamedError(str(error.get("code") or error.get("type") or "server_error"), error)
+        if (error := told_error(message)) is not None:
+            raise error
+        if message.get("status") in ("failed", "cancelled"):
+            raise StreamedError("server_error", {"message": f"the response was {message['status']}, and no reason is given"})
         if message.get("object") != "response" or not isinstance(message.get("output"), list):
             raise BadStream("the answer is not a response")
 
@@ -161,8 +163,8 @@ class ResponsesAssembler:
             data = json.loads(event.data)
             kind = data.get("type") or event.name
             if kind == "error":
-                body = data.get("error") or data
-                raise StreamedError(str(body.get("code") or body.get("type") or "server_error"), body)
+                told = told_error(data)
+                raise told or StreamedError(str(data.get("code") or "server_error"), data)
             if kind == "response.output_item.done":
                 self._items[data["output_index"]] = data["item"]
                 self.size += len(event.data)

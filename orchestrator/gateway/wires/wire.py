@@ -64,6 +64,17 @@ class StreamedError(Exception):
         self.body = body
 
 
+def told_error(data: Message) -> StreamedError | None:
+    """The error that an event or an answer of an OpenAI-compatible server is, in whichever of the usual shapes."""
+    error = data.get("error")
+    if data.get("object") == "error":
+        error = data
+    if not error:
+        return None
+    body = dict(error) if isinstance(error, dict) else {"message": str(error)}
+    return StreamedError(str(body.get("code") or body.get("type") or "server_error"), body)
+
+
 class Assembler(Protocol):
     """Puts a stream together. Feed it every event; `complete` tells a whole answer from a cut one, `over` that no more
     will come."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
@@ -85,3 +86,55 @@ async def test_what_was_used_is_known_or_estimated_but_never_left_out(name: str)
     assert found.estimated is estimated
     assert found.input_tokens == asked
     assert found.output_tokens == answered if not estimated else found.output_tokens >= answered
+
+
+WHOLE = {"id": "c1", "object": "chat.completion", "choices": []}
+LOST = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "error"}
+TOO_LONG = {"object": "error", "message": "it is too long", "type": "BadRequestError", "code": 400}
+BEGUN = chunk({"role": "assistant", "content": "Hel"})
+ERRORS_IN_200 = {
+    "a choice with an error": (
+        json.dumps({**WHOLE, "choices": [LOST | {"error": {"code": 502, "message": "gone"}}]}),
+        502,
+        4,
+    ),
+    "a choice that ended with one": (stream(BEGUN, chunk({}, "error")), 500, 4),
+    "a text in the stream": (stream(BEGUN, json.dumps({"error": "the runner has stopped"})), 500, 4),
+    "a text": (json.dumps({"error": "the model is not there"}), 500, 4),
+    "an object": (stream(json.dumps(TOO_LONG)), 400, 1),
+    "an event of its own": (b'event: error\ndata: {"message": "it died", "code": 503}\n\n', 503, 2),
+    "a refused key": (
+        stream(json.dumps({"error": {"message": "bad", "type": "invalid_request_error", "code": "invalid_api_key"}})),
+        401,
+        1,
+    ),
+    "a code of its own": (
+        stream(json.dumps({"error": {"message": "bad", "type": "invalid_request_error", "code": "string_too_long"}})),
+        400,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS_IN_200)
+async def test_an_error_with_status_200_is_an_error(name: str) -> None:
+    said, status, tries = ERRORS_IN_200[name]
+    sent = answer(said.encode(), "application/json") if isinstance(said, str) else answer(said)
+    async with odd(*[sent] * tries, answer(HELLO)) as world:
+        if status == 503:
+            assert await world.ask() == "Hello", "less was asked of it, and then it went well"
+            assert len(world.asked) == 3
+            return
+        with pytest.raises(openai.APIStatusError) as failed:
+            await world.ask()
+        assert failed.value.status_code == status
+        assert len(world.asked) == tries
+        assert "no reason given" not in failed.value.message
+
+
+async def test_a_tool_call_without_a_number() -> None:
+    calls = [{"id": name, "function": {"name": "f", "arguments": "{}"}} for name in "ab"]
+    async with odd(answer(stream(*(chunk({"tool_calls": [call]}) for call in calls), chunk({}, "tool_calls")))) as world:
+        await world.ask()
+    made = world.row.settlement.message["choices"][0]["message"]["tool_calls"]
+    assert [call["id"] for call in made] == ["a", "b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from orchestrator.gateway.wires.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.wires.openai_chat import OpenAIChat
 from orchestrator.gateway.wires.openai_responses import OpenAIResponses
 from orchestrator.gateway.wires.sse import Event, EventReader, EventTooLarge, encode
-from orchestrator.gateway.wires.wire import BadStream, PlainReply
+from orchestrator.gateway.wires.wire import BadStream, PlainReply, StreamedError
 
 STRANGE = ['{"type": "message_delta"}', "[]", "null", '{"choices": [1]}', '{"type": "content_block_delta", "index": 3}']
 FINISHES = [Finish.STOP, Finish.LENGTH, Finish.REFUSAL]
@@ -180,3 +181,22 @@ def test_an_endless_event_is_cut_off(piece: bytes) -> None:
 def test_encode() -> None:
     assert encode({"a": "ü\n"}, "x") == b'event: x\ndata: {"a":"\\u00fc\\n"}\n\n'
     assert encode("[DONE]") == b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_a_response_that_failed_without_a_reason_is_no_answer(status: str) -> None:
+    with pytest.raises(StreamedError, match=status):
+        OpenAIResponses().check({"object": "response", "status": status, "error": None, "output": []})
+
+
+def test_an_error_object_is_an_error_whatever_is_around_it() -> None:
+    with pytest.raises(StreamedError, match="busy"):
+        AnthropicMessages().check({"error": {"type": "overloaded_error", "message": "busy"}})
+
+
+@pytest.mark.parametrize("kind", ["ping", "something_new"])
+def test_an_event_that_is_not_known_may_come_first(kind: str) -> None:
+    assembler = AnthropicMessages().assembler()
+    assembler.feed(Event(None, json.dumps({"type": kind})))
+    assembler.feed(Event(None, '{"type": "message_start", "message": {"id": "m"}}'))
+    assert assembler.message()["id"] == "m"
