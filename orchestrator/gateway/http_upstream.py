@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.clock import Clock
 from orchestrator.gateway.addresses import AddressRefused
 from orchestrator.gateway.calls import Call
 from orchestrator.gateway.connections import Connections
+from orchestrator.gateway.decoding import BadCoding, UnknownCoding, decoder_of
 from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
 from orchestrator.gateway.http_framing import BadResponse, Head
@@ -24,7 +25,14 @@ from orchestrator.gateway.providers import Provider
 from orchestrator.gateway.rate_headers import exhausted_for_s
 from orchestrator.gateway.scrubbing import clean_answer, secrets_in_headers
 from orchestrator.gateway.upstream import Received, Reply
-from orchestrator.gateway.upstream_errors import bad_answer, status_error, streamed_error, too_large, transport_error
+from orchestrator.gateway.upstream_errors import (
+    bad_answer,
+    status_error,
+    streamed_error,
+    too_large,
+    transport_error,
+    unknown_coding,
+)
 from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
 from orchestrator.gateway.wires.wire import Assembler, BadStream, Message, StreamedError
 from runner.contract import Protocol
@@ -36,6 +44,8 @@ MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
 GOODBYE_S = 1.0
+STREAM_BEGINS = (b"data:", b"event:", b"id:", b":")
+BLANK = b"\xef\xbb\xbf \r\n\t"
 FIXED_HEADERS = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -132,48 +142,89 @@ class HttpUpstream:
     async def _reply(self, call: Call, head: Head, connection: HttpConnection, secrets: Sequence[str]) -> Reply:
         headers = head.headers
         if head.status != 200:
-            body = await _body(connection, MAX_ERROR_BYTES, cut=True)
+            body = await _error_body(connection, headers)
             raise status_error(self._provider.name, head.status, headers, body, secrets, self._clock.now())
-        if headers.get("content-encoding", "identity") != "identity":
-            raise bad_answer(self._provider.name, "it is compressed, which was not asked for")
         try:
-            if "text/event-stream" in headers.get("content-type", ""):
-                message = await self._streamed(call, connection)
+            pieces = _Pieces(connection, headers)
+            if "text/event-stream" in headers.get("content-type", "").lower():
+                message = await self._streamed(call, pieces)
             else:
-                message = _object(await _body(connection, self._max_answer_bytes))
+                message = self._whole(call, await _body(pieces, self._max_answer_bytes))
             call.wire.check(message)
             message = clean_answer(message, secrets)
         except StreamedError as error:
             raise streamed_error(self._provider.name, error, secrets) from error
+        except UnknownCoding as error:
+            raise unknown_coding(self._provider.name, str(error)) from error
+        except BadCoding as error:
+            raise bad_answer(self._provider.name, str(error)) from error
         except BadStream as error:
             raise bad_answer(self._provider.name, str(error), error.said, secrets) from error
         except EventTooLarge as error:
             raise too_large(self._provider.name, self._max_answer_bytes) from error
         return Reply(message)
 
-    async def _streamed(self, call: Call, connection: HttpConnection) -> Message:
+    async def _streamed(self, call: Call, pieces: _Pieces) -> Message:
         assembler, reader, size = call.wire.assembler(), EventReader(self._max_answer_bytes), 0
         try:
-            while piece := await connection.piece():
+            while piece := await pieces.next():
                 size += len(piece)
                 for event in reader.feed(piece):
                     assembler.feed(event)
                 if assembler.size > self._max_answer_bytes or size > self._max_answer_bytes * STREAM_OVERHEAD:
                     raise EventTooLarge
                 if assembler.over:
-                    await _goodbye(connection)
+                    await _goodbye(pieces.connection)
                     break
             for event in reader.end():
                 assembler.feed(event)
         except (ConnectionBroke, Silence):
             if not assembler.complete:
                 raise
-        return _whole(assembler)
+        return _put_together(assembler)
+
+    def _whole(self, call: Call, body: bytes) -> Message:
+        """An answer that does not say that it is a stream; it may be one all the same."""
+        if not body.lstrip(BLANK).startswith(STREAM_BEGINS):
+            return _object(body)
+        assembler, reader = call.wire.assembler(), EventReader(self._max_answer_bytes)
+        for event in (*reader.feed(body), *reader.end()):
+            if not assembler.over:
+                assembler.feed(event)
+        return _put_together(assembler)
 
 
-async def _body(connection: HttpConnection, max_bytes: int, *, cut: bool = False) -> bytes:
+class _Pieces:
+    """The pieces of an answer as they come, decompressed where that is needed. Raises as `HttpConnection.piece` does."""
+
+    def __init__(self, connection: HttpConnection, headers: Mapping[str, str]) -> None:
+        self.connection = connection
+        self._decoder = decoder_of(headers.get("content-encoding", ""))
+        self._plain: Iterator[bytes] = iter(())
+
+    async def next(self) -> bytes:
+        """Nothing at the end."""
+        if self._decoder is None:
+            return await self.connection.piece()
+        while not (plain := next(self._plain, b"")):
+            piece = await self.connection.piece()
+            if not piece:
+                return b""
+            self._plain = self._decoder.feed(piece)
+        await asyncio.sleep(0)  # a little may become much
+        return plain
+
+
+async def _error_body(connection: HttpConnection, headers: Mapping[str, str]) -> bytes:
+    try:
+        return await _body(_Pieces(connection, headers), MAX_ERROR_BYTES, cut=True)
+    except (UnknownCoding, BadCoding) as error:
+        return str(error).encode()
+
+
+async def _body(pieces: _Pieces, max_bytes: int, *, cut: bool = False) -> bytes:
     received = bytearray()
-    while piece := await connection.piece():
+    while piece := await pieces.next():
         received += piece
         if len(received) > max_bytes:
             if cut:
@@ -192,7 +243,7 @@ async def _goodbye(connection: HttpConnection) -> None:
         return
 
 
-def _whole(assembler: Assembler) -> Message:
+def _put_together(assembler: Assembler) -> Message:
     if not assembler.complete:
         raise BadStream("the stream ended before the answer did")
     return assembler.message()

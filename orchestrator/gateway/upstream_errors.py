@@ -41,7 +41,7 @@ def status_error(
     if status < 400:
         where = " to another address" if 300 <= status < 400 else ""
         return UpstreamError(502, f"{provider} answered {status}{where}, which is not followed", retry=False)
-    error = _error_object(body.decode("utf-8", "replace"), secrets)
+    error = _error_object(body.decode("utf-8-sig", "replace"), secrets)
     wait_s = retry_after_s(headers, now)
     if wait_s is None and status == 429:
         wait_s = exhausted_for_s(headers, now)
@@ -76,6 +76,11 @@ def bad_answer(provider: str, why: str, said: str = "", secrets: Sequence[str] =
     words = f": {scrubbed(said, secrets)[:200]!r}" if said else ""
     message = f"the answer of {provider} is unusable: {scrubbed(why, secrets)}{words}"
     return UpstreamError(502, storable(message), retry=True, maybe_billed=True)
+
+
+def unknown_coding(provider: str, why: str) -> UpstreamError:
+    """It would come like that again."""
+    return UpstreamError(502, f"the answer of {provider} is unusable: {why}", retry=False, maybe_billed=True)
 
 
 def too_large(provider: str, max_bytes: int) -> UpstreamError:

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 COMMENT = b": waiting\n\n"
+BOM = b"\xef\xbb\xbf"
 _NAME, _DATA = b"event: ", b"data: "
 
 
@@ -35,10 +36,20 @@ class EventReader:
         self._size = 0
         self._name: str | None = None
         self._data: list[str] = []
+        self._begins = True
+        self._head = b""
+        """What may be the beginning of the mark that some put before a text."""
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """The events that `piece` completes. Lines end with LF or CR LF; a lone CR, which no provider sends, does not."""
-        if not (self._rest or self._data or self._name):
+        if self._begins:
+            piece = self._head + piece
+            self._head = piece if BOM.startswith(piece) else b""
+            self._begins = bool(self._head) and len(piece) < len(BOM)
+            if self._begins:
+                return
+            piece = piece.removeprefix(BOM)
+        if not (self._rest or self._data) and self._name is None:
             piece = piece[(yield from self._plain(piece)) :]
         *lines, rest = piece.split(b"\n")
         if not lines:

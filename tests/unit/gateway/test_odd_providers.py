@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from typing import Any
 
 import openai
 import pytest
 from odd_provider import HELLO, KEY, answer, chunk, odd, stream, used
+
+from orchestrator.zstd import compress
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +142,53 @@ async def test_a_tool_call_without_a_number() -> None:
         await world.ask()
     made = world.row.settlement.message["choices"][0]["message"]["tool_calls"]
     assert [call["id"] for call in made] == ["a", "b"]
+
+
+BODY = json.dumps(
+    {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}
+).encode()
+FORMS = {
+    "a mark before the text": answer(b"\xef\xbb\xbf" + HELLO),
+    "a type in capitals": answer(HELLO, "Text/Event-Stream; Charset=UTF-8"),
+    "no type": answer(HELLO, ""),
+    "a type that it is not": answer(b": one moment\n\n" + HELLO, "application/json"),
+    "not compressed, said in capitals": answer(HELLO, extra="Content-Encoding: Identity\r\n"),
+    "gzip": answer(gzip.compress(HELLO), extra="content-encoding: gzip\r\n"),
+    "gzip, whole": answer(gzip.compress(BODY), "application/json", extra="Content-Encoding: GZIP\r\n"),
+    "deflate": answer(zlib.compress(HELLO), extra="content-encoding: deflate\r\n"),
+    "zstd": answer(compress(HELLO), extra="content-encoding: zstd\r\n"),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", FORMS)
+async def test_an_answer_is_understood_in_whichever_form_it_comes(name: str, streamed: bool) -> None:
+    async with odd(FORMS[name]) as world:
+        assert await world.ask(streamed=streamed) == "Hello"
+    assert len(world.asked) == 1
+
+
+UNUSABLE = {
+    "a bomb": (answer(gzip.compress(b" " * (17 << 20)), "application/json", extra="content-encoding: gzip\r\n"), 1),
+    "a bomb of zstd": (answer(compress(b" " * (17 << 20)), "application/json", extra="content-encoding: zstd\r\n"), 1),
+    "another compression": (answer(HELLO, extra="content-encoding: br\r\n"), 1),
+    "not compressed after all": (answer(HELLO, extra="content-encoding: gzip\r\n"), 4),
+    "cut": (answer(gzip.compress(HELLO)[:-40], extra="content-encoding: gzip\r\n"), 4),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+async def test_what_cannot_be_decompressed_is_said_and_bought_again_only_where_that_may_help(name: str) -> None:
+    sent, tries = UNUSABLE[name]
+    async with odd(sent) as world:
+        with pytest.raises(openai.InternalServerError):
+            await world.ask()
+    assert len(world.asked) == tries
+
+
+async def test_an_error_that_comes_compressed_is_read() -> None:
+    error = gzip.compress(b'{"error": {"message": "pay first", "code": "insufficient_quota"}}')
+    async with odd(answer(error, "application/json", "429 Too Many", "content-encoding: gzip\r\n")) as world:
+        with pytest.raises(openai.PermissionDeniedError, match="pay first"):
+            await world.ask()
+    assert len(world.asked) == 1
