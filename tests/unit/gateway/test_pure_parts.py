@@ -72,6 +72,8 @@ def test_dollars() -> None:
         ({"retry-after": "-5"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "1e300"}, 86400),
+        ({"retry-after": "5, 7"}, 7),
+        ({"retry-after-ms": "500, 500"}, 0.5),
     ],
 )
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
@@ -98,6 +100,12 @@ def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
         ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
         ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "soon"}, None),
         ({"x-ratelimit-remaining-requests": "0"}, None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2026-11-16T12:00:09Z"}, 9),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": f"{NOW.timestamp() + 9:.0f}"}, 9),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{(NOW.timestamp() + 9) * 1000:.0f}"}, 9),
+        ({"x-ratelimit-remaining": "1", "x-ratelimit-reset": "9"}, None),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{NOW.timestamp() - 9:.0f}"}, None),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "9"}, 9),
     ],
 )
 def test_exhausted_limits(headers: dict[str, str], expected: float | None) -> None:
