@@ -17,7 +17,7 @@ from runner.contract import Protocol
 
 TIMEOUT_S = 20.0
 MAX_BYTES = 16 << 20
-MAX_PAGES = 20
+MAX_PAGES = 50
 MAX_NAME_CHARS = 150
 ANTHROPIC_VERSION = "2023-06-01"
 
@@ -66,15 +66,18 @@ async def _pages(client: httpx.AsyncClient, provider: Provider, key: str) -> lis
         query["limit"] = "1000"
     if key:
         headers |= {"x-api-key": key} if protocol is Protocol.ANTHROPIC else {"authorization": f"Bearer {key}"}
-    found: list[ListedModel] = []
+    found: dict[str, ListedModel] = {}
     for _ in range(MAX_PAGES):
         page = await _get(client, provider.url(protocol, "/v1/models"), headers, query)
-        found += _models(page)
-        last = page.get("last_id")
-        if not page.get("has_more") or not isinstance(last, str):
-            break
-        query["after_id"] = last
-    return found
+        known = len(found)
+        models = _models(page)
+        for model in models:
+            found.setdefault(model.name, model)
+        last = page.get("last_id") or (models[-1].name if models else None)
+        if not page.get("has_more") or not isinstance(last, str) or len(found) == known:
+            return list(found.values())
+        query["after_id" if protocol is Protocol.ANTHROPIC else "after"] = last
+    raise ListFailed(f"the list has more than {MAX_PAGES} pages")
 
 
 async def _get(client: httpx.AsyncClient, url: str, headers: dict[str, str], query: dict[str, str]) -> dict[str, object]:
@@ -82,11 +85,16 @@ async def _get(client: httpx.AsyncClient, url: str, headers: dict[str, str], que
     async with client.stream("GET", url, headers=headers, params=query) as response:
         if response.status_code != httpx.codes.OK:
             raise ListFailed(f"the answer was {response.status_code}")
-        async for piece in response.aiter_raw():
+        async for piece in response.aiter_bytes():
             received += piece
             if len(received) > MAX_BYTES:
                 raise ListFailed(f"the list is larger than {MAX_BYTES} bytes")
-    page = json.loads(received)
+    try:
+        page = json.loads(received)
+    except RecursionError as error:
+        raise ListFailed("the answer is not a list of models") from error
+    if isinstance(page, list) and page:
+        page = {"data": page}  # as some give it
     if not isinstance(page, dict) or not isinstance(page.get("data"), list):
         raise ListFailed("the answer is not a list of models")
     return page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import Any
 
@@ -112,8 +113,10 @@ class ListServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.asked.append(head.lower())
         page = next((page for word, page in self.pages.items() if word in head.split("\r\n", 1)[0]), {})
-        body = json.dumps(page).encode()
-        writer.write(f"HTTP/1.1 {self.status} X\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+        body = page if isinstance(page, bytes) else json.dumps(page).encode()
+        form = "content-encoding: gzip\r\n" if body.startswith(b"\x1f\x8b") else ""
+        framing = f"{form}content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        writer.write(f"HTTP/1.1 {self.status} X\r\n{framing}".encode() + body)
         writer.close()
 
     async def lists(self, **env: str) -> list[ListedModel]:
@@ -132,6 +135,32 @@ async def test_a_list_in_pages_with_the_key() -> None:
     assert all("x-api-key: canary" in head for head in server.asked)
 
 
+async def test_a_list_in_pages_as_openai_has_them() -> None:
+    first = {"data": [{"id": "a"}, {"id": "b"}], "has_more": True}
+    server = ListServer({"after=b": {"data": [{"id": "c"}], "has_more": False}, "/v1/models": first})
+    assert [each.name for each in await server.lists(OPENAI_API_KEY="canary")] == ["a", "b", "c"]
+
+
+async def test_a_server_that_knows_no_pages_is_asked_twice_at_most() -> None:
+    server = ListServer({"/v1/models": {"data": [{"id": "a"}], "has_more": True, "last_id": "a"}})
+    assert await server.lists(OPENAI_API_KEY="canary") == [ListedModel("a")]
+    assert len(server.asked) == 2
+
+
+async def test_a_list_without_end_is_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not in the part of it that was read is not gone."""
+    monkeypatch.setattr("orchestrator.gateway.model_lists.MAX_PAGES", 2)
+    pages = {f"after={name}": {"data": [{"id": name * 2}], "has_more": True} for name in ("aa", "a")}
+    server = ListServer({**pages, "/v1/models": {"data": [{"id": "a"}], "has_more": True}})
+    with pytest.raises(ListFailed, match="pages"):
+        await server.lists(OPENAI_API_KEY="canary")
+
+
+@pytest.mark.parametrize("page", [[{"id": "a"}], gzip.compress(b'{"data": [{"id": "a"}]}')], ids=["bare", "compressed"])
+async def test_other_forms_of_a_list(page: Any) -> None:
+    assert await ListServer({"/v1/models": page}).lists(OPENAI_API_KEY="canary") == [ListedModel("a")]
+
+
 @pytest.mark.parametrize("without", ["", "1"])
 async def test_a_public_list_is_asked_for_without_the_key(without: str) -> None:
     server = ListServer({"/v1/models": {"data": [{"id": "a"}]}})
@@ -139,7 +168,7 @@ async def test_a_public_list_is_asked_for_without_the_key(without: str) -> None:
     assert ("authorization" in server.asked[0]) is (not without)
 
 
-@pytest.mark.parametrize(("status", "page"), [(500, {}), (200, {}), (200, {"data": 3}), (200, [])])
+@pytest.mark.parametrize(("status", "page"), [(500, {}), (200, {}), (200, {"data": 3}), (200, []), (200, b"[" * 99999)])
 async def test_an_answer_that_is_no_list(status: int, page: Any) -> None:
     with pytest.raises(ListFailed):
         await ListServer({"/v1/models": page}, status).lists(OPENAI_API_KEY="canary")
