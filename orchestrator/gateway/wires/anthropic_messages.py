@@ -159,11 +159,11 @@ def _taken_apart(block: Message) -> tuple[Message, list[dict[str, Any]]]:
         case "text":
             citations = block.get("citations") or []
             empty = {**block, "text": ""} | ({"citations": []} if citations else {})
-            deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
+            deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": piece} for piece in pieces(block.get("text"))]
             return empty, deltas + [{"type": "citations_delta", "citation": citation} for citation in citations]
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
-            deltas.append({"type": "signature_delta", "signature": block.get("signature", "")})
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block.get("thinking"))]
+            deltas.append({"type": "signature_delta", "signature": block.get("signature") or ""})
             return {**block, "thinking": "", "signature": ""}, deltas
         case "tool_use" | "server_tool_use":
             written = json.dumps(block.get("input", {}), ensure_ascii=False)

@@ -44,9 +44,9 @@ def _message(where: EventBody, item: Message) -> Iterator[EventBody]:
         extra: EventBody = {} if kind == "refusal" else {"logprobs": []}
         empty = {**part, field: ""} | ({"annotations": []} if kind == "output_text" else {})
         yield {"type": "response.content_part.added", **place, "part": empty}
-        for piece in pieces(part.get(field, "")):
+        for piece in pieces(part.get(field)):
             yield {"type": f"response.{kind}.delta", **place, "delta": piece, **extra}
-        yield {"type": f"response.{kind}.done", **place, field: part.get(field, ""), **extra}
+        yield {"type": f"response.{kind}.done", **place, field: part.get(field) or "", **extra}
         yield {"type": "response.content_part.done", **place, "part": part}
 
 
@@ -54,14 +54,14 @@ def _reasoning(where: EventBody, item: Message) -> Iterator[EventBody]:
     for number, part in enumerate(item.get("summary") or []):
         place = {**where, "summary_index": number}
         yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
-        for piece in pieces(part.get("text", "")):
+        for piece in pieces(part.get("text")):
             yield {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
         yield {"type": "response.reasoning_summary_text.done", **place, "text": part.get("text", "")}
         yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
 
 
 def _arguments(where: EventBody, item: Message) -> Iterator[EventBody]:
-    for piece in pieces(item.get("arguments", "")):
+    for piece in pieces(item.get("arguments")):
         yield {"type": "response.function_call_arguments.delta", **where, "delta": piece}
     yield {
         "type": "response.function_call_arguments.done",

@@ -129,7 +129,9 @@ class Wire(Protocol):
         """Keeps a stream alive while there is nothing to say."""
 
 
-def pieces(text: str) -> Iterator[str]:
+def pieces(text: str | None) -> Iterator[str]:
+    """Some servers write null for a text that is empty."""
+    text = text or ""
     for start in range(0, len(text), PIECE_CHARS):
         yield text[start : start + PIECE_CHARS]
 

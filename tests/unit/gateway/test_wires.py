@@ -189,6 +189,41 @@ def test_a_response_that_failed_without_a_reason_is_no_answer(status: str) -> No
         OpenAIResponses().check({"object": "response", "status": status, "error": None, "output": []})
 
 
+NULLS: list[tuple[Any, dict[str, Any]]] = [
+    (
+        AnthropicMessages(),
+        {
+            "type": "message",
+            "content": [{"type": "text", "text": None}, {"type": "thinking", "thinking": None}],
+            "stop_reason": "end_turn",
+            "usage": None,
+        },
+    ),
+    (
+        OpenAIResponses(),
+        {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {"type": "reasoning", "summary": None},
+                {"type": "message", "content": [{"type": "output_text", "text": None}]},
+                {"type": "function_call", "arguments": None},
+            ],
+        },
+    ),
+    (OpenAIChat(), {"choices": [{"message": {"content": None, "tool_calls": None}, "finish_reason": "stop"}]}),
+]
+
+
+@pytest.mark.parametrize(("wire", "message"), NULLS, ids=lambda each: getattr(each, "path", ""))
+def test_an_answer_with_nothing_in_its_texts_can_be_streamed(wire: Any, message: dict[str, Any]) -> None:
+    wire.check(message)
+    reader, assembler = EventReader(1 << 20), wire.assembler()
+    for event in reader.feed(b"".join(wire.stream(message, {}))):
+        assembler.feed(event)
+    assert assembler.complete
+
+
 def test_an_error_object_is_an_error_whatever_is_around_it() -> None:
     with pytest.raises(StreamedError, match="busy"):
         AnthropicMessages().check({"error": {"type": "overloaded_error", "message": "busy"}})
