@@ -278,12 +278,34 @@ def test_every_example_is_a_batch(path: Path) -> None:
         ("a.yaml", "- a\n", "not a list of names and values"),
         ("a.yaml", "!!python/object/apply:os.system ['true']", "is not YAML"),
         ("a.json", "\udcff", "not a text file"),
+        ("a.json", '{"budget_usd": NaN}', "cannot be sent"),
+        ("a.json", '{"name": "\\ud800"}', "cannot be sent"),
+        ("a.json", '{"models": ' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deeply"),
+        ("a.yaml", "models: " + "[" * 1_000 + "]" * 1_000, "nested too deeply"),
+        ("a.yaml", "budget_usd: .inf\n", "cannot be sent"),
+        ("a.yaml", "external_id: " + "9" * 5_000, "is not YAML"),
+        ("a.yaml", "name: 2026-02-30\n", "is not YAML"),
+        ("a.yaml", "name: !!binary aGk=\n", "cannot be sent"),
+        ("a.yaml", "models: !!set {demo-strong}\n", "cannot be sent"),
+        ("a.yaml", "models: &all [*all]\n", "cannot be sent"),
+        (
+            "a.yaml",
+            "x0: &x0 [a, a]\n" + "".join(f"x{n + 1}: &x{n + 1} [*x{n}, *x{n}]\n" for n in range(30)),
+            "larger than 1 MiB",
+        ),
     ],
 )
 def test_what_is_no_description_of_a_batch_is_told(tmp_path: Path, name: str, text: str, sentence: str) -> None:
     (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(BadUsage, match=sentence):
         read_config(tmp_path / name)
+
+
+def test_days_are_texts_wherever_they_are_and_a_mark_at_the_beginning_of_a_file_is_none_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("name: 2026-01-02\nparams: {since: [2026-01-03]}\n")
+    assert read_config(tmp_path / "a.yaml") == {"name": "2026-01-02", "params": {"since": ["2026-01-03"]}}
+    (tmp_path / "a.json").write_text('{"models": ["é"]}', encoding="utf-8-sig")
+    assert read_config(tmp_path / "a.json") == {"models": ["é"]}
 
 
 def test_the_matrix_in_words() -> None:
