@@ -28,6 +28,8 @@ from orchestrator.runs.lifecycle import TERMINAL
 router = APIRouter(tags=["archives"])
 
 PIECE = 256 * 1024
+GONE_WITHIN_S = 10.0
+LOOK_S = 0.2
 MEDIA = "application/gzip"
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"content": {MEDIA: {"schema": {"type": "string", "format": "binary"}}}},
@@ -41,6 +43,7 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
     run = await context.runs.get(run_id)
     if run.status not in TERMINAL:
         raise Conflict(f"run {run_id} is {run.status}; it has an archive once it has ended")
+    await _containers_gone(context.db, [run_id])
     row = await context.db.read(lambda s: archive_queries.get(s, run_id))
     headers = {"content-disposition": f'attachment; filename="{run_id}-{kind_of(run.status)}.tar.gz"'}
     if row is not None and row.kind is not None:
@@ -62,6 +65,7 @@ async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
         address = await context.archives.batches.address(batch.id, found.runs)
         if address is not None:
             return RedirectResponse(address, 307)
+    await _containers_gone(context.db, [each.run_id for each in found.members if each.ended])
     headers = {"content-disposition": f'attachment; filename="batch-{batch.external_id}.tar.gz"'}
     pieces = batch_tar_gz(found.about, found.members, context.archives.runs.contents)
     return StreamingResponse(pieces, media_type=MEDIA, headers=headers)
@@ -81,6 +85,16 @@ async def batch_as_it_is(db: Database, batch: Batch) -> BatchAsItIs:
         return BatchAsItIs({"batch": about}, in_order, len(runs))
 
     return await db.read(read)
+
+
+async def _containers_gone(db: Database, run_ids: list[str]) -> None:
+    """What a container said and how it ended is there once it is removed, a moment after its run is over. If an engine does
+    not answer, the archive is made without."""
+    until = asyncio.get_running_loop().time() + GONE_WITHIN_S
+    while await db.read(lambda s: archive_queries.have_containers(s, run_ids)):
+        if asyncio.get_running_loop().time() > until:
+            return
+        await asyncio.sleep(LOOK_S)
 
 
 async def _pieces(file: int) -> AsyncIterator[bytes]:

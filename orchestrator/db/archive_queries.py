@@ -31,6 +31,12 @@ def due(session: Session, now: datetime, limit: int) -> Sequence[ArchiveRow]:
     return session.exec(query.order_by(col(ArchiveRow.not_before), col(ArchiveRow.run_id)).limit(limit)).all()
 
 
+def have_containers(session: Session, run_ids: Iterable[str]) -> bool:
+    """Whether any of these runs has a container that is not removed yet."""
+    query = select(Attempt.run_id).where(col(Attempt.run_id).in_(list(run_ids)), col(Attempt.removed_at).is_(None))
+    return session.exec(query.limit(1)).first() is not None
+
+
 def get(session: Session, run_id: str) -> ArchiveRow | None:
     return session.get(ArchiveRow, run_id)
 
