@@ -10,17 +10,36 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from orchestrator.archives.layout import BATCH, BATCH_FORMAT, FORMAT, ITEMS, MANIFEST
 
 MAX_MANIFEST = 64 << 20
 MAX_LINE = 256 << 20
+MAX_EXTENSION = 1 << 20
 PIECE = 1 << 20
+EXTENSIONS = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 
 
 class BadArchive(Exception):
     """The file is not an archive of ours, or not whole."""
+
+
+class _Header(tarfile.TarInfo):
+    """`tarfile` reads a header's extension into memory, whatever its size, and makes up what a sparse file leaves out."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if header.type == tarfile.GNUTYPE_SPARSE or (header.type in EXTENSIONS and header.size > MAX_EXTENSION):
+            raise tarfile.ReadError(f"a header that no archive of ours has, at {header.name[:100]!r}")
+        return header
 
 
 Take = Callable[[dict[str, Any]], None]
@@ -45,7 +64,7 @@ def read_archive(path: Path, take: Take) -> dict[str, Any]:
 def read_archives(path: Path, begin: Callable[[], Take]) -> Read:
     """An archive of a run or of a batch. `begin` is called before each run; what it answers is given that run's results."""
     try:
-        with tarfile.open(path, "r|gz") as tar:
+        with tarfile.open(path, "r|gz", tarinfo=_Header) as tar:
             first = tar.next()
             if first is not None and first.name == BATCH:
                 return _read_batch(tar, first, path.name, begin)
@@ -81,12 +100,12 @@ def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, fo
     manifest = _manifest(tar, first, name, FORMAT)
     try:
         expected = {folder + str(each["name"]): (int(each["size_bytes"]), str(each["sha256"])) for each in manifest["files"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadArchive(f"{name}: {MANIFEST} does not name its files.") from error
     while expected:
         if (member := tar.next()) is None:
             raise BadArchive(f"{name} lacks {', '.join(sorted(expected)[:5])}; it is not whole.")
-        if not member.isreg() or member.name not in expected:
+        if not _is_file(member) or member.name not in expected:
             raise _unnamed(name, member)
         size, sha256 = expected.pop(member.name)
         digest = hashlib.sha256()
@@ -104,7 +123,7 @@ def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, fo
 
 
 def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, known: str) -> dict[str, Any]:
-    if not member.isreg() or member.size > MAX_MANIFEST:
+    if not _is_file(member) or member.size > MAX_MANIFEST:
         raise BadArchive(f"{name}: {member.name} is not a file of a sensible size.")
     found = _json(_content(tar, member).read(), member.name)
     if found.get("format") != known:
@@ -114,6 +133,10 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, known: s
 
 def _unnamed(name: str, member: tarfile.TarInfo) -> BadArchive:
     return BadArchive(f"{name} holds {member.name!r}, which its manifest does not name.")
+
+
+def _is_file(member: tarfile.TarInfo) -> bool:
+    return member.isreg() and not member.issparse()
 
 
 def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

@@ -21,7 +21,8 @@ Where = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class ReplayedRun:
-    manifest: dict[str, Any]
+    run_id: str
+    grading_digest: str
     verdicts: Verdicts
 
 
@@ -29,7 +30,8 @@ class ReplayedRun:
 class Unpacked:
     """A file of answers for each benchmark, and whose they are."""
 
-    batch: dict[str, Any] | None = None
+    batch_id: str | None = None
+    """None: it is the archive of a run."""
     runs: list[ReplayedRun] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
     owners: dict[Where, list[tuple[int, int]]] = field(default_factory=dict)
@@ -59,7 +61,7 @@ class _Writer:
         def take(item: dict[str, Any]) -> None:
             try:
                 self._take(number, found, item)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 raise BadArchive(f"A line of the archive's results cannot be understood ({error!r}).") from error
 
         return take
@@ -91,12 +93,15 @@ def unpacked(archive: Path, folder: Path) -> Unpacked:
     with ExitStack() as stack:
         writer = _Writer(folder, into, stack)
         read = read_archives(archive, writer.begin)
-    into.batch = read.batch
-    into.runs = [
-        ReplayedRun(manifest, found.with_packs(manifest))
-        for manifest, found in zip(read.manifests, writer.verdicts, strict=True)
-    ]
+    try:
+        into.batch_id = None if read.batch is None else str(read.batch["batch"]["id"])
+        into.runs = [
+            ReplayedRun(str(manifest["run_id"]), str(manifest["grading_digest"]), found.with_packs(manifest))
+            for manifest, found in zip(read.manifests, writer.verdicts, strict=True)
+        ]
+    except (KeyError, TypeError) as error:
+        raise BadArchive(f"{archive.name} does not say what was graded in it ({error!r}).") from error
     for run in into.runs:
-        if run.verdicts.digest != run.manifest["grading_digest"]:
-            raise BadArchive(f"The verdicts of run {run.manifest['run_id']} are not those of its grading digest.")
+        if run.verdicts.digest != run.grading_digest:
+            raise BadArchive(f"The verdicts of run {run.run_id} are not those of its grading digest.")
     return into

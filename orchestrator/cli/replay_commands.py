@@ -46,11 +46,8 @@ def replay(
             moved = [each for run in runs for each in run["moved"]]
             same = all(run["same"] for run in runs)
             about = {"archive": str(archive), "replayed_as": [run["id"] for run in graded], "same": same}
-            if found.batch is None:
-                answer = {**runs[0], **about}
-            else:
-                answer = {**about, "batch_id": found.batch["batch"]["id"], "runs": runs}
-            cmd.out.result(answer, lambda: facts(_shown(runs[0])) if found.batch is None else _table(runs))
+            answer = {**runs[0], **about} if found.batch_id is None else {**about, "batch_id": found.batch_id, "runs": runs}
+            cmd.out.result(answer, lambda: facts(_shown(runs[0])) if found.batch_id is None else _table(runs))
             if moved and not as_json:
                 columns = ("Problem", "Sample", "Before", "Now", "Official way before", "Now")
                 rows = [(m["problem_id"], m["sample_index"], m["before"], m["after"], m["parity_before"] or "–",
@@ -96,12 +93,12 @@ def _compared(found: Unpacked, items: list[dict[str, Any]]) -> list[dict[str, An
         digest, moved, kept = run.verdicts.now(own)
         answers.append(
             {
-                "run_id": run.manifest["run_id"],
+                "run_id": run.run_id,
                 "verdicts": len(run.verdicts.then),
                 "not_graded_again": kept,
-                "grading_digest": run.manifest["grading_digest"],
+                "grading_digest": run.grading_digest,
                 "replayed_digest": digest,
-                "same": digest == run.manifest["grading_digest"],
+                "same": digest == run.grading_digest,
                 "moved": [asdict(each) for each in moved],
             }
         )
