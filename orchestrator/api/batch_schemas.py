@@ -92,7 +92,7 @@ class BatchCreated(Answer):
     runs: int
 
 
-class BatchEnd(Answer):
+class BatchEnd(Body):
     """How to end it early; what has not begun is dropped in either way."""
 
     mode: str = Field(

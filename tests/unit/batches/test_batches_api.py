@@ -209,6 +209,15 @@ async def test_ended_early_it_drops_what_has_not_begun_and_lets_the_rest_finish(
     assert (again.status_code, again.json()["end_mode"], again.json()["state"]) == (202, "finish", "ended")
 
 
+async def test_an_end_that_is_not_understood_ends_nothing(service: Service) -> None:
+    service.engine.behaviour = lambda container: container.terminate.wait()
+    made = await new_batch(service)
+    for body in ({"mode": "kill"}, {"stop": True}, {"mode": "stop", "now": 1}):
+        answer = await service.client.post(f"/api/batches/{made['batch_id']}/end", json=body)
+        assert answer.status_code == 422, answer.text
+    assert (await batch(service, made["batch_id"]))["end_mode"] is None
+
+
 async def test_stopped_it_keeps_the_finished_items_and_a_retry_goes_on_from_there(service: Service) -> None:
     slow = Slow(silent=1)
     found = await half_way(service, slow)
