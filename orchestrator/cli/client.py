@@ -299,10 +299,17 @@ class Client:
             with self._http.stream("GET", path, params=params, follow_redirects=True, timeout=UPLOAD_TIMEOUT) as response:
                 if response.status_code != httpx.codes.OK:
                     response.read()
+                    if self._is_elsewhere(response.url):
+                        raise _no_download(response.url, f"answered {response.status_code}")
                     raise _refusal(response)
                 yield response.iter_bytes()
         except (httpx.HTTPError, httpx.StreamError) as error:
+            if isinstance(error, httpx.RequestError) and self._is_elsewhere(error.request.url):
+                raise _no_download(error.request.url, f"gave nothing whole ({_why(error)})") from error
             raise NotReachable(self.connection.url, _why(error)) from error
+
+    def _is_elsewhere(self, url: httpx.URL) -> bool:
+        return url.netloc != self._http.base_url.netloc
 
     def _pages(self, path: str, *, limit: int, query: Json, after: str | None = None, page: int = PAGE) -> list[Json]:
         found: list[Json] = []
@@ -387,6 +394,11 @@ def _refusal(response: httpx.Response) -> CliError:
     if response.status_code == httpx.codes.UNAUTHORIZED:
         sentence += " The command takes it from BENCHYARD_TOKEN, or from the directory that BENCHYARD_DATA names."
     return Refused(sentence, response.status_code, code)
+
+
+def _no_download(url: httpx.URL, what: str) -> CliError:
+    """Without the address itself: whoever has it can fetch what is there."""
+    return CliError(f"The service says that it is in the object store at {clean(url.netloc.decode())}, which {what}.")
 
 
 def _why(error: Exception) -> str:

@@ -143,3 +143,30 @@ def test_followers_report_what_ended_them() -> None:
     assert ends["good"] is None
     assert "No run" in str(ends["bad"])
     assert followers.take(0.01) is None
+
+
+def refusing(_: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("[Errno 111] Connection refused")
+
+
+def cutting(_: httpx.Request) -> httpx.Response:
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise httpx.ReadError("gone")
+
+    return httpx.Response(200, content=pieces())
+
+
+@pytest.mark.parametrize("store", [refusing, cutting, lambda _: httpx.Response(503, text="<Error>SlowDown</Error>")])
+def test_an_object_store_that_does_not_give_what_it_holds_is_named_and_not_the_service(store: Handler) -> None:
+    def service(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "store.test":
+            assert "authorization" not in request.headers
+            return store(request)
+        return httpx.Response(307, headers={"location": "https://store.test/archives/result.tar.gz?X-Amz-Signature=abc"})
+
+    with client_of(service) as client, pytest.raises(CliError, match=r"object store at store\.test") as told:  # noqa: SIM117
+        with client.archive("r-1") as pieces:
+            b"".join(pieces)
+    assert told.value.exit_code == 1
+    assert "abc" not in str(told.value)
