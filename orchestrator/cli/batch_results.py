@@ -29,9 +29,11 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
                 continue
             kind = "result" if each["status"] == "completed" else "error"
             file = folder / f"{safe_name(each['instance_type'])}-{safe_name(each['run_id'])}" / f"{kind}.tar.gz"
-            if not _is_there(file, (each["archive"] or {}).get("sha256")):
+            archive = each["archive"] or {}
+            if not _is_there(file, archive.get("sha256")):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                _save(client.archive(each["run_id"]), file)
+                recorded = archive["sha256"] if archive.get("place") == "s3" else None  # else it may be made anew
+                _save(client.archive(each["run_id"]), file, recorded)
                 new.append(str(file))
         folder.mkdir(parents=True, exist_ok=True)
         for name, value in (("batch.json", batch), ("matrix.json", client.matrix(str(batch["id"])))):
@@ -59,11 +61,13 @@ def _is_there(file: Path, sha256: str | None) -> bool:
         return hashlib.file_digest(content, "sha256").hexdigest() == sha256
 
 
-def _save(download: AbstractContextManager[Iterator[bytes]], file: Path) -> None:
+def _save(download: AbstractContextManager[Iterator[bytes]], file: Path, sha256: str | None = None) -> None:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         with download as pieces, part.open("wb") as content:
             content.writelines(pieces)
+        if sha256 is not None and not _is_there(part, sha256):
+            raise CliError(f"What the object store gave for {clean(file)} is not what was put there; it is not kept.")
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
