@@ -9,6 +9,9 @@ from pydantic import Field
 
 from runner.message import Message
 
+LARGEST_FIGURE = 1e100
+"""What is larger is no measurement, and its square would be no number."""
+
 
 class Better(StrEnum):
     """Which way of a figure is the good one."""

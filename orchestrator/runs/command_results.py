@@ -14,7 +14,7 @@ from orchestrator.runs.plan import command_of
 from orchestrator.stats.intervals import LEVEL
 from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
 from runner.contract import ItemResult, Outcome
-from runner.contract_commands import Better, CommandTask, Figure, RepeatFacts
+from runner.contract_commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
 
 PAGE = 200
 WORDS = {
@@ -53,7 +53,7 @@ class Repeat:
         """The kernel's figures, then the command's own; a name of ours cannot be taken by a command."""
         seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
         ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
-        return ours + [figure for figure in self.figures if figure.name not in WORDS]
+        return ours + [each for each in self.figures if each.name not in WORDS and abs(each.value) <= LARGEST_FIGURE]
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = 
         return Comparison(Verdict.TOO_FEW, None, None)
     if min(one) > 0 and min(other) > 0:
         logs = _welch(_logs(these), _logs(those), level)
-        ratio = Interval(math.exp(logs.estimate), _exp(logs.low), _exp(logs.high))
+        ratio = Interval(_exp(logs.estimate), _exp(logs.low), _exp(logs.high))
         return Comparison(_verdict(logs, larger_is_better), ratio, None)
     difference = _welch(these, those, level)
     return Comparison(_verdict(difference, larger_is_better), None, difference)
@@ -80,7 +80,8 @@ def _welch(these: Runs, those: Runs, level: float) -> Interval:
     variance = one + other
     if variance == 0:
         return Interval(estimate, estimate, estimate)
-    freedom = variance**2 / (one**2 / free_one + other**2 / free_other)
+    share = one / variance  # whatever the unit is: squares of very small variances would be nothing
+    freedom = 1 / (share**2 / free_one + (1 - share) ** 2 / free_other)
     half = t_quantile(level, round(freedom, 6)) * math.sqrt(variance)
     return Interval(estimate, estimate - half, estimate + half)
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runner.contract_commands import Better, Figure, FigureRule
+from runner.contract_commands import LARGEST_FIGURE, Better, Figure, FigureRule
+from runner.trimming import clean
 
 MAX_FIGURES = 200
 MAX_NAME = 100
@@ -107,11 +108,11 @@ def at_path(document: Any, path: str) -> Any:
 def _figure(name: str, given: Any, unit: str, better: Better) -> Iterator[Figure]:
     value = number(given)
     if name.strip() and value is not None:
-        yield Figure(name=name.strip()[:MAX_NAME], value=value, unit=unit.strip()[:MAX_UNIT], better=better)
+        yield Figure(name=clean(name.strip()[:MAX_NAME]), value=value, unit=clean(unit.strip()[:MAX_UNIT]), better=better)
 
 
 def number(given: Any) -> float | None:
-    """A finite number, from JSON or from text; thousands may be grouped with commas."""
+    """A number of some reasonable size, from JSON or from text; thousands may be grouped with commas."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     if isinstance(given, str) and _GROUPED.fullmatch(given.strip()):
@@ -120,7 +121,7 @@ def number(given: Any) -> float | None:
         value = float(given)
     except (ValueError, OverflowError):
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= LARGEST_FIGURE else None
 
 
 def _means(found: Iterable[Figure]) -> list[Figure]:

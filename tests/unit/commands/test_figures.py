@@ -53,10 +53,17 @@ def test_where_figures_are_found(output: str, rule: dict[str, Any], expected: di
 
 
 @pytest.mark.parametrize(
-    "value", ["true", "null", '"x"', "1e999", "NaN", "[1]", '{"a": 1}', '"' + "9" * 5000 + '"'], ids=lambda v: str(v)[:8]
+    "value",
+    ["true", "null", '"x"', "1e999", "-1.7e308", "NaN", "[1]", '{"a": 1}', '"' + "9" * 5000 + '"'],
+    ids=lambda v: str(v)[:8],
 )
 def test_what_is_no_number_is_no_figure(value: str) -> None:
     assert read(f'{{"name": "a", "value": {value}}}', {"name": "a"}) == ({}, ["a"])
+
+
+def test_names_and_units_can_be_stored() -> None:
+    figures, _ = figures_in('{"name": "a\\ud800", "value": 1}\n{"name": "b", "value": 2, "unit": "\\u0000s"}', [])
+    assert [(figure.name, figure.unit) for figure in figures] == [("a?", ""), ("b", "\ufffds")]
 
 
 def test_a_flood_of_names_is_cut() -> None:

@@ -19,3 +19,9 @@ def test_no_time_is_negative() -> None:
         assert found[name].low == 0.0
         assert (found[name].high or 0) > found[name].mean
     assert (found["gain"].low or 0) < -1.0
+
+
+def test_a_number_beyond_all_measure_is_left_out() -> None:
+    task = CommandTask(name="x", image="i", argv=["x"], repeats=2)
+    run = CommandRun("r", task, None, "lite", "completed", [repeat(1, 0.1, 1e300), repeat(2, 1.0, 2e300)])
+    assert "gain" not in {each.name for each in figures_of([run])}

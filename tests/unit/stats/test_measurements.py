@@ -55,6 +55,15 @@ def test_values_that_are_not_positive_are_compared_by_difference() -> None:
     assert found.verdict is Verdict.BETTER
 
 
+@pytest.mark.parametrize("these", [[1e100, 2e100], [-1e100, 1e100], [-1e-100, -3e-100], [5e-324, 1e-320]], ids=str)
+@pytest.mark.parametrize("those", [[1e100, 1.5e100], [5e-324, 5e-324], [-2e-100, -3e-100]], ids=str)
+def test_no_size_is_too_much(these: list[float], those: list[float]) -> None:
+    for one, other in ((these, those), (those, these)):
+        found = compare([one], [other], larger_is_better=True)
+        assert found.ratio or found.difference
+        assert summary([one]) is not None
+
+
 def test_runs_that_differ_more_than_their_repeats_widen_the_interval() -> None:
     one_run = [[1.0, 1.01, 0.99, 1.2, 1.21, 1.19]]
     two_runs = [[1.0, 1.01, 0.99], [1.2, 1.21, 1.19]]
