@@ -153,6 +153,7 @@ class DockerEngine:
         if self._kit_made:
             with contextlib.suppress(EngineError):
                 await self._call(lambda _: remove_kits(self._api, self.config.instance))
+        self._pulls.close()
         self._threads.close()
         self._api.close()
 

@@ -16,11 +16,14 @@ log = structlog.get_logger()
 
 LOOK_LIMIT_S = 9.5
 PULL_LIMIT_S = 600.0
+AT_ONCE = 8
 
 
 class GuestPulls:
     def __init__(self, api: DockerApi, threads: BoundedThreads) -> None:
         self._api, self._threads = api, threads
+        self._pulling = BoundedThreads(AT_ONCE, "pull")
+        """Of their own: one that was given up stays with a silent registry for a while, and nothing else waits for it."""
         self._under_way: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def have(self, image: str) -> None:
@@ -31,13 +34,16 @@ class GuestPulls:
                 return
             log.info("image is pulled", action="image_pull", image=image)
             try:
-                await self._threads.call(lambda deadline: self._pull(image, deadline), limit_s=PULL_LIMIT_S)
+                await self._pulling.call(lambda deadline: self._pull(image, deadline), limit_s=PULL_LIMIT_S)
             except TimeoutError as error:
                 raise ImageMissing(f"{missing(image)} It was not pulled within {PULL_LIMIT_S:g} s.") from error
             except EngineUnreachable:
                 raise
             except EngineError as error:
                 raise ImageMissing(f"{missing(image)} It could not be pulled: {error}") from error
+
+    def close(self) -> None:
+        self._pulling.close()
 
     async def _is_there(self, image: str) -> bool:
         try:

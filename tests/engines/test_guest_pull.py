@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
@@ -33,7 +34,9 @@ def registry() -> Iterator[SmallRegistry]:
 @pytest.fixture
 async def pulls() -> AsyncIterator[GuestPulls]:
     api, threads = DockerApi(None, connections=4), BoundedThreads(4, "test")
-    yield GuestPulls(api, threads)
+    found = GuestPulls(api, threads)
+    yield found
+    found.close()
     threads.close()
     api.close()
 
@@ -54,6 +57,24 @@ async def test_what_cannot_be_had_is_said_with_the_engines_words(pulls: GuestPul
         ImageMissing, match=r"is not on this engine: get it with docker pull .*could not be pulled: .*unknown"
     ):
         await pulls.have(registry.absent)
+
+
+async def test_nothing_else_waits_for_a_registry_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    api, threads = DockerApi(None, connections=1), BoundedThreads(1, "test")
+    pulls, silent = GuestPulls(api, threads), threading.Event()
+    monkeypatch.setattr(api, "find_image", lambda _: None)
+    monkeypatch.setattr(api, "pull", lambda *_: silent.wait(60))
+    try:
+        for number in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await pulls.have(f"silent:{number}")
+        assert await threads.call(lambda _: "answered", limit_s=30) == "answered"
+    finally:
+        silent.set()
+        pulls.close()
+        threads.close()
+        api.close()
 
 
 async def test_what_is_not_allowed_is_not_pulled(host_config: DockerEngineConfig, registry: SmallRegistry) -> None:
