@@ -25,7 +25,7 @@ from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
 from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token, token_hash
-from orchestrator.runs.capacity import Capacity, Load
+from orchestrator.runs.capacity import Capacity, Load, type_or_largest
 from orchestrator.runs.machine_cost import vcpu_s_at_last
 from orchestrator.runs.placement import Place
 from orchestrator.runs.plan import guest_image, sandbox_slots
@@ -105,9 +105,7 @@ def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -
     for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
         if agent.leaving:
             continue
-        held = [
-            types[a.instance_type] for _, a in agent_queries.living_attempts(session, agent.id) if a.instance_type in types
-        ]
+        held = [type_or_largest(types, row.instance_type) for _, row in agent_queries.living_attempts(session, agent.id)]
         capacity = Capacity(agent.max_at_once, agent.vcpu, agent.memory_bytes)
         found.append(Place(agent.provider, capacity, Load.of(held), agent.id, frozenset(agent.instance_types)))
     return found
@@ -233,7 +231,7 @@ class Agents:
         row.token_hash, row.launched_at = token_hash(token), now
         row.facts = {**row.facts, "door": agent.door_url, "agent": agent.name}
         session.add(row)
-        kind = self._types[row.instance_type]
+        kind = type_or_largest(self._types, row.instance_type)
         boot = BootConfig(orchestrator_url=agent.door_url, token=token, instance_type=kind.name, engine=agent.engine)
         return Order(row.container_name, run.id, row.number, kind, sandbox_slots(kind), boot, guest_image(run))
 

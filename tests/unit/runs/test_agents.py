@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 from run_world import TYPES, RunWorld
+from sqlmodel import Session, select
 
+from orchestrator.db.tables import Attempt
 from orchestrator.engines.engine import InstanceType
 from orchestrator.errors import NotFound
 from orchestrator.identifiers import token_hash
@@ -68,6 +70,22 @@ async def test_a_lost_order_is_given_again_and_the_first_token_is_void(world: Ru
     assert (second.name, second.boot.token != first.boot.token) == (first.name, True)
     assert (await world.attempts(run_id))[0].token_hash == token_hash(second.boot.token)
     assert await order_of(world, second.name) is None, "what the agent has is not given again"
+
+
+async def test_a_run_whose_type_left_the_settings_is_given_as_the_largest(world: RunWorld) -> None:
+    largest = max(TYPES.values(), key=lambda each: (each.vcpu, each.memory_bytes))
+    run_id, _ = await given(world)
+
+    def rename(session: Session) -> None:
+        row = session.exec(select(Attempt).where(Attempt.run_id == run_id)).one()
+        row.instance_type = "gone"
+        session.add(row)
+
+    await world.db.write(rename)
+    again = await order_of(world)
+    assert again is not None
+    assert again.instance_type == largest
+    await world.round()
 
 
 async def test_an_order_whose_container_has_ended_is_not_given_again(world: RunWorld) -> None:
