@@ -3,7 +3,8 @@
     python -m tests.faults.counting_provider PORT LATENCY_S PROGRAM
 
 `GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
-contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's.
+contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's. After `POST /hold`
+each path answers one question, and the next ones once `POST /go` was sent.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ def app(latency_s: float, program: str) -> Any:
     answer = f"Read a line, print it.\n```python\n{program}\n```\n"
     seen: list[dict[str, Any]] = []
     refusals: dict[str, str] = {}
+    answered: set[str] = set()
+    going = asyncio.Event()
+    going.set()
 
     def note(request: Request, question: Any) -> str:
         key = request.headers.get("authorization") or request.headers.get("x-api-key", "")
@@ -48,6 +52,9 @@ def app(latency_s: float, program: str) -> Any:
         question = await request.json()
         key = note(request, question)
         await asyncio.sleep(latency_s)
+        if request.url.path in answered:
+            await going.wait()
+        answered.add(request.url.path)
         text = json.dumps(question)
         for word, sentence in refusals.items():
             if word in text:
@@ -71,6 +78,15 @@ def app(latency_s: float, program: str) -> Any:
         refusals.update(await request.json())
         return Response(status_code=204)
 
+    async def hold(_: Request) -> Response:
+        answered.clear()
+        going.clear()
+        return Response(status_code=204)
+
+    async def go(_: Request) -> Response:
+        going.set()
+        return Response(status_code=204)
+
     return Starlette(
         routes=[
             *(Route(f"/v1/{path}", ask, methods=["POST"]) for path in ("chat/completions", "messages", "responses")),
@@ -78,6 +94,8 @@ def app(latency_s: float, program: str) -> Any:
             Route("/seen", tell),
             Route("/count", count),
             Route("/refuse", refuse, methods=["POST"]),
+            Route("/hold", hold, methods=["POST"]),
+            Route("/go", go, methods=["POST"]),
         ]
     )
 
@@ -110,7 +128,7 @@ class CountingProvider:
     def __enter__(self) -> CountingProvider:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-        wait_for(self._up, 60, "the provider listens")
+        wait_for(self._up, 180, "the provider listens")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,6 +146,12 @@ class CountingProvider:
 
     def refuse(self, word: str, sentence: str) -> None:
         self._client.post("/refuse", json={word: sentence}).raise_for_status()
+
+    def hold(self) -> None:
+        self._client.post("/hold").raise_for_status()
+
+    def go(self) -> None:
+        self._client.post("/go").raise_for_status()
 
     def _up(self) -> bool:
         assert self._process.poll() is None, self._log.read_text()

@@ -76,7 +76,7 @@ def kill_a_lot(
         if fault == "runner":
             before = service.run(run_id)["attempt"]
             docker("kill", service.container(run_id), check=False)
-            wait_for(lambda: service.run(run_id)["attempt"] > before or over(service, run_id), 60, "the next attempt")  # noqa: B023
+            wait_for(lambda: service.run(run_id)["attempt"] > before or over(service, run_id), 180, "the next attempt")  # noqa: B023
         else:
             service.kill()
             time.sleep(rng.uniform(0, 2))

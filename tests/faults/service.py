@@ -85,7 +85,7 @@ class Service:
         command = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "serve"]
         self._process = subprocess.Popen(command, cwd=ROOT, env=self._env, stdout=log, stderr=log, start_new_session=True)
         log.close()
-        wait_for(self._ready, 60, f"the service is ready; log: {self.log_tail()}")
+        wait_for(self._ready, 180, f"the service is ready; log: {self.log_tail()}")
 
     def _ready(self) -> bool:
         assert self._process is not None
@@ -162,7 +162,7 @@ class Service:
         found: dict[str, Any] = wait_for(reached, within_s, f"run {run_id} is {statuses}: {self.run(run_id)}")
         return found
 
-    def wait_items(self, run_id: str, at_least: int, within_s: float = 60) -> dict[str, Any]:
+    def wait_items(self, run_id: str, at_least: int, within_s: float = 180) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
             run = self.run(run_id)
             return run if run["progress"]["done"] >= at_least else None
@@ -197,5 +197,5 @@ class Service:
         return docker("ps", *flags, "--filter", f"label={label}", "--format", "{{.Names}}").split()
 
     def container(self, run_id: str) -> str:
-        names: list[str] = wait_for(lambda: self.containers(run_id), 60, f"a container of run {run_id}")
+        names: list[str] = wait_for(lambda: self.containers(run_id), 180, f"a container of run {run_id}")
         return names[0]

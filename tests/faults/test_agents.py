@@ -109,7 +109,7 @@ def test_a_batch_over_two_machines_one_of_which_dies_half_way(
     service = start_service(host="0.0.0.0", instance_types=json.dumps(TYPES), default_instance_type="small",
                             demo_latency_s=0.3, lease_s=15, suspect_s=15)  # fmt: skip
     agents.append(start_agent(machine, service, tmp_path))
-    wait_for(lambda: service.client.get("/api/agents").json()["items"], 60, f"the agent is there: {said(tmp_path)}")
+    wait_for(lambda: service.client.get("/api/agents").json()["items"], 180, f"the agent is there: {said(tmp_path)}")
 
     # The agent alone dies: what it started goes on
     batch = Batch(service)
@@ -128,7 +128,7 @@ def test_a_batch_over_two_machines_one_of_which_dies_half_way(
 
     # All results, none twice, each with its archive
     assert batch.now()["state"] == "completed"
-    wait_for(lambda: all((each["archive"] or {}).get("state") == "stored" for each in batch.members()), 60, "archives", 0.5)
+    wait_for(lambda: all((each["archive"] or {}).get("state") == "stored" for each in batch.members()), 180, "archives", 0.5)
     engines = set()
     for each in batch.members():
         run = service.run(each["run_id"])

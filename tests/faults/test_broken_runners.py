@@ -96,4 +96,4 @@ def test_a_run_that_waits_says_why(start_service: StartService) -> None:
     for each in (run_id, blocker):
         service.client.post(f"/api/container-runs/{each}/cancel")
     service.wait_status(blocker, "cancelled", within_s=15)
-    wait_for(lambda: not service.containers(all_states=True), 60, "the container is gone")
+    wait_for(lambda: not service.containers(all_states=True), 180, "the container is gone")

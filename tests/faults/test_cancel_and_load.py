@@ -29,7 +29,7 @@ def test_cancel_at_any_moment(start_service: StartService) -> None:
         run = service.wait_status(run_id, "cancelled", "completed", within_s=15)
         if answer.status_code == 409:
             assert run["status"] == "completed"
-        wait_for(lambda run_id=run_id: not service.containers(run_id, all_states=True), 60, "its container is gone")
+        wait_for(lambda run_id=run_id: not service.containers(run_id, all_states=True), 180, "its container is gone")
         all_hold(service, run)
 
 

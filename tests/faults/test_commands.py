@@ -131,7 +131,7 @@ def test_killed_half_way_no_repeat_counts_twice(service: Service) -> None:
 
 def test_cancelled_or_not_there_nothing_is_left(service: Service) -> None:
     run_id = submit(service, "sleep 600", repeats=3)
-    wait_for(lambda: service.run(run_id)["stage"] == "running", 60, "it runs")
+    wait_for(lambda: service.run(run_id)["stage"] == "running", 180, "it runs")
     service.client.post(f"/api/container-runs/{run_id}/cancel")
     service.wait_status(run_id, "cancelled", within_s=30)
     missing = service.client.post(

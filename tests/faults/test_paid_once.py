@@ -75,9 +75,10 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     found: list[str] = []
     for slug, model in OTHERS.items():
         assert service.client.post("/api/models", json={"slug": slug, **model}).status_code == 201
-    runs = [service.submit(slug, sample_size=36, concurrency=1) for slug in (MODEL["slug"], *OTHERS)]  # type: ignore[arg-type]
+    provider.hold()
+    runs = [service.submit(slug, sample_size=12, concurrency=1) for slug in (MODEL["slug"], *OTHERS)]  # type: ignore[arg-type]
     for run_id in runs:  # each is looked into while it works
-        service.wait_items(run_id, 1, within_s=90)
+        service.wait_items(run_id, 1)
         for each in service.containers(run_id):
             facts = [
                 docker("inspect", each),
@@ -86,8 +87,9 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
             ]
             look(found, secrets, each, *facts)
     provider.refuse("a", "Incorrect key provided. Header: {key}")
+    provider.go()
     for run_id in runs:
-        run = wait_for(lambda: ended(service, run_id), 90, "the run ends")  # noqa: B023
+        run = wait_for(lambda: ended(service, run_id), 180, "the run ends")  # noqa: B023
         assert "provider_error" in run["outcomes"] or run["status"] == "failed", run
     asked = {(each["path"], each["authorization"]) for each in provider.seen() if each["question"] is not None}
     by_openai = {(path, f"Bearer {GIVEN}") for path in ("/v1/chat/completions", "/v1/responses")}
