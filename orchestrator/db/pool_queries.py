@@ -8,8 +8,9 @@ from datetime import datetime
 from sqlalchemy import func
 from sqlmodel import Session, col, select
 
+from orchestrator.db.agent_queries import PREFIX
 from orchestrator.db.pool_tables import WarmRunner
-from orchestrator.db.tables import Attempt
+from orchestrator.db.tables import Attempt, ContainerRun
 
 
 def by_token(session: Session, token_hash: str) -> WarmRunner | None:
@@ -32,7 +33,9 @@ def taken_from(session: Session) -> Sequence[WarmRunner]:
     return session.exec(query.where(col(Attempt.ended_at).is_not(None))).all()
 
 
-def started_since(session: Session, moment: datetime) -> dict[str, int]:
-    """How many attempts of each instance type were begun since then."""
-    query = select(Attempt.instance_type, func.count()).where(Attempt.dispatched_at >= moment)
+def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:
+    """How many attempts of each instance type were begun since then on our own engine, but for runs of one kind."""
+    query = select(Attempt.instance_type, func.count()).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
+    query = query.where(Attempt.dispatched_at >= moment, ~col(Attempt.engine).startswith(PREFIX))
+    query = query.where(ContainerRun.kind != without)
     return {name: int(count) for name, count in session.exec(query.group_by(Attempt.instance_type)).all()}

@@ -37,7 +37,7 @@ from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
 from orchestrator.runs.pool_policy import DEMAND_S, PoolLimits, PoolSize, to_retire, unwell, wanted
-from runner.contract import BootConfig, StandReady
+from runner.contract import BootConfig, RunKind, StandReady
 
 log = structlog.get_logger()
 
@@ -145,7 +145,8 @@ class Pool:
             held = [self._type(row.instance_type) for row in held_here(session)]
             load = Load.of(held + self.held(session))
             used = {row.sandbox_uid_base for row in rows} | run_queries.used_uid_bases(session)
-            started = pool_queries.started_since(session, now - timedelta(seconds=DEMAND_S))
+            lately = now - timedelta(seconds=DEMAND_S)
+            started = pool_queries.started_since(session, lately, without=RunKind.COMMAND)  # which none of ours can serve
             made = []
             for name in types:
                 there = sum(row.instance_type == name for row in rows)

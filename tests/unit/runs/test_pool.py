@@ -14,9 +14,12 @@ from orchestrator.engines.engine import ContainerState
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.errors import Unauthorized
 from orchestrator.identifiers import token_hash
+from orchestrator.runs.agents import Introduction
 from orchestrator.runs.capacity import GIB, Capacity
+from orchestrator.runs.commands import command_plan
 from orchestrator.runs.pool import NAME
 from orchestrator.runs.pool_policy import PoolSize
+from runner.contract_commands import CommandTask
 
 TYPE = next(iter(TYPES))
 
@@ -168,6 +171,19 @@ async def test_the_pool_grows_with_the_work_and_shrinks_when_idle(world: RunWorl
     for _ in range(10):
         await world.round(20)
         await asked(world)
+    assert len(standing(world)) == 1
+
+
+async def test_the_pool_does_not_grow_with_work_that_it_cannot_serve(world: RunWorld) -> None:
+    await warmed(world, 1)
+    who = Introduction("agent0001", "far", "elsewhere", "docker", [TYPE], 4, 4.0, 16 * GIB, "http://door:1")
+    await world.agents.claim(who, set(), hold_s=0)
+    task = CommandTask(name="x", image="py:3", argv=["x"], repeats=1)
+    plan = command_plan(task).rows()
+    for _ in range(2):
+        await world.new_run(instance_type=TYPE, provider="elsewhere")
+        await world.new_run(instance_type=TYPE, kind="command", plan=plan)
+    await world.rounds(3, 1)
     assert len(standing(world)) == 1
 
 
