@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 HEARTBEAT_S = 10.0
 LOG_TAIL_BYTES = 64 * 1024
+LOG_TAILS_BYTES = 128 * 1024
+"""Of one report together: a byte may become six of JSON, and the service takes a MiB."""
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
 SMALLEST_PER_CPU = 16
@@ -186,7 +188,9 @@ class AgentLoop:
         """Say what there is, stop what must be, remove what has been told."""
         self._untouched = set(self._launching)
         facts = [fact for fact in await self._engine.list() if fact.name not in self.kept]
-        said = [await self._said(fact) for fact in facts]
+        ended = sum(fact.state in ENDED for fact in facts)
+        tail_bytes = min(LOG_TAIL_BYTES, LOG_TAILS_BYTES // max(ended, 1))
+        said = [await self._said(fact, tail_bytes) for fact in facts]
         refused = dict(self._refused)
         there = {fact.name for fact in facts}
         said += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
@@ -217,11 +221,11 @@ class AgentLoop:
             return
         await self._engine.remove(fact.name)
 
-    async def _said(self, fact: ContainerFacts) -> dict[str, Any]:
+    async def _said(self, fact: ContainerFacts, tail_bytes: int) -> dict[str, Any]:
         ended = fact.state in ENDED
         said: dict[str, Any] = {"name": fact.name, "ended": ended, "container_id": fact.container_id}
         if ended:
-            tail = await self._engine.logs(fact.name, tail_bytes=LOG_TAIL_BYTES)
+            tail = await self._engine.logs(fact.name, tail_bytes=tail_bytes)
             said |= {"exit_code": fact.exit_code, "oom_killed": fact.oom_killed, "log_tail": tail.decode("utf-8", "replace")}
         return said
 

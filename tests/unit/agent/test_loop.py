@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -124,6 +125,29 @@ async def test_what_ends_after_the_agent_was_forgotten_is_cleared_away(service: 
             ended.set()
             await work
     assert not engine.containers
+
+
+class LongLogs(FakeEngine):
+    """Thirty containers have ended at once, and each wrote much that is no text."""
+
+    ended = frozenset(f"benchyard-run-{number}-a1" for number in range(30))
+
+    async def list(self) -> list[ContainerFacts]:
+        now = datetime.now(UTC)
+        return [ContainerFacts(name, "", ContainerState.EXITED, None, None, None, now) for name in self.ended]
+
+    async def logs(self, name: str, *, tail_bytes: int) -> bytes:
+        return b"\xff" * tail_bytes
+
+    async def remove(self, name: str) -> None:
+        self.ended = self.ended - {name}
+
+
+async def test_many_ends_with_long_logs_fit_into_one_report(service: Service) -> None:
+    engine = LongLogs("agent", behaviour=http_runner, cpus=1)
+    async with agent(service, engine) as (_, work):
+        await until(lambda: work.done() or not engine.ended, "all are told of and cleared away")
+        assert not work.done()
 
 
 class SlowRegistry(FakeEngine):
