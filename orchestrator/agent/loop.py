@@ -62,6 +62,8 @@ class AgentLoop:
         """Launches that may have to wait for a user's image, which nothing else waits for."""
         self._untouched: set[str] = set()
         """What was being launched at any moment since the last report began: what a list says of it may be old."""
+        self._alive: set[str] = set()
+        """What ran when the service was last told; what is not there any more was removed by somebody else."""
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
@@ -193,6 +195,7 @@ class AgentLoop:
         said = [await self._said(fact, tail_bytes) for fact in facts]
         refused = dict(self._refused)
         there = {fact.name for fact in facts}
+        said += [{"name": name, "ended": True, "gone": True} for name in self._alive - there - self.kept]
         said += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
         said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in there]
         try:
@@ -203,6 +206,7 @@ class AgentLoop:
             if not self._dismissed:
                 return
             answer = {"stop": []}
+        self._alive = {fact.name for fact in facts if fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)}
         for name in refused:
             self._refused.pop(name, None)
         for name in answer["stop"]:

@@ -16,7 +16,7 @@ from orchestrator.agent.door import door_app
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.docker_cleanup import DockerCleanup
-from orchestrator.engines.engine import EngineError
+from orchestrator.engines.engine import Engine, EngineError
 from orchestrator.engines.factory import choose_engine
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.settings import Settings
@@ -50,8 +50,7 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         work = asyncio.create_task(loop.run())
         _obey_signals(loop, work)
         trouble = await _to_the_end(loop, work)
-        left_in_order = trouble is None and not work.cancelled()
-        if left_in_order and not loop.kept and choice.engine.name == "docker":
+        if choice.engine.name == "docker" and await _is_empty(choice.engine):
             await door.close()
             await asyncio.to_thread(_leave_nothing, settings.docker_host, instance)
         return trouble
@@ -73,6 +72,13 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
         trouble = str(known[0])
     await loop.stop_all()
     return trouble
+
+
+async def _is_empty(engine: Engine) -> bool:
+    """Whether no container of ours is there, in whatever state."""
+    with contextlib.suppress(EngineError):
+        return not await engine.list()
+    return False
 
 
 def _leave_nothing(docker_host: str | None, instance: str) -> None:

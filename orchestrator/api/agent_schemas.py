@@ -60,6 +60,7 @@ class ContainerReport(BaseModel):
     name: Annotated[str, Field(max_length=100)]
     ended: bool
     fetching: bool = False
+    gone: bool = False
     exit_code: int | None = None
     oom_killed: bool = False
     container_id: Annotated[str, Field(max_length=100)] | None = None

@@ -73,6 +73,8 @@ class Said:
     ended: bool
     fetching: bool = False
     """Its image is on the way: there is no container yet, and that is no fault."""
+    gone: bool = False
+    """It ran, and somebody has removed it."""
     exit_code: int | None = None
     oom_killed: bool = False
     container_id: str | None = None
@@ -242,7 +244,10 @@ def _note(row: Attempt, said: Said, now: datetime) -> None:
     row.log_tail = said.log_tail.replace("\x00", "") or row.log_tail
     row.detail = row.detail or said.detail
     row.vcpu_s = max(row.vcpu_s, vcpu_s_at_last(said.log_tail))
-    row.facts = {**row.facts, REMOTE: {"ended": True, "at": now.isoformat(), "refused": said.detail is not None}}
+    row.facts = {
+        **row.facts,
+        REMOTE: {"ended": True, "at": now.isoformat(), "refused": said.detail is not None, "gone": said.gone},
+    }
 
 
 def _must_stop(session: Session, row: Attempt) -> bool:

@@ -152,8 +152,11 @@ class Reconciler:
         for ever: after the usual silence the attempt is over, and its token with it."""
         fact = last_said(attempt)
         if fact is not None and fact.state in ENDED:
-            refused = attempt.facts[REMOTE].get("refused") and attempt.claimed_at is None
+            said = attempt.facts[REMOTE]
+            refused = said.get("refused") and attempt.claimed_at is None
             ending = _Ending(Reason.ENGINE_ERROR, attempt.detail) if refused else _exit_ending(attempt, fact)
+            if said.get("gone"):
+                ending = _Ending(Reason.CONTAINER_GONE)
             await self._end(run, attempt, None, ending)
             return
         running = fact or ContainerFacts(attempt.container_name, "", ContainerState.RUNNING, None, None, None, now)

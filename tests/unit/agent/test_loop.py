@@ -18,7 +18,7 @@ from orchestrator.engines.engine import ContainerFacts, ContainerState, LaunchRe
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
-from tests.served import Service, http_runner, served
+from tests.served import RunnerClient, Service, http_runner, served
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +148,27 @@ async def test_many_ends_with_long_logs_fit_into_one_report(service: Service) ->
     async with agent(service, engine) as (_, work):
         await until(lambda: work.done() or not engine.ended, "all are told of and cleared away")
         assert not work.done()
+
+
+async def test_a_container_that_somebody_removes_is_told_as_gone(service: Service) -> None:
+    async def waits(container: FakeContainer) -> int:
+        runner = RunnerClient(container.boot_line, container.container_id[-12:])
+        try:
+            await runner.claim()
+            await asyncio.Event().wait()
+        finally:
+            await runner.close()
+        return 0
+
+    engine = FakeEngine("agent", behaviour=waits, cpus=1)
+    async with agent(service, engine) as (loop, _):
+        run_id = await service.new_run(provider="elsewhere")
+        await service.until(run_id, "running", timeout_s=PATIENCE_S)
+        await until(lambda: loop._alive, "the service was told of it")
+        (name,) = engine.containers
+        engine.vanish(name)
+        run = await service.until(run_id, "pending", timeout_s=PATIENCE_S)
+        assert [each["reason"] for each in run["attempts"]] == ["container_gone"]
 
 
 class SlowRegistry(FakeEngine):

@@ -94,7 +94,7 @@ async def test_an_order_whose_container_has_ended_is_not_given_again(world: RunW
     assert await order_of(world) is None, "before anybody has looked at the end"
 
 
-@pytest.mark.parametrize("fate", ["dies", "silent before the claim", "silent", "refused"])
+@pytest.mark.parametrize("fate", ["dies", "silent before the claim", "silent", "refused", "removed"])
 async def test_what_goes_wrong_elsewhere_costs_one_attempt(world: RunWorld, fate: str) -> None:
     run_id, order = await given(world)
     if fate == "refused":
@@ -102,12 +102,16 @@ async def test_what_goes_wrong_elsewhere_costs_one_attempt(world: RunWorld, fate
     elif fate == "dies":
         await world.intake.claim((await world.attempts(run_id))[0], "far-1")
         await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=137)])
+    elif fate == "removed":
+        await world.intake.claim((await world.attempts(run_id))[0], "far-1")
+        await world.agents.report(WHO.id, [Said(order.name, ended=True, gone=True)])
     elif fate == "silent":
         await world.intake.claim((await world.attempts(run_id))[0], "far-1")
-    await world.rounds(1 if fate in ("dies", "refused") else 16, 1 if fate in ("dies", "refused") else 9)
+    told = fate in ("dies", "refused", "removed")
+    await world.rounds(1 if told else 16, 1 if told else 9)
     run = await world.row(run_id)
     assert (run.status, run.attempt) == ("pending", 1)
-    reasons = {"dies": "container_gone", "refused": "engine_error", "silent": "heartbeat_lost"}
+    reasons = {"dies": "container_gone", "removed": "container_gone", "refused": "engine_error", "silent": "heartbeat_lost"}
     assert run.reason == reasons.get(fate, "start_timeout")
     assert (await world.attempts(run_id))[0].token_hash is None, "whoever still has the token can do nothing with it"
     assert await order_of(world, order.name) is None
