@@ -16,7 +16,7 @@ from typing import Any
 from runner.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
 from runner.claim import claim
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
-from runner.last_reading import Ended, end
+from runner.last_reading import Counted, Ended, end
 from runner.log import Log
 
 MAX_DIGITS = 50_000
@@ -46,12 +46,10 @@ def main() -> Ended:
     log("runner.claimed", acked=acked)
     if raw.get("command"):
         warming.join()  # a process is forked for the command: there must be no other thread
-    code = _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
-    alone = boot.engine != "process" and not raw.get("command")  # in a container, and of our own image
-    return Ended(code, before_s=0.0 if alone else None)
+    return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
 
 
-def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> int:
+def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> Ended:
     from runner.kernel_usage import EarlyUsage, process_age_s, reader
 
     read = reader(str(facts.get("engine", "")))
@@ -69,17 +67,19 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         spec = RunSpec.model_validate(raw)
     except ValidationError as error:
         log("runner.refused", why=f"the run cannot be understood: {error}")
-        return EXIT_REFUSED
+        return Ended(EXIT_REFUSED)
     sys.set_int_max_str_digits(MAX_DIGITS)
     usage = UsageLog(read, age_s=process_age_s(), early=early.stop())
     keeper = open_keeper(spec, str(facts.get("engine", "")))
     try:
         # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
         work = carry_out(spec, url, log, facts, acked, keeper=keeper, usage=usage)
-        return asyncio.new_event_loop().run_until_complete(work)
+        code = asyncio.new_event_loop().run_until_complete(work)
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
-        return EXIT_CRASHED
+        code = EXIT_CRASHED
+    alone = facts.get("engine") != "process" and spec.command is None  # in a container, and of our own image
+    return Ended(code, Counted.for_the_last(usage.age_s) if alone else None)
 
 
 def _stand_ready(boot: Boot, log: Log) -> Ended:

@@ -18,7 +18,7 @@ from runner.claim import claim
 from runner.contract import RunSpec
 from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, BootRefused, ClaimRefused
 from runner.kernel_usage import Reading, reader, since
-from runner.last_reading import Ended
+from runner.last_reading import Counted, Ended
 from runner.llm.client import load_sdks
 from runner.log import Log
 from runner.run import become_ordinary, carry_out
@@ -78,9 +78,12 @@ async def stand_ready(boot: Boot, log: Log) -> Ended:
             log("runner.refused", why=f"the run cannot be understood: {error}")
             return Ended(EXIT_REFUSED)
         before = until_now[0]
-        usage = UsageLog(since(read, before), age_s=time.monotonic() - answered)
+        held = [] if before is None else [(0.0, Reading(0.0, before.memory_bytes))]
+        usage = UsageLog(since(read, before), age_s=time.monotonic() - answered, early=held)
         code = await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor, usage=usage)
-        return Ended(code, before_s=before.cpu_s if before is not None and boot.engine != "process" else None)
+        if before is None or boot.engine == "process":
+            return Ended(code)
+        return Ended(code, Counted.for_the_last(usage.age_s, before.cpu_s))
 
 
 async def _try(executor: Executor) -> None:

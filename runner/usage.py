@@ -31,16 +31,21 @@ class UsageLog:
         self._waiting = deque(_sample(*each) for each in early)
 
     @property
+    def age_s(self) -> float:
+        """How long what is measured has lived by now."""
+        return self._clock() - self._began
+
+    @property
     def step_s(self) -> float:
         """How long to wait for the next sample."""
-        return min(max((self._clock() - self._began) / STEPS_AT_ONCE, FIRST_STEP_S), LAST_STEP_S)
+        return min(max(self.age_s / STEPS_AT_ONCE, FIRST_STEP_S), LAST_STEP_S)
 
     def take(self) -> None:
         """Add a sample; what cannot be read is left out."""
         reading = self._read()
         if reading is None:
             return
-        self._waiting.append(_sample(self._clock() - self._began, reading))
+        self._waiting.append(_sample(self.age_s, reading))
         if len(self._waiting) > MAX_WAITING:
             self._waiting = deque(list(self._waiting)[1::2])
 
@@ -55,7 +60,7 @@ class UsageLog:
 
 def _sample(at_s: float, reading: Reading) -> UsageSample:
     return UsageSample(
-        at_s=round(at_s, 2),
+        at_s=round(at_s, 3),
         cpu_s=round(reading.cpu_s, 3),
         memory_bytes=reading.memory_bytes,
         throttled_s=None if reading.throttled_s is None else round(reading.throttled_s, 3),

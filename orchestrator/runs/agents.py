@@ -26,7 +26,7 @@ from orchestrator.engines.engine import ContainerFacts, ContainerState, Instance
 from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token, token_hash
 from orchestrator.runs.capacity import Capacity, Load, type_or_largest
-from orchestrator.runs.machine_cost import vcpu_s_at_last
+from orchestrator.runs.machine_cost import last_reading
 from orchestrator.runs.placement import Place
 from orchestrator.runs.plan import guest_image, sandbox_slots
 from runner.contract import BootConfig
@@ -243,7 +243,8 @@ def _note(row: Attempt, said: Said, now: datetime) -> None:
     row.container_id = said.container_id or row.container_id
     row.log_tail = said.log_tail.replace("\x00", "") or row.log_tail
     row.detail = row.detail or said.detail
-    row.vcpu_s = max(row.vcpu_s, vcpu_s_at_last(said.log_tail))
+    if (last := last_reading(said.log_tail)) is not None:
+        row.vcpu_s = max(row.vcpu_s, last.vcpu_s)
     row.facts = {
         **row.facts,
         REMOTE: {"ended": True, "at": now.isoformat(), "refused": said.detail is not None, "gone": said.gone},

@@ -53,16 +53,25 @@ def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample
     return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
 
 
-def vcpu_s_at_last(log_tail: str) -> float:
-    """What a container's log says at its end that its run used; nothing if its runner did not end by itself."""
+@dataclass(frozen=True)
+class LastReading:
+    """What a container's log says at its end: what its run had used, and how long it had lived."""
+
+    vcpu_s: float
+    lived_s: float
+
+
+def last_reading(log_tail: str) -> LastReading | None:
+    """None if its runner did not end by itself."""
     last = log_tail.rstrip().rpartition("\n")[2]
     try:
         said = json.loads(last)
         if said["action"] != GONE:
-            return 0.0
-        return max(0.0, float(said["used"]) / float(said["per_second"]) - float(said["before_s"]))
+            return None
+        vcpu_s = float(said["used"]) / float(said["per_second"]) - float(said["before_s"])
+        return LastReading(max(0.0, vcpu_s), max(0.0, float(said["at_s"]) - float(said["began_s"])))
     except (ValueError, TypeError, KeyError, ZeroDivisionError):
-        return 0.0
+        return None
 
 
 def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:

@@ -27,7 +27,7 @@ from orchestrator.runs.agents import REMOTE, is_remote, last_said
 from orchestrator.runs.launches import Launches
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
-from orchestrator.runs.machine_cost import gib_s_after, vcpu_s_at_last
+from orchestrator.runs.machine_cost import gib_s_after, last_reading
 from orchestrator.runs.pool import NAME as WARM
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason, sentence
@@ -311,12 +311,13 @@ def _write_facts(session: Session, row: Attempt, fact: ContainerFacts | None, ta
     if fact is None:
         return
     began = row.claimed_at if row.facts.get("stood_ready") else fact.started_at
+    last = last_reading(tail)
     if began is not None and fact.finished_at is not None and "finished_at" not in row.facts:
         samples = run_queries.usage(session, row.run_id).get(row.number, [])
-        row.gib_s += gib_s_after(samples, (fact.finished_at - began).total_seconds())
+        row.gib_s += gib_s_after(samples, last.lived_s if last else (fact.finished_at - began).total_seconds())
+    row.vcpu_s = max(row.vcpu_s, last.vcpu_s if last else 0.0)
     row.exit_code, row.oom_killed = fact.exit_code, fact.oom_killed
     row.log_tail = tail
-    row.vcpu_s = max(row.vcpu_s, vcpu_s_at_last(tail))
     row.container_id = row.container_id or fact.container_id
     times = {"started_at": fact.started_at, "finished_at": fact.finished_at}
     row.facts = {**row.facts, **{key: value.isoformat() for key, value in times.items() if value is not None}}

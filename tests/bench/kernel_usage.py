@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 CGROUP = Path("/sys/fs/cgroup")
 GIB = float(1 << 30)
-STEP_S = 0.01
+STEP_S = 0.005
 PLACES = ("docker/*", "system.slice/docker-*.scope")
 
 
@@ -22,7 +22,8 @@ class Point(NamedTuple):
 
 class KernelUsage:
     """Use `with`: of every container that there is meanwhile, from the moment that its control group is there until none of
-    its processes is left. What is charged to the empty group until its removal is nobody's use."""
+    its processes is left. Memory that is charged to the empty group until its removal is nobody's use; its processor time is
+    that of the last process's end."""
 
     def __init__(self) -> None:
         self._split = (CGROUP / "cpuacct").exists()
@@ -44,7 +45,8 @@ class KernelUsage:
         earlier = [point.cpu_s for point in points if point.at <= since]
         later = [point for point in points if point.at > since]
         before = later[0]._replace(at=since) if earlier else later[0]
-        held = sum((b.at - a.at) * (a.memory_bytes + b.memory_bytes) / 2 for a, b in pairwise([before, *later]))
+        full = [before, *(point for point in later if point.memory_bytes)]
+        held = sum((b.at - a.at) * (a.memory_bytes + b.memory_bytes) / 2 for a, b in pairwise(full))
         return later[-1].cpu_s - (earlier[-1] if earlier else 0.0), held / GIB
 
     def _watch(self) -> None:
@@ -59,7 +61,7 @@ class KernelUsage:
         return {str(path.relative_to(root)) for place in PLACES for path in root.glob(place) if path.is_dir()}
 
     def _read(self, group: str) -> Point | None:
-        """None while the group is being made or removed, or has no process."""
+        """None while the group is being made or removed; without memory if it has no process."""
         try:
             if self._split:
                 memory = CGROUP / "memory" / group
@@ -67,9 +69,9 @@ class KernelUsage:
             else:
                 memory = CGROUP / group
                 files = memory / "cpu.stat", memory / "memory.current"
-            if not (memory / "cgroup.procs").read_text():
-                return None
             at = time.time()
+            if not (memory / "cgroup.procs").read_text():
+                return Point(at, _cpu_s(files[0]), 0)
             return Point(at, _cpu_s(files[0]), int(files[1].read_text()) - _inactive_file(memory / "memory.stat"))
         except (OSError, ValueError):
             return None

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.runs.machine_cost import vcpu_s_at_last
+from orchestrator.runs.machine_cost import last_reading
 from runner.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
-from runner.last_reading import arguments
+from runner.last_reading import Counted, arguments
 from runner.usage import MAX_WAITING, UsageLog
 
 UNIFIED = {
@@ -48,15 +48,17 @@ def test_a_container(tmp_path: Path, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("files", [UNIFIED, SPLIT], ids=["version-2", "version-1"])
 def test_the_last_reading_is_a_line_of_the_log(tmp_path: Path, files: dict[str, str]) -> None:
-    words = arguments(7, 0.75, lay_out(tmp_path / "a $b", files))
+    words = arguments(7, Counted.for_the_last(60.0, 0.75), lay_out(tmp_path / "a $b", files))
     assert words is not None
     done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (7, "")
-    assert vcpu_s_at_last(done.stderr) == 1.75
+    said = last_reading(done.stderr)
+    assert said is not None
+    assert (said.vcpu_s, said.lived_s >= 59.98) == (1.75, True)
     (tmp_path / "a $b" / next(iter(files))).write_text("")
     done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
-    assert (done.returncode, vcpu_s_at_last(done.stderr)) == (7, 0.0)
-    assert arguments(7, 0.75, tmp_path / "none") is None
+    assert (done.returncode, last_reading(done.stderr)) == (7, None)
+    assert arguments(7, Counted(0.0), tmp_path / "none") is None
 
 
 def test_no_limit_is_none(tmp_path: Path) -> None:

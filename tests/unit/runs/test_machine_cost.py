@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.runs.machine_cost import GIB, LastHour, Rates, Used, gib_s_after, signs, used_after, vcpu_s_at_last
+from orchestrator.runs.machine_cost import (
+    GIB,
+    LastHour,
+    LastReading,
+    Rates,
+    Used,
+    gib_s_after,
+    last_reading,
+    signs,
+    used_after,
+)
 from orchestrator.runs.usage import Stored
 from runner.contract import UsageSample
 
@@ -15,22 +25,25 @@ def sample(at_s: float, cpu_s: float, gib: float, throttled_s: float | None = No
     return UsageSample(at_s=at_s, cpu_s=cpu_s, memory_bytes=int(gib * GIB), throttled_s=throttled_s)
 
 
+LAST = '{"action": "runner.gone", "began_s": 7, "before_s": 0.5, "per_second": 1e6, "at_s": 9.25, "used": 2000000}'
+
+
 @pytest.mark.parametrize(
-    ("tail", "vcpu_s"),
+    ("tail", "found"),
     [
-        ('{"action": "x"}\n{"action": "runner.gone", "before_s": 0.5, "per_second": 1e6, "used": 2000000}\n', 1.5),
-        ('{"action": "runner.gone", "before_s": 0.5, "per_second": 1e9, "used": 2000000000}', 1.5),
-        ('{"action": "runner.gone", "before_s": 3, "per_second": 1e6, "used": 2000000}\n', 0.0),
-        ('{"action": "runner.gone", "before_s": 0.5, "per_second": 1e6, "used": 2000000}\nKilled\n', 0.0),
-        ('{"action": "runner.gone", "used": }', 0.0),
-        ('{"action": "runner.gone", "before_s": 0, "per_second": 0, "used": 1}', 0.0),
-        ('{"action": "run.done"}', 0.0),
-        ("[1]", 0.0),
-        ("", 0.0),
+        (f'{{"action": "x"}}\n{LAST}\n', LastReading(1.5, 2.25)),
+        (LAST.replace("1e6", "1e9"), LastReading(0.0, 2.25)),
+        (f"{LAST}\nKilled\n", None),
+        (LAST.replace("2000000", ""), None),
+        (LAST.replace("1e6", "0"), None),
+        (LAST.replace('"at_s"', '"at"'), None),
+        ('{"action": "run.done"}', None),
+        ("[1]", None),
+        ("", None),
     ],
 )
-def test_the_last_line_of_a_log_says_what_was_used_in_all(tail: str, vcpu_s: float) -> None:
-    assert vcpu_s_at_last(tail) == vcpu_s
+def test_the_last_line_of_a_log_says_what_was_used_in_all(tail: str, found: LastReading | None) -> None:
+    assert last_reading(tail) == found
 
 
 def test_processor_is_a_counter_and_memory_is_summed_over_time() -> None:
