@@ -10,6 +10,8 @@ pytest := $(bin)/python -m pytest -q -m "not exhaustive"
 # The stages of `make test`, quick ones first. Networks that an engine makes disturb a browser: what uses both runs alone.
 quick := $(wildcard tests/unit tests/contract tests/architecture)
 middle := $(wildcard tests/engines tests/sandbox)
+# What fails beside other tests runs once more by itself, on a machine that others use too; both are printed, the second counts.
+tried = $(pytest) $(1) $(2) || { echo "== what failed, once more and alone"; $(pytest) --last-failed --last-failed-no-failures none $(2); }
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,12 +45,12 @@ test-fast: setup  ## The tests that need neither engine nor browser
 
 test: setup images postgres browser identity-provider  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
-	@$(pytest) -n 4 --dist loadfile $(quick)
-	@$(pytest) $(middle)
-	@$(pytest) -m "browser and not engine and not exhaustive" -n 2 --dist loadfile tests/e2e
-	@$(pytest) -m "browser and engine and not exhaustive" tests/e2e
-	@$(pytest) -m "not browser and not exhaustive" tests/e2e
-	@$(pytest) -n 3 --dist worksteal tests/faults
+	@$(call tried,-n 4 --dist loadfile,$(quick))
+	@$(call tried,,$(middle))
+	@$(call tried,-n 2 --dist loadfile,-m "browser and not engine and not exhaustive" tests/e2e)
+	@$(call tried,,-m "browser and engine and not exhaustive" tests/e2e)
+	@$(call tried,,-m "not browser and not exhaustive" tests/e2e)
+	@$(call tried,-n 3 --dist worksteal,tests/faults)
 
 test-exhaustive: setup images  ## The tests that take many minutes: every published answer graded again
 	@$(bin)/python -m pytest -q -m exhaustive tests

@@ -42,6 +42,16 @@ def docker(*arguments: str, check: bool = True) -> str:
     return done.stdout.strip()
 
 
+def pause(name: str) -> None:
+    """With control groups of version 1, runc does not always manage to freeze what is busy: it is asked again."""
+
+    def paused() -> bool:
+        docker("pause", name, check=False)
+        return docker("inspect", "--format", "{{.State.Paused}}", name) == "true"
+
+    wait_for(paused, 30, f"{name} is paused")
+
+
 def wait_for(condition: Callable[[], Any], within_s: float, what: str, every_s: float = 0.1) -> Any:
     """The first true value of `condition`, or a failure that names `what`."""
     end = time.monotonic() + within_s

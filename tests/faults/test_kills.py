@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.conftest import ON_EITHER, StartService
 from tests.faults.invariants import all_hold
-from tests.faults.service import docker
+from tests.faults.service import docker, pause
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -64,12 +64,12 @@ def test_containers_that_are_killed_removed_paused_or_cut_off(start_service: Sta
     faults: dict[str, tuple[Callable[[str], object], str]] = {
         "killed": (lambda name: docker("kill", name), "container_gone"),
         "removed": (lambda name: docker("rm", "-f", name), "container_gone"),
-        "paused": (lambda name: docker("pause", name), "heartbeat_lost"),
+        "paused": (pause, "heartbeat_lost"),
         "cut off": (lambda name: docker("network", "disconnect", "--force", service.network, name), "heartbeat_lost"),
     }
     ids, struck = {}, {}
     for fault, (strike, _) in faults.items():
-        ids[fault] = service.submit(sample_size=10, concurrency=2)
+        ids[fault] = service.submit(sample_size=20, concurrency=2)
         struck[fault] = service.wait_items(ids[fault], 2)
         strike(service.container(ids[fault]))
     for fault, run_id in ids.items():
