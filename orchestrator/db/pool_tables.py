@@ -1,10 +1,10 @@
-"""The table of runners that stand ready for a run they do not know yet."""
+"""The tables of runners that stand ready for a run they do not know yet, and of what they use meanwhile."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Column, Text
+from sqlalchemy import BigInteger, Column, Text
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import UtcDateTime
@@ -31,3 +31,19 @@ class WarmRunner(SQLModel, table=True):
     attempt: int | None = None
     retired: str | None = Field(default=None, sa_column=Column(Text))
     """Why it must go, once that is decided."""
+    cpu_s: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
+    """Processor time that its runner has reported so far; all of it is in `IdleUsage`."""
+    memory_bytes: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
+    """What it held at its last report."""
+
+
+class IdleUsage(SQLModel, table=True):
+    """What runners of one instance type used on one day (UTC) while they stood ready, apart from any run."""
+
+    __tablename__ = "idle_usage"
+    day: str = Field(primary_key=True, max_length=10)
+    instance_type: str = Field(primary_key=True, max_length=100)
+    ready_s: float = 0.0
+    """How long they stood ready, all together."""
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0

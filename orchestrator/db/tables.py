@@ -106,6 +106,11 @@ class ContainerRun(Owned, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     completed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    # what became of a run that was given up
+    dismissed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    """When somebody dismissed it: it is no dead letter any more."""
+    succeeded_by: str | None = Field(default=None, max_length=36)
+    """The retry of this run, or of a retry of it, that completed."""
 
 
 class Attempt(SQLModel, table=True):
