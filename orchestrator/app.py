@@ -84,6 +84,7 @@ from orchestrator.grading.uploads import Uploads
 from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
 from orchestrator.models_sync import ModelSync
+from orchestrator.private_files import private_directory
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
 from orchestrator.runner_api.artefacts import ArtefactStore
 from orchestrator.runner_api.routes import RunnerDeps, runner_router
@@ -104,6 +105,7 @@ from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSende
 from orchestrator.schedules.webhooks import WebhookService
 from orchestrator.schedules.wiring import open_schedules
 from orchestrator.settings import Settings
+from orchestrator.startup import CannotStart
 
 log = structlog.get_logger()
 
@@ -114,12 +116,16 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_services(app, settings, clock, engine) as services:
-            app.state.services = services
-            yield
+        try:
+            async with open_services(app, settings, clock, engine) as services:
+                app.state.services = services
+                yield
+        except CannotStart as error:
+            app.state.cannot_start = error
+            raise
 
     data_dir = settings.data.absolute()
-    data_dir.mkdir(parents=True, exist_ok=True)
+    private_directory(data_dir)
     token, made = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
     app = FastAPI(
         title="Benchyard",

@@ -9,8 +9,10 @@ import uuid
 from io import TextIOWrapper
 from pathlib import Path
 
+from orchestrator.startup import CannotStart
 
-class DataDirectoryBusy(Exception):
+
+class DataDirectoryBusy(CannotStart):
     """Another orchestrator uses this data directory."""
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator import event_loop
 from orchestrator.app import create_app
 from orchestrator.log import configure
+from orchestrator.private_files import only_for_owner
 from orchestrator.runner_door import server_config
 from orchestrator.settings import Settings
+from orchestrator.startup import CannotStart
 
 
 class Server(uvicorn.Server):
@@ -34,14 +38,40 @@ def serve(settings: Settings) -> int:
     """Serve until told to stop; the exit code."""
     configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    app = create_app(settings)
-    config = server_config(app, settings.host, settings.port)
+    only_for_owner()
+    try:
+        app = create_app(settings)
+    except CannotStart as error:
+        return _refuse(error)
+    config = server_config(_without_traceback(app), settings.host, settings.port)
     config.lifespan = "on"
     server = Server(config, app)
     if app.state.login_link:  # only at the first start: later ones find the token in the data directory
         sys.stderr.write(f"Benchyard is new here. Sign in once with this link: {app.state.login_link}\n")
-    event_loop.run(server.serve())
+    with contextlib.suppress(SystemExit):  # uvicorn's way to say that it did not start
+        event_loop.run(server.serve())
+    if (reason := getattr(app.state, "cannot_start", None)) is not None:
+        return _refuse(reason)
     if not server.started:
         sys.stderr.write("benchyard: the service could not start; the lines above say why\n")
         return 1
     return 0
+
+
+def _refuse(error: CannotStart) -> int:
+    sys.stderr.write(f"benchyard: {error}\n")
+    return error.exit_code
+
+
+def _without_traceback(app: FastAPI) -> ASGIApp:
+    """Where the application says itself why it cannot start, the traceback that uvicorn would print says nothing more."""
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        async def told(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed" and hasattr(app.state, "cannot_start"):
+                message = {"type": "lifespan.startup.failed"}
+            await send(message)
+
+        await app(scope, receive, told if scope["type"] == "lifespan" else send)
+
+    return wrapped

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from orchestrator.disk import DiskRoom
 from orchestrator.engines.engine import InstanceType
+from orchestrator.setting_checks import database_url as check_database_url
+from orchestrator.setting_checks import json_object, resource_name, web_address
+from orchestrator.setting_checks import log_level as check_log_level
+from orchestrator.setting_checks import token as check_token
 from runner.contract import RunKind
 
 GIB = 1 << 30
@@ -88,12 +92,12 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    public_url: str | None = None
+    public_url: Annotated[str | None, BeforeValidator(web_address)] = None
     runner_host: str | None = None
     runner_port: int | None = Field(default=None, ge=0, le=65535)
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_origins)] = ()
-    oidc_issuer: str | None = None
+    oidc_issuer: Annotated[str | None, BeforeValidator(web_address)] = None
     oidc_client_id: str | None = None
     oidc_client_secret: SecretStr | None = None
     oidc_client_secret_file: Path | None = None
@@ -105,28 +109,39 @@ class Settings(BaseSettings):
     session_idle_s: float = Field(default=12 * 3600, gt=0)
     session_max_s: float = Field(default=7 * 24 * 3600, gt=0)
     data: Path = Path("data")
-    token: SecretStr | None = None
+    token: Annotated[SecretStr | None, BeforeValidator(check_token)] = None
     master_key: SecretStr | None = None
     master_key_file: Path | None = None
     system_keys: Literal["everyone", "owners"] = "everyone"
-    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    database_url: Annotated[SecretStr | None, BeforeValidator(check_database_url)] = Field(
+        default=None, validation_alias="DATABASE_URL"
+    )
 
     engine: Literal["auto", "docker", "process"] = "auto"
     docker_host: str | None = None
     in_container: bool = False
-    instance: str | None = None
+    instance: Annotated[str | None, BeforeValidator(resource_name)] = None
     runner_image: str = "benchyard-runner:latest"
-    runner_network: str = "benchyard-runners"
-    runner_url: str | None = None
+    runner_network: Annotated[str, BeforeValidator(resource_name)] = "benchyard-runners"
+    runner_url: Annotated[str | None, BeforeValidator(web_address)] = None
     sandbox_level: Literal["full", "shared-uid", "no-landlock", "minimal"] | None = None
-    instance_types: dict[str, InstanceTypeSetting] = DEFAULT_INSTANCE_TYPES
+    instance_types: Annotated[
+        dict[str, InstanceTypeSetting],
+        NoDecode,
+        BeforeValidator(json_object('\'{"small": {"vcpu": 1, "memory_mib": 2048, "disk_gb": 8}}\'')),
+        Field(min_length=1),
+    ] = DEFAULT_INSTANCE_TYPES
     default_instance_type: str = "standard-1"
     max_instances: int = Field(default=4, ge=1)
-    warm: dict[str, Annotated[int, Field(ge=0)]] = {}
-    kind_limits: dict[RunKind, Annotated[int, Field(ge=0)]] = {RunKind.EVAL_GENERATE: 2, RunKind.EVAL_EXECUTE: 2}
+    warm: Annotated[
+        dict[str, Annotated[int, Field(ge=0)]], NoDecode, BeforeValidator(json_object("'{\"standard-1\": 2}'"))
+    ] = {}
+    kind_limits: Annotated[
+        dict[RunKind, Annotated[int, Field(ge=0)]], NoDecode, BeforeValidator(json_object("'{\"eval_execute\": 2}'"))
+    ] = {RunKind.EVAL_GENERATE: 2, RunKind.EVAL_EXECUTE: 2}
     command_images: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_patterns)] = ()
     command_pull: bool = True
-    command_network: str | None = None
+    command_network: Annotated[str | None, BeforeValidator(resource_name)] = None
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)
 
@@ -138,8 +153,8 @@ class Settings(BaseSettings):
     reconcile_s: float = Field(default=5, gt=0)
     default_deadline_s: int = Field(default=24 * 3600, ge=1)
     leader_lease_s: float = Field(default=15, gt=0)
-    min_free_disk_bytes: int = 2 * GIB
-    min_free_disk_share: float = 0.05
+    min_free_disk_bytes: int = Field(default=2 * GIB, ge=0)
+    min_free_disk_share: float = Field(default=0.05, ge=0, lt=1)
 
     max_body_bytes: int = Field(default=1 * MIB, gt=0)
     max_event_body_bytes: int = Field(default=32 * MIB, gt=0)
@@ -151,7 +166,7 @@ class Settings(BaseSettings):
     archive_total_bytes: int = Field(default=20 * GIB, ge=0)
     archive_retention_days: int = Field(default=90, ge=0)
     s3_bucket: str | None = None
-    s3_endpoint: str | None = None
+    s3_endpoint: Annotated[str | None, BeforeValidator(web_address)] = None
     s3_region: str = "us-east-1"
     s3_prefix: str = "benchyard/"
     s3_access_key_id: str | None = None
@@ -164,7 +179,20 @@ class Settings(BaseSettings):
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
-    log_level: str = "info"
+    log_level: Annotated[str, BeforeValidator(check_log_level)] = "info"
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        """What one setting says of another. Each sentence names the variable to change."""
+        known = ", ".join(self.instance_types)
+        if self.default_instance_type not in self.instance_types:
+            wanted = self.default_instance_type[:60]
+            raise ValueError(f"BENCHYARD_DEFAULT_INSTANCE_TYPE is not valid: there is no type {wanted!r}; known: {known}")
+        if unknown := [name for name in self.warm if name not in self.instance_types]:
+            raise ValueError(f"BENCHYARD_WARM is not valid: there is no type {unknown[0][:60]!r}; known: {known}")
+        if self.oidc_issuer and not self.oidc_client_id:
+            raise ValueError("BENCHYARD_OIDC_CLIENT_ID is missing: BENCHYARD_OIDC_ISSUER needs it")
+        return self
 
     @property
     def effective_runner_port(self) -> int:

@@ -18,6 +18,8 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from orchestrator.startup import BadConfiguration
+
 KEY_FILE = "master_key"
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -25,7 +27,7 @@ VERSION = "v1"
 HOW = "32 random bytes in base64, for example from `openssl rand -base64 32`; several with commas, the newest first"
 
 
-class BadMasterKey(ValueError):
+class BadMasterKey(BadConfiguration):
     """What was given as master key is none."""
 
 
@@ -87,17 +89,27 @@ def load_vault(configured: str | None, file: Path | None, data_dir: Path) -> Vau
     if configured:
         return Vault(read_keys(configured))
     if file is not None:
-        return Vault(read_keys(file.read_text()))
+        return Vault(read_keys(_text(file)))
     path = data_dir / KEY_FILE
     try:
         fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return Vault(read_keys(path.read_text()))
+        return Vault(read_keys(_text(path)))
+    except OSError as error:
+        raise BadMasterKey(f"The master key {path} cannot be written: {error.strerror}.") from error
     with os.fdopen(fresh, "w") as made:
         made.write(base64.b64encode(os.urandom(KEY_BYTES)).decode() + "\n")
         made.flush()
         os.fsync(made.fileno())
     return Vault(read_keys(path.read_text()))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise BadMasterKey(f"The master key in {path} cannot be read: {why}. It must be {HOW}.") from error
 
 
 def _name(key: bytes) -> str:

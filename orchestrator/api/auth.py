@@ -23,12 +23,14 @@ from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailab
 from orchestrator.identifiers import new_token
 from orchestrator.scopes import SAFE_METHODS, Role, needed, spends
 from orchestrator.scopes import Scope as Need
+from orchestrator.startup import BadConfiguration
 
 COOKIE = "benchyard_session"
 ANYWHERE = re.compile(r"/(account|logout|api/account)(/.*)?", re.DOTALL)
 """Also for who is in no workspace."""
 WORKSPACE_HEADER = "x-benchyard-workspace"
 TOKEN_FILE = "token"  # noqa: S105
+MAX_TOKEN = 200
 WHERE = "it is in the file `token` of the data directory"
 
 PageError = Callable[[Scope, ServiceError], Response]
@@ -40,12 +42,25 @@ def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
     if configured:
         return configured, False
     path = data_dir / TOKEN_FILE
-    if path.exists() and (kept := path.read_text().strip()):
-        return kept, False
-    token = new_token()
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(token + "\n")
+    try:
+        if path.exists() and (kept := path.read_bytes().strip()):
+            return _as_token(kept, path), False
+        token = new_token()
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(token + "\n")
+    except OSError as error:
+        raise BadConfiguration(f"The token in {path} cannot be read or written: {error.strerror}.") from error
     return token, True
+
+
+def _as_token(kept: bytes, path: Path) -> str:
+    """What the file holds, if a header could carry it."""
+    if len(kept) > MAX_TOKEN or not re.fullmatch(rb"[\x20-\x7e]+", kept):
+        raise BadConfiguration(
+            f"The file {path} does not hold a token (one line of letters, digits and signs, at most {MAX_TOKEN}). "
+            "Put the right one back, or delete the file: the next start makes a new token."
+        )
+    return kept.decode("ascii")
 
 
 class Gate:

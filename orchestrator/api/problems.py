@@ -9,6 +9,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -21,6 +22,7 @@ log = structlog.get_logger()
 TAG = "kind="
 """Begins the names of alternatives of a body; no field has one."""
 MAX_REPORTED = 5
+CLIENT_HUNG_UP = 499
 
 _CODES = {
     400: Code.VALIDATION_ERROR,
@@ -118,6 +120,12 @@ def install(app: FastAPI) -> None:
         code = _CODES.get(error.status_code, Code.INTERNAL_ERROR if error.status_code >= 500 else Code.VALIDATION_ERROR)
         headers = dict(error.headers or {})
         return problem(error.status_code, code, title, detail, request_id=request_id_of(request), headers=headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _hung_up(request: Request, _error: ClientDisconnect) -> Response:
+        """Nobody reads this answer; the status is what proxies use in their logs for a client that hung up."""
+        log.debug("client hung up", action="client_hung_up", path=request.url.path)
+        return Response(status_code=CLIENT_HUNG_UP)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> Response:

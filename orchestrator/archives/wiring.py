@@ -19,6 +19,7 @@ from orchestrator.clock import Clock
 from orchestrator.db.session import Database
 from orchestrator.runs.leadership import Leadership
 from orchestrator.settings import Settings
+from orchestrator.startup import BadConfiguration
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def bucket_of(settings: Settings) -> Bucket | None:
     if settings.s3_bucket is None:
         return None
     if settings.s3_access_key_id is None or settings.s3_secret_access_key is None:
-        raise ValueError("BENCHYARD_S3_BUCKET needs BENCHYARD_S3_ACCESS_KEY_ID and BENCHYARD_S3_SECRET_ACCESS_KEY as well")
+        raise BadConfiguration(
+            "BENCHYARD_S3_BUCKET needs BENCHYARD_S3_ACCESS_KEY_ID and BENCHYARD_S3_SECRET_ACCESS_KEY as well"
+        )
     return Bucket(
         endpoint=settings.s3_endpoint or f"https://s3.{settings.s3_region}.amazonaws.com",
         name=settings.s3_bucket,

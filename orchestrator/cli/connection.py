@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.kept_logins import kept
@@ -43,10 +44,19 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        variable = name if name == "DATABASE_URL" else f"BENCHYARD_{name.upper()}"
-        raise BadUsage(f"{variable} is not valid: {first['msg']}.") from error
+        raise BadUsage(_first_sentence(error)) from error
+    except SettingsError as error:
+        raise BadUsage(f"A setting cannot be read: {error}.") from error
+
+
+def _first_sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if not first["loc"]:  # about several settings at once; it names them
+        return f"{message}."
+    name, *inside = (str(part) for part in first["loc"] if part != "[key]")
+    variable = name if name == "DATABASE_URL" else f"BENCHYARD_{name.upper()}"
+    return f"{variable} is not valid: {'.'.join(inside) + ': ' if inside else ''}{message}."
 
 
 def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Connection:
@@ -70,7 +80,10 @@ def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Co
 
 def kept_token(data_dir: Path) -> str | None:
     try:
-        return (data_dir / TOKEN_FILE).read_text().strip() or None
+        kept = (data_dir / TOKEN_FILE).read_bytes().strip()
+        if not all(0x20 <= byte <= 0x7E for byte in kept):  # nothing else fits into a header
+            raise BadUsage(f"The file {data_dir / TOKEN_FILE} does not hold a token; set BENCHYARD_TOKEN, or start anew.")
+        return kept.decode("ascii") or None
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -6,8 +6,25 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from orchestrator.private_files import private_file
+from orchestrator.startup import BadConfiguration, CannotStart
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class DatabaseTooNew(CannotStart):
+    """A newer version of Benchyard has changed the tables."""
+
+
+class DatabaseUnusable(CannotStart):
+    """The database does not answer, or is damaged."""
 
 
 def alembic_config(url: str) -> Config:
@@ -20,9 +37,58 @@ def alembic_config(url: str) -> Config:
 
 def migrate(url: str) -> None:
     """Apply what is missing, each migration in a transaction of its own: killed half-way, it resumes."""
-    command.upgrade(alembic_config(url), "head")
+    config = alembic_config(url)
+    try:
+        revision = stored_revision(url)
+        if revision is not None and revision not in known_revisions():
+            raise DatabaseTooNew(
+                f"The database is of a newer version of Benchyard: it has schema {revision}, and this version knows "
+                f"schemas up to {newest_revision()}. Start the newer version, or restore a backup that this version made."
+            )
+        command.upgrade(config, "head")
+    except DBAPIError as error:
+        raise DatabaseUnusable(_why(url, error)) from error
+
+
+def stored_revision(url: str) -> str | None:
+    """The schema that a database has; None where it has none yet."""
+    path = make_url(url)
+    if path.get_backend_name() == "sqlite" and path.database:
+        try:
+            private_file(Path(path.database))
+        except OSError as error:
+            raise BadConfiguration(f"The database {path.database} cannot be opened: {error.strerror}.") from error
+    try:
+        engine = create_engine(url, poolclass=NullPool)
+    except (ArgumentError, ImportError) as error:
+        raise BadConfiguration(f"DATABASE_URL is not valid: {error}") from error
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def known_revisions() -> frozenset[str]:
+    scripts = ScriptDirectory.from_config(alembic_config(""))
+    return frozenset(each.revision for each in scripts.walk_revisions())
+
+
+def newest_revision() -> str:
+    return str(ScriptDirectory.from_config(alembic_config("")).get_current_head())
 
 
 def check(url: str) -> None:
     """Fail when the tables in the code and the migrations differ."""
     command.check(alembic_config(url))
+
+
+def _why(url: str, error: DBAPIError) -> str:
+    place = make_url(url)
+    said = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+    if place.get_backend_name() != "sqlite":
+        where = place.render_as_string(hide_password=True)
+        return f"The database {where} cannot be used: {said}. Check that it runs and that DATABASE_URL is right."
+    if "not a database" in said or "malformed" in said:
+        return (
+            f"The file {place.database} is damaged or is not a database ({said}). Move it away and restore a backup with "
+            "`benchyard restore FILE`; without one, a start makes an empty database."
+        )
+    return f"The database {place.database} cannot be used: {said}. Check the disk and who may write there."

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
@@ -143,6 +143,10 @@ class Database:
             raise DatabaseUnavailable(_first_line(error)) from error
         except MISFITS as error:
             raise NotStorable(_first_line(error)) from error
+        except DatabaseError as error:
+            if type(error) is not DatabaseError:  # a statement of ours is wrong; else the file is damaged
+                raise
+            raise DatabaseUnavailable(_first_line(error)) from error
 
     def _checkpoint(self) -> None:
         connection = self._read_engine.raw_connection()

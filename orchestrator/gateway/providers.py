@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from orchestrator.startup import BadConfiguration
 from runner.contract import Protocol
 
 _NAMED = re.compile(r"BENCHYARD_PROVIDER_([A-Z0-9_]+)_BASE_URL")
@@ -22,7 +23,7 @@ _OPENAI_PROTOCOLS = frozenset({Protocol.OPENAI_CHAT, Protocol.OPENAI_RESPONSES})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
-class BadProvider(ValueError):
+class BadProvider(BadConfiguration):
     """A provider's variables do not make sense; the message names the variable."""
 
 

@@ -1,0 +1,62 @@
+"""Every setting that cannot be right ends the command with one sentence that names it."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.cli.connection import read_settings
+from orchestrator.cli.errors import BadUsage
+
+WRONG = {
+    "BENCHYARD_WARM": ["nope", "[1]", '{"no-such-type": 1}', '{"basic": -1}', '{"basic": "many"}', "{" * 100_000],
+    "BENCHYARD_INSTANCE_TYPES": ["nope", "{}", '{"a": {"vcpu": 0, "memory_mib": 1, "disk_gb": 1}}', '{"a": 1}'],
+    "BENCHYARD_KIND_LIMITS": ["2", '{"breakfast": 1}'],
+    "BENCHYARD_DEFAULT_INSTANCE_TYPE": ["huge", ""],
+    "BENCHYARD_LOG_LEVEL": ["loud", "7", ""],
+    "BENCHYARD_PORT": ["-1", "99999", "http"],
+    "BENCHYARD_PUBLIC_URL": ["bench.example", "ftp://bench.example", "http://[::1", "http://a b/"],
+    "BENCHYARD_RUNNER_URL": ["10.0.0.1:80"],
+    "BENCHYARD_S3_ENDPOINT": ["minio"],
+    "BENCHYARD_OIDC_ISSUER": ["id.example"],
+    "BENCHYARD_INSTANCE": ["a b", "-x", "a" * 64],
+    "BENCHYARD_RUNNER_NETWORK": ["a/b", ""],
+    "BENCHYARD_MIN_FREE_DISK_SHARE": ["1", "-0.1", "nan"],
+    "BENCHYARD_MIN_FREE_DISK_BYTES": ["-1"],
+    "BENCHYARD_TOKEN": ["t\N{LATIN SMALL LETTER U WITH DIAERESIS}r", "a\nb"],
+    "BENCHYARD_TRUSTED_PROXIES": ["everybody"],
+    "DATABASE_URL": ["mysql://x/y", "benchyard.db"],
+}
+
+
+@pytest.mark.parametrize(("variable", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+def test_a_wrong_setting_is_one_sentence(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadUsage) as refused:
+        read_settings()
+    assert str(refused.value).startswith(variable)
+    assert refused.value.exit_code == 2
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 400
+
+
+def test_settings_that_need_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHYARD_OIDC_ISSUER", "https://id.example")
+    with pytest.raises(BadUsage, match="BENCHYARD_OIDC_CLIENT_ID is missing"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BENCHYARD_LOG_LEVEL", "WARNING"),
+        ("BENCHYARD_WARM", '{"basic": 2}'),
+        ("BENCHYARD_TOKEN", ""),
+        ("BENCHYARD_PUBLIC_URL", "https://bench.example:8443/yard"),
+        ("BENCHYARD_RUNNER_URL", ""),
+        ("DATABASE_URL", ""),
+        ("DATABASE_URL", "postgres://me@db/yard"),
+    ],
+)
+def test_what_is_right_is_taken(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, value)
+    read_settings()
