@@ -14,6 +14,7 @@ from orchestrator.api.schedule_schemas import (
     DeliveryOut,
     Retried,
     SecretChange,
+    WebhookChange,
     WebhookCreate,
     WebhookCreated,
     WebhookOut,
@@ -70,12 +71,19 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
 async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
     """Have alerts posted to an address, signed as Standard Webhooks asks. The secret is shown only now."""
     model = None if body.model_id is None else await context.runs.find_model(body.model_id)
-    stored = await context.webhooks.add(body.url, model.id if model else None)
+    stored = await context.webhooks.add(body.url, model.id if model else None, every_failed_run=body.every_failed_run)
     return WebhookCreated(**WebhookOut.of(stored, {}, context.clock.now()).model_dump(), secret=stored.secret)
 
 
 @router.get("/webhooks/{webhook_id}")
 async def get_webhook(webhook_id: WebhookId, context: Context) -> WebhookOut:
+    return await _one(webhook_id, context)
+
+
+@router.patch("/webhooks/{webhook_id}")
+async def change_webhook(webhook_id: WebhookId, body: WebhookChange, context: Context) -> WebhookOut:
+    """Choose whether this address is told of every run that fails, or of scheduled ones alone."""
+    await context.webhooks.change(webhook_id, every_failed_run=body.every_failed_run)
     return await _one(webhook_id, context)
 
 

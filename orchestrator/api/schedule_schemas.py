@@ -232,9 +232,17 @@ def _web_address(url: str) -> str:
     return url
 
 
+EVERY_FAILED_RUN = "Send `run.failed` for every run that fails, not only for scheduled ones."
+
+
 class WebhookCreate(Body):
     url: Annotated[Text, Field(max_length=2000), AfterValidator(_web_address)]
     model_id: Annotated[StrictInt | Text, Field(description="Only alerts of this model.")] | None = None
+    every_failed_run: Annotated[StrictBool, Field(description=EVERY_FAILED_RUN)] = False
+
+
+class WebhookChange(Body):
+    every_failed_run: Annotated[StrictBool, Field(description=EVERY_FAILED_RUN)]
 
 
 class SecretChange(Body):
@@ -247,6 +255,7 @@ class WebhookOut(Answer):
     id: int
     url: str
     model_id: int | None
+    every_failed_run: bool = Field(description=EVERY_FAILED_RUN)
     created_at: datetime
     old_secret_until: datetime | None = Field(description="Until then the secret before signs too.")
     deliveries: dict[str, int]
@@ -254,7 +263,7 @@ class WebhookOut(Answer):
     @classmethod
     def of(cls, row: Webhook, deliveries: dict[str, int], now: datetime) -> Self:
         until = row.previous_until if row.previous_until and row.previous_until > now else None
-        own = {name: getattr(row, name) for name in ("id", "url", "model_id", "created_at")}
+        own = {name: getattr(row, name) for name in ("id", "url", "model_id", "every_failed_run", "created_at")}
         return cls(**own, old_secret_until=until, deliveries=deliveries)
 
 

@@ -268,6 +268,23 @@ class Client:
     def revoke_token(self, token_id: int) -> None:
         self._call("DELETE", f"/api/tokens/{token_id}")
 
+    # -- webhooks
+
+    def webhooks(self) -> list[Json]:
+        return list(self._call("GET", "/api/alerts/webhooks")["items"])
+
+    def add_webhook(self, body: Json) -> Json:
+        return self._call("POST", "/api/alerts/webhooks", json=body)
+
+    def change_webhook(self, webhook_id: int, body: Json) -> Json:
+        return self._call("PATCH", f"/api/alerts/webhooks/{webhook_id}", json=body)
+
+    def try_webhook(self, webhook_id: int) -> Json:
+        return self._call("POST", f"/api/alerts/webhooks/{webhook_id}/test")
+
+    def remove_webhook(self, webhook_id: int) -> None:
+        self._call("DELETE", f"/api/alerts/webhooks/{webhook_id}")
+
     # -- accounts
 
     def account(self) -> Json:

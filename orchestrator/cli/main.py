@@ -32,6 +32,7 @@ from orchestrator.cli import (
     service_commands,
     token_commands,
     trace_commands,
+    webhook_commands,
 )
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.text import clean
@@ -90,6 +91,7 @@ app.add_typer(eval_commands.evals_app, name="evals")
 app.add_typer(job_commands.jobs_app, name="jobs")
 app.add_typer(schedule_commands.schedules_app, name="schedules")
 app.add_typer(token_commands.tokens_app, name="tokens")
+app.add_typer(webhook_commands.webhooks_app, name="webhooks")
 app.add_typer(key_commands.keys_app, name="keys")
 app.add_typer(limit_commands.limits_app, name="limits")
 app.add_typer(audit_commands.audit_app, name="audit")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func
+from sqlalchemy import func, or_
 from sqlmodel import Session, col, select
 
 from orchestrator.db.schedule_tables import Alert, Webhook, WebhookDelivery
@@ -18,12 +18,27 @@ def add(session: Session, alert: Alert) -> bool:
     """Store an alert and queue it for every address that wants it; whether it is new."""
     if session.exec(select(Alert.id).where(Alert.uid == alert.uid)).first() is not None:
         return False
+    wanting = [hook for hook in session.exec(select(Webhook)).all() if hook.model_id in (None, alert.model_id)]
+    add_for(session, alert, wanting)
+    return True
+
+
+def wanting_failures(session: Session, workspace_id: int, model_id: int) -> Sequence[Webhook]:
+    """The addresses of a workspace that are told of every run of this model that fails."""
+    query = select(Webhook).where(
+        Webhook.workspace_id == workspace_id,
+        col(Webhook.every_failed_run),
+        or_(col(Webhook.model_id).is_(None), col(Webhook.model_id) == model_id),
+    )
+    return session.exec(query).all()
+
+
+def add_for(session: Session, alert: Alert, webhooks: Sequence[Webhook]) -> None:
+    """Store a new alert and queue it for these addresses."""
     session.add(alert)
     session.flush()
-    for webhook in session.exec(select(Webhook)).all():
-        if webhook.model_id in (None, alert.model_id):
-            session.add(WebhookDelivery(webhook_id=webhook.id or 0, alert_id=alert.id or 0, not_before=alert.at))
-    return True
+    for webhook in webhooks:
+        session.add(WebhookDelivery(webhook_id=webhook.id or 0, alert_id=alert.id or 0, not_before=alert.at))
 
 
 def page(

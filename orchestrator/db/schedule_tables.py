@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text, false
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, UtcDateTime
@@ -122,6 +122,8 @@ class Webhook(Owned, table=True):
     model_id: int | None = Field(
         default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
     )
+    every_failed_run: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether it is also told of runs that fail outside schedules."""
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 

@@ -9,6 +9,7 @@ from sqlmodel import Session
 
 from orchestrator.db import archive_queries, event_queries
 from orchestrator.db.tables import ContainerRun
+from orchestrator.runs.failure_alerts import raise_failure_alert
 from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
 
 _COLUMNS = [field.name for field in fields(RunState)]
@@ -31,6 +32,8 @@ def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime)
     session.add(run)
     if after.status in TERMINAL:
         archive_queries.want(session, run.id, now)
+    if after.status is Status.FAILED:
+        raise_failure_alert(session, run, now)
     facts = {
         "event": type(event).__name__,
         "from": before.status.value,

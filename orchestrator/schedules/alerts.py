@@ -13,7 +13,7 @@ from orchestrator.db.schedule_tables import Alert, Schedule
 class AlertKind(StrEnum):
     WORSE = "drift.worse"  #: the series has evidence of a drop
     BETTER = "drift.better"  #: the series has evidence of a rise
-    RUN_FAILED = "run.failed"  #: a scheduled run failed or was cancelled
+    RUN_FAILED = "run.failed"  #: a scheduled run failed; any run, for webhooks that ask for every one
     MISSED = "schedule.missed"  #: instants passed without a run
 
 

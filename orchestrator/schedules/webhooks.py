@@ -33,10 +33,16 @@ class WebhookService:
         self._sender = sender
         self._entropy = entropy
 
-    async def add(self, url: str, model_id: int | None) -> Webhook:
+    async def add(self, url: str, model_id: int | None, *, every_failed_run: bool = False) -> Webhook:
         if (why := await self._allowed.refusal(url)) is not None:
             raise Invalid(f"url: {why}")
-        row = Webhook(url=url, secret=self._new_secret(), model_id=model_id, created_at=self._clock.now())
+        row = Webhook(
+            url=url,
+            secret=self._new_secret(),
+            model_id=model_id,
+            every_failed_run=every_failed_run,
+            created_at=self._clock.now(),
+        )
 
         def insert(session: Session) -> Webhook:
             session.add(row)
@@ -44,6 +50,16 @@ class WebhookService:
             return row
 
         return await self._db.write(insert)
+
+    async def change(self, webhook_id: int, *, every_failed_run: bool) -> None:
+        """Choose whether it is told of every run that fails."""
+
+        def change(session: Session) -> None:
+            row = existing(session, webhook_id)
+            row.every_failed_run = every_failed_run
+            session.add(row)
+
+        await self._db.write(change)
 
     async def rotate(self, webhook_id: int, keep_old: timedelta) -> Webhook:
         """A new secret; the one before signs beside it for `keep_old`."""

@@ -72,6 +72,7 @@ GET    /api/alerts/feed                                            viewer  list
 GET    /api/alerts/webhooks                                        admin   list
 POST   /api/alerts/webhooks                                        admin   list
 GET    /api/alerts/webhooks/{webhook_id}                           admin   thing
+PATCH  /api/alerts/webhooks/{webhook_id}                           admin   thing
 DELETE /api/alerts/webhooks/{webhook_id}                           admin   thing
 POST   /api/alerts/webhooks/{webhook_id}/rotate                    admin   thing
 POST   /api/alerts/webhooks/{webhook_id}/test                      admin   thing
@@ -215,6 +216,7 @@ POST   /settings/tokens                                            admin   list
 POST   /settings/tokens/{token_id}/revoke                          admin   thing
 POST   /settings/webhooks                                          admin   list
 GET    /settings/webhooks/{webhook_id}                             admin   thing
+POST   /settings/webhooks/{webhook_id}/failures                    admin   thing
 POST   /settings/webhooks/{webhook_id}/test                        admin   thing
 POST   /settings/webhooks/{webhook_id}/rotate                      admin   thing
 POST   /settings/webhooks/{webhook_id}/remove                      admin   thing

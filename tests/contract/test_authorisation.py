@@ -60,6 +60,8 @@ def path_of(path: str, things: dict[str, str]) -> str:
 async def ask(client: httpx.AsyncClient, method: str, path: str) -> tuple[int, str]:
     page = not path.startswith(("/api/", "/login/"))
     body = next((body for end, body in BODIES.items() if path.startswith("/api/") and path.endswith(end)), {})
+    if path.startswith("/api/alerts/webhooks/") and method == "PATCH":
+        body = {"every_failed_run": True}
     if path.startswith(("/api/eval-sets/", "/api/evals/", "/api/workspaces/")) and method == "PATCH":
         body = {"name": "another name"}
     given: dict[str, Any] = {} if method in ("GET", "DELETE") else {"data": {"x": "y"}} if page else {"json": body}

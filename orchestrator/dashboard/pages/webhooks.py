@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.api import schedule_alerts as api
-from orchestrator.api.schedule_schemas import WebhookCreate
+from orchestrator.api.schedule_schemas import WebhookChange, WebhookCreate
 from orchestrator.dashboard.frame import Page, page_router, said
 from orchestrator.dashboard.pages.settings import Id, Secret, settings_view
 from orchestrator.errors import ClientError
@@ -24,7 +24,10 @@ AlertId = Annotated[int, Path(ge=0, le=2**53)]
 async def add_webhook(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
-        body = WebhookCreate.model_validate({"url": given.get("url", ""), "model_id": given.get("model")})
+        every = given.get("every_failed_run") == "yes"
+        body = WebhookCreate.model_validate(
+            {"url": given.get("url", ""), "model_id": given.get("model"), "every_failed_run": every}
+        )
         made = await api.add_webhook(body, page.context)
     except (ValidationError, ClientError) as error:
         return await settings_view(page, 422, error=said(error), given=given)
@@ -38,6 +41,14 @@ async def show_webhook(
     webhook = await api.get_webhook(webhook_id, page.context)
     found = await api.list_deliveries(webhook_id, page.context, limit=SHOWN, state=state or None)
     return page.show("webhook.html", it=webhook, deliveries=found.items, more=found.next is not None, state=state)
+
+
+@router.post("/settings/webhooks/{webhook_id}/failures")
+async def choose_failures(page: Page, webhook_id: Id) -> Response:
+    """Whether the address is told of every run that fails."""
+    every = (await page.form()).get("every_failed_run", [""])[-1] == "yes"
+    await api.change_webhook(webhook_id, WebhookChange(every_failed_run=every), page.context)
+    return page.go("/settings")
 
 
 @router.post("/settings/webhooks/{webhook_id}/test")

@@ -241,3 +241,23 @@ def test_tokens_are_made_listed_and_revoked(service: Service, benchyard: Benchya
     assert "There is no token 'ci'" in gone.err
     (left,) = benchyard("tokens", "list", "--json").json["items"]
     assert benchyard("tokens", "revoke", str(left["id"])).code == 0
+
+
+def test_webhooks_are_added_changed_and_removed(service: Service, benchyard: Benchyard) -> None:
+    address = "https://no-such-name.invalid/hook"
+    made = benchyard("webhooks", "add", address, "--json").json
+    assert (made["every_failed_run"], made["secret"][:6]) == (False, "whsec_")
+    hook = str(made["id"])
+    listed = benchyard("webhooks").out
+    assert "scheduled runs" in listed
+    assert made["secret"] not in listed
+    assert (
+        benchyard("webhooks", "change", hook, "--every-failure").out == f"Webhook {hook} is told of every run that fails.\n"
+    )
+    assert benchyard("webhooks", "list", "--json").json["items"][0]["every_failed_run"] is True
+    unclear = benchyard("webhooks", "change", hook)
+    assert (unclear.code, "--every-failure or --scheduled-failures" in unclear.err) == (1, True)
+    tried = benchyard("webhooks", "test", hook)
+    assert (tried.code, "was not accepted" in tried.err) == (1, True)
+    assert benchyard("webhooks", "remove", hook).out == f"Removed webhook {hook}.\n"
+    assert benchyard("webhooks", "change", hook, "--every-failure").code == 1
