@@ -41,8 +41,8 @@ class Reply:
 class Child:
     """One program in one process; several tests of that same program may follow each other."""
 
-    def __init__(self, lane: Lane, pid: int, limits: Limits, control: socket.socket | None) -> None:
-        self._lane, self._pid, self._streams = lane, pid, lane.pool.take()
+    def __init__(self, lane: Lane, pid: int, limits: Limits, control: socket.socket | None, new_files: bool) -> None:
+        self._lane, self._pid, self._streams = lane, pid, lane.pool.take(new=new_files)
         self._talk = None if control is None else Talk(control)
         self.limits = limits
         self._report: Report | None = None
@@ -62,10 +62,12 @@ class Child:
         *,
         tests: int = 1,
         control: socket.socket | None = None,
+        new_files: bool = False,
     ) -> Self:
         """Start a child that will serve that many tests.
 
-        `control` is the child's end when somebody else than the runner talks to it; it is closed here.
+        `control` is the child's end when somebody else than the runner talks to it; it is closed here. `new_files`: its
+        streams were never used before, so their times and numbers tell nothing of the process before it.
         """
         try:
             pid = await lane.ready()
@@ -77,7 +79,7 @@ class Child:
         ours: socket.socket | None = None
         if control is None:
             ours, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        child = cls(lane, pid, limits, ours)
+        child = cls(lane, pid, limits, ours, new_files)
         lent: list[int] = []
         try:
             lent = child._streams.for_child()

@@ -3,33 +3,30 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
 from runner.sandbox.checking import Checked, combine
 from runner.sandbox.checking import tag as _tag
-from runner.sandbox.child import QUICK_S, Child
+from runner.sandbox.child import Child
 from runner.sandbox.crew import CANDIDATE, JUDGE, Crew, SandboxUnavailableError, Slot, choices
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
-from runner.sandbox.lane import GoneError
+from runner.sandbox.lane import GoneError, Lane
 from runner.sandbox.level import Level, suffices
 from runner.sandbox.libraries import flavour_for
 from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.sequence import Accept, Tests, TestSequence, failed
 from runner.sandbox.values import Json
 from runner.sandbox.wire import Mode
-
-Accept = Callable[[int, Execution], bool]
-Tests = Callable[[Child, range], Awaitable[list[Execution]]]
-"""Runs some of the tests, numbered; fewer executions than tests: the rest could not be run together."""
 
 _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
 _LAST_WORDS_S = 0.25
 _CHECKS_PER_JUDGE = 100
-_TOGETHER, _TOGETHER_BYTES = 32, 32 * 1024
-"""So many quick calls, with so many bytes of arguments, are asked for at once."""
+_TOGETHER_BYTES = 32 * 1024
+"""Quick calls are asked for at once up to so many bytes of arguments."""
 
 
 class Executor:
@@ -87,7 +84,8 @@ class Executor:
         """Run a program on each input in turn, up to and including the first that `accept` refuses.
 
         `accept(i, execution)` is the caller's comparison. A refused test is repeated alone in a fresh process before
-        it counts, so `accept` may be asked twice about a test. With `prelude` the program finds LiveCodeBench's
+        it counts; if that one is accepted, all tests are run again, each in a fresh process, and only those executions
+        count. So `accept` may be asked several times about a test. With `prelude` the program finds LiveCodeBench's
         imports in its globals.
         """
 
@@ -137,7 +135,7 @@ class Executor:
                     checked = await self._check(slot, program, task, flavour_for(test_code), limits)
                 except GoneError as error:
                     slot.discard()
-                    checked = Checked(_failed(str(error)), again=True)
+                    checked = Checked(failed(str(error)), again=True)
                 if not checked.again or trouble:
                     return checked.execution
                 trouble += 1
@@ -190,41 +188,13 @@ class Executor:
         accept: Accept,
         stop_at_first: bool,
     ) -> list[Execution]:
-        done: list[Execution] = []
-        trouble, most = 0, _TOGETHER if mode is Mode.CALLS else 1
-        flavour = flavour_for(program)
         async with self._slot(limits) as slot:
-            while len(done) < count:
-                try:
-                    lane = await self._open_crew().lane(slot, flavour, CANDIDATE, limits.allow)
-                    async with await Child.start(lane, mode, payload, limits, tests=count - len(done)) as child:
-                        together = 1
-                        while len(done) < count and child.alive:
-                            some = await test(child, range(len(done), min(len(done) + together, count)))
-                            if not some:  # as a whole they were too much: one by one from here
-                                most = 1
-                                break
-                            if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not trouble:
-                                trouble += 1
-                                break
-                            refused = next((n for n, one in enumerate(some) if not accept(len(done) + n, one)), len(some))
-                            done += some[:refused]
-                            if refused < len(some) and child.tests > 1:
-                                break  # once more, alone
-                            done += some[refused:]
-                            trouble = 0
-                            if refused < len(some) and stop_at_first:
-                                return done
-                            together = most if some[-1].usage.cpu_s < QUICK_S else 1
-                except GoneError as error:
-                    slot.discard()
-                    trouble += 1
-                    if trouble > 1:
-                        done.append(_failed(str(error)))
-                        trouble = 0
-                        if not accept(len(done) - 1, done[-1]) and stop_at_first:
-                            return done
-        return done
+
+            async def open_lane() -> Lane:
+                return await self._open_crew().lane(slot, flavour_for(program), CANDIDATE, limits.allow)
+
+            sequence = TestSequence(open_lane, slot.discard, mode, payload, test, count, limits, accept, stop_at_first)
+            return await sequence.run()
 
     @asynccontextmanager
     async def _slot(self, limits: Limits) -> AsyncIterator[Slot]:
@@ -293,7 +263,3 @@ def _probe(late_import: bool) -> str:
 def _payload(program: str, prelude: bool) -> bytes:
     source = program.removeprefix("\ufeff")  # as the interpreter does with a file
     return (PRELUDE_MARK if prelude else b"-") + source.encode("utf-8", "surrogatepass")
-
-
-def _failed(why: str) -> Execution:
-    return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")

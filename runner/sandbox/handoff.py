@@ -93,8 +93,10 @@ class Pool:
         self._free: Streams | None = None
         """A slot takes what it has just given back, so one is enough."""
 
-    def take(self) -> Streams:
-        """Empty ones."""
+    def take(self, *, new: bool = False) -> Streams:
+        """Empty ones; those of the child before show when they were last read and written, `new` ones do not."""
+        if new:
+            return Streams()
         streams, self._free = self._free or Streams(), None
         streams.prepare(b"")
         return streams
