@@ -22,6 +22,7 @@ from orchestrator.db import (
     tables,
     token_tables,
 )
+from orchestrator.retention import tables as retention_tables
 
 MIGRATION_LOCK = 7_346_019
 target = SQLModel.metadata
@@ -37,6 +38,7 @@ NEEDED = (
     audit_tables.AuditEntry,
     key_tables.ProviderKey,
     account_tables.User,
+    retention_tables.DeletedRun,
 )
 assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
 

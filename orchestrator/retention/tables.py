@@ -1,0 +1,48 @@
+"""Tables of retention: runs that are kept whatever their age, and what is remembered of runs that were deleted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Column, Index, false
+from sqlmodel import Field, SQLModel
+
+from orchestrator.db.columns import UtcDateTime
+from orchestrator.db.owned import Owned
+
+
+class PinnedRun(SQLModel, table=True):
+    """A run that nobody deletes before it is unpinned."""
+
+    __tablename__ = "pinned_runs"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    pinned_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class DeletedRun(Owned, table=True):
+    """What stays of a deleted run: that it was there, what it belonged to, what it used. Costs that were paid stay paid.
+
+    Until `purged`, rows of the run are still being removed; the run itself can no longer be seen."""
+
+    __tablename__ = "deleted_runs"
+    __table_args__ = (
+        Index("ix_deleted_workspace", "workspace_id", "id"),
+        Index("ix_deleted_batch", "batch_id"),
+        Index("ix_deleted_unpurged", "purged", "id"),
+    )
+    id: str = Field(primary_key=True, max_length=36)
+    kind: str = Field(max_length=40)
+    model_id: int
+    batch_id: str | None = Field(default=None, max_length=36)
+    scheduled: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    status: str = Field(max_length=20)
+    day: str = Field(max_length=10)
+    """The day (UTC) of its first attempt, to which its use of machines is counted."""
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0
+    throttled_s: float = 0.0
+    cost_usd: float = 0.0
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    deleted_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    deleted_by: str = Field(max_length=200)
+    purged: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
