@@ -20,6 +20,7 @@ from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.runs.commands import NewCommand
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.unasked_model import model_shown
 from runner.contract_commands import CommandTask
 
 SHOWN = 1000
@@ -117,8 +118,8 @@ class MemberOut(Answer):
     run_id: str
     kind: str
     slot: int
-    model_id: int
-    model: str
+    model_id: int | None
+    model: str | None
     benchmark: str
     image: str | None = Field(description="Of a command.")
     status: str
@@ -201,7 +202,7 @@ class FragileOut(Answer):
 
 
 class CellOut(Answer):
-    model: str
+    model: str | None = Field(description="Null for commands.")
     benchmark: str
     instance_type: str
     runs: int
@@ -261,11 +262,12 @@ def groups(
                 **{
                     each: getattr(run, each)
                     for each in MemberOut.model_fields
-                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for")
+                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "model_id")
                 },
                 run_id=run.id,
                 slot=run.batch_slot or 0,
-                model=slugs[run.model_id],
+                model_id=run.model_id if model_shown(run.kind, slugs[run.model_id]) else None,
+                model=model_shown(run.kind, slugs[run.model_id]),
                 image=guest_image(run),
                 benchmark=run.benchmarks[0],
                 progress=_progress([run]),

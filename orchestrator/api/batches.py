@@ -37,6 +37,8 @@ from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.scores import score_of
 from orchestrator.runs.service import Idempotency, NewRun
+from orchestrator.runs.unasked_model import model_shown
+from runner.contract import RunKind
 
 router = APIRouter(prefix="/api/batches", tags=["batches"])
 
@@ -169,11 +171,12 @@ def _current(session: Session, run: ContainerRun) -> Current | None:
 
 def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]) -> MatrixOut:
     """Takes long where there is much: not for the event loop."""
-    cells: dict[tuple[str, str, str], list[list[JudgedAnswer]]] = {}
+    cells: dict[tuple[str | None, str, str], list[list[JudgedAnswer]]] = {}
     for run, answers in judged:
-        cells.setdefault((slugs[run.model_id], run.benchmarks[0], run.instance_type), []).append(answers)
+        model = model_shown(run.kind, slugs[run.model_id])
+        cells.setdefault((model, run.benchmarks[0], run.instance_type), []).append(answers)
     out = [
-        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own))
+        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own) if model else None)
         for (model, benchmark, name), own in cells.items()
     ]
     verdicts = (
@@ -181,6 +184,7 @@ def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRu
                a.parity_outcome)
         for run, answers in judged
         for a in answers
+        if run.kind != RunKind.COMMAND  # measured, not judged
     )  # fmt: skip
     types = list(dict.fromkeys(run.instance_type for run, _ in judged))
     return MatrixOut.of(batch_id, types, out, compare(verdicts))

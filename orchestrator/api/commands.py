@@ -13,7 +13,15 @@ from orchestrator.api.context import Context
 from orchestrator.batches.state import newest_by_slot
 from orchestrator.db import batch_queries
 from orchestrator.errors import Invalid
-from orchestrator.runs.command_results import CommandRun, compare_groups, load, pairs_by_cell, pairs_by_run
+from orchestrator.runs.command_results import (
+    CommandRun,
+    compare_groups,
+    groups_by_cell,
+    groups_by_run,
+    load,
+    pairs_by_cell,
+    pairs_by_run,
+)
 from runner.contract import RunKind
 
 router = APIRouter(prefix="/api/commands", tags=["commands"])
@@ -62,10 +70,10 @@ async def get_command(run_id: RunId, context: Context) -> CommandOut:
 
 
 def compared(runs: list[CommandRun], *, by_cell: bool) -> CommandsCompared:
-    pairs = pairs_by_cell(runs) if by_cell else pairs_by_run(runs)
-    groups = {group.label: group for pair in pairs for group in (pair[1], pair[0])}
+    groups = groups_by_cell(runs) if by_cell else groups_by_run(runs)
+    pairs = pairs_by_cell(groups) if by_cell else pairs_by_run(groups)
     return CommandsCompared(
-        groups=[GroupOut.of(group) for group in groups.values()],
+        groups=[GroupOut.of(group) for group in groups],
         comparisons=[ComparedOut.of(found) for found in compare_groups(pairs)],
         notes=_notes(runs, by_cell=by_cell),
     )

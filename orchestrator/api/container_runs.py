@@ -36,7 +36,7 @@ from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.scores import score_detail
 from orchestrator.runs.service import Idempotency, NewRun
-from runner.contract import ItemResult, Outcome
+from runner.contract import ItemResult, Outcome, RunKind
 
 router = APIRouter(prefix="/api/container-runs", tags=["runs"])
 
@@ -143,8 +143,10 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
 
 @router.get("/{run_id}/score")
 async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
-    """The score so far with its groups. Groups are empty where the dataset is not the run's any more."""
+    """The score so far with its groups. Groups are empty where the dataset is not the run's any more; a command has none."""
     run = await context.runs.get(run_id)
+    if run.kind == RunKind.COMMAND:
+        return ScoreDetail(run_id=run_id, benchmarks={})
     digests = {part.name: part.pack_digest for part in Plan.of(run).benchmarks}
 
     def facts(name: str) -> dict[str, Entry]:

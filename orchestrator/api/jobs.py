@@ -22,7 +22,7 @@ from orchestrator.db import job_queries, model_queries
 from orchestrator.errors import Forbidden, NotFound
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
 from orchestrator.runs.service import Idempotency
-from orchestrator.runs.unasked_model import UNASKED_MODEL
+from orchestrator.runs.unasked_model import model_shown
 from orchestrator.scopes import Scope
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
@@ -59,7 +59,7 @@ async def list_jobs(
             eval_id=eval_id,
         )
         models = model_queries.by_ids(session, {run.model_id for run, _ in rows})
-        return [job_out(run, job, _asked(models[run.model_id].slug)) for run, job in rows]
+        return [job_out(run, job, model_shown(run.kind, models[run.model_id].slug)) for run, job in rows]
 
     jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
     if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
@@ -128,16 +128,12 @@ async def _job(job_id: str, context: Services) -> JobOut:
         if found is None:
             return None
         model = model_queries.get(session, found[0].model_id)
-        return job_out(*found, _asked(model.slug) if model else None)
+        return job_out(*found, model_shown(found[0].kind, model.slug) if model else None)
 
     job = await context.db.read(read)
     if job is None:
         raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
     return job
-
-
-def _asked(slug: str) -> str | None:
-    return None if slug == UNASKED_MODEL else slug
 
 
 async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str]:

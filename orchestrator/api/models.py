@@ -18,6 +18,7 @@ from orchestrator.db.session import KeyTaken
 from orchestrator.db.tables import IdempotencyKey as KnownKey
 from orchestrator.db.tables import LlmModel
 from orchestrator.errors import Conflict, NotFound
+from orchestrator.runs.unasked_model import COMMAND_MODEL
 from runner.contract import Protocol
 
 router = APIRouter(prefix="/api/models", tags=["models"])
@@ -45,7 +46,9 @@ async def list_models(
     after: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
     archived: bool = False,
 ) -> Page[ModelOut]:
-    rows = await context.db.read(lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived))
+    rows = await context.db.read(
+        lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived, without=COMMAND_MODEL)
+    )
     items = [ModelOut.of(row) for row in rows[:limit]]
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 

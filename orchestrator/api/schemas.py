@@ -11,6 +11,7 @@ from orchestrator.db.batch_tables import ArchiveRow
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.unasked_model import model_shown
 from runner.contract import Outcome
 
 INT32 = 2**31 - 1
@@ -200,8 +201,8 @@ class AttemptOut(Answer):
 class RunOut(Answer):
     id: str
     kind: str
-    model_id: int
-    model: str
+    model_id: int | None = Field(description="Null for a run that asks no model.")
+    model: str | None
     image: str | None = Field(default=None, description="Of a command.")
     benchmarks: list[str]
     sample_size: int
@@ -239,10 +240,12 @@ class RunOut(Answer):
 
     @classmethod
     def of(cls, row: ContainerRun, model_slug: str, waiting_for: str | None = None) -> Self:
-        own = {"model", "image", "progress", "passed", "score", "reason_sentence", "waiting_for"}
+        own = {"model_id", "model", "image", "progress", "passed", "score", "reason_sentence", "waiting_for"}
+        model = model_shown(row.kind, model_slug)
         return cls(
             **{name: getattr(row, name) for name in cls.model_fields if name not in own},
-            model=model_slug,
+            model_id=None if model is None else row.model_id,
+            model=model,
             image=guest_image(row),
             progress=Progress(done=row.items_done, total=row.items_total),
             passed=row.items_passed,

@@ -32,6 +32,7 @@ from orchestrator.runs import exports
 from orchestrator.runs.answers import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
+from orchestrator.runs.unasked_model import model_shown
 from runner.contract import RunKind
 
 PIECE = 1 << 20
@@ -64,7 +65,8 @@ class Contents:
 @dataclass(frozen=True)
 class _Rows:
     run: ContainerRun
-    model: LlmModel
+    model: LlmModel | None
+    """None for a run that asks none."""
     attempts: Sequence[Attempt]
     artefacts: Sequence[Artefact]
     verdicts: list[Verdict]
@@ -86,7 +88,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
         items,
         log,
         await measured(OUTPUT, lambda: _said(db, run_id)) if command else whole(OUTPUT, _output(rows.attempts)),
-        whole("run.json", _json({"run": _facts(rows.run, {"plan"}), "model": _facts(rows.model), "plan": rows.run.plan})),
+        whole("run.json", _json(_about(rows.run, rows.model))),
     ]
     digest = grading_digest(rows.verdicts)
     kind = kind_of(rows.run.status)
@@ -96,7 +98,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
         "run_id": run_id,
         "status": rows.run.status,
         "reason": rows.run.reason,
-        "model": rows.model.slug,
+        "model": rows.model.slug if rows.model else None,
         "instance_type": rows.run.instance_type,
         "batch_id": rows.run.batch_id,
         "benchmarks": [
@@ -137,9 +139,10 @@ def _read(session: Session, run_id: str) -> _Rows:
         raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
     model = model_queries.get(session, run.model_id)
     assert model is not None
+    shown = model if model_shown(run.kind, model.slug) else None
     answers = judged_answers(session, run_id)
     attempts, artefacts = run_queries.attempts(session, run_id), run_queries.artefacts(session, run_id)
-    return _Rows(run, model, attempts, artefacts, verdicts_of(run, answers), len(answers))
+    return _Rows(run, shown, attempts, artefacts, verdicts_of(run, answers), len(answers))
 
 
 class _Items:
@@ -208,6 +211,13 @@ async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
             head = f"=== repeat {row.sample_index + 1}: {row.outcome}, {row.data.get('exit')}, {row.wall_s:.3f} s"
             yield f"{head}\n{text}\n".encode("utf-8", "replace")
         after = rows[-1].position
+
+
+def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
+    facts = _facts(run, {"plan"})
+    if model is None:
+        facts["model_id"] = None
+    return {"run": facts, "model": None if model is None else _facts(model), "plan": run.plan}
 
 
 def _facts(row: ContainerRun | Attempt | LlmModel, without: Collection[str] = ()) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Make a batch, show how it goes on, and fetch its archives.
 
-    Exit code: 0 all completed, 3 some failed, 4 some were cancelled.
+    Exit code: 0 all completed, 3 some runs or repeats of commands failed, 4 some were cancelled.
     """
     body = read_config(config) | ({"provider": provider} if provider is not None else {})
     with command(as_json) as cmd:
@@ -102,12 +102,16 @@ def _say_that_it_goes_on(cmd: Command, made: dict[str, Any]) -> None:
 
 def _deliver(cmd: Command, batch: dict[str, Any], out: Path) -> None:
     folder, _ = fetch_results(cmd.client, batch, out)
-    word, found, shown = _came_to(cmd, batch)
-    cmd.out.result({"batch": batch, word: found, "results": str(folder)}, lambda: shown)
+    name, found, shown = _came_to(cmd, batch)
+    cmd.out.result({"batch": batch, name: found, "results": str(folder)}, lambda: shown)
     cmd.out.say(f"Results are in {clean(folder)}.")
     for status, error, word in (("failed", RunFailed, "failed"), ("cancelled", RunCancelled, "were cancelled")):
         if count := batch["counts"].get(status):
             raise error(f"{count} of {batch['runs']} runs {word}; benchyard batch show {batch['external_id']} says why.")
+    groups = found.get("groups", ())
+    if failed := sum(group["failed"] for group in groups):
+        repeats = failed + sum(group["repeats"] for group in groups)
+        raise RunFailed(f"{failed} of {repeats} repeats failed; benchyard command show RUN says how.")
 
 
 def _came_to(cmd: Command, batch: dict[str, Any]) -> tuple[str, dict[str, Any], RenderableType]:

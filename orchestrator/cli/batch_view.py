@@ -57,6 +57,7 @@ def batch_table(batch: Batch, now: datetime) -> RenderableType:
 
 def batch_detail(batch: Batch, now: datetime) -> RenderableType:
     """The same, with every member."""
+    commands = any(each["kind"] == "command" for each in members(batch))
     rows = [
         (
             each["instance_type"],
@@ -65,13 +66,24 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
             each["run_id"],
             status_text(each["status"]),
             f"{each['progress']['done']}/{each['progress']['total']}",
-            percent(each["score"]["estimate"]) if each["score"] else "–",
+            each["passed"] if commands else percent(each["score"]["estimate"]) if each["score"] else "–",
             (each["archive"] or {}).get("state") or "–",
             clean(each["waiting_for"] or each["error_message"] or ""),
         )
         for each in members(batch)
     ]
-    columns = ("Instance type", "Model or image", "Benchmark", "Run", "Status", "Items", "Score", "Archive", "Why")
+    last = "Passed" if commands else "Score"
+    columns = (
+        "Instance type",
+        "Image" if commands else "Model",
+        "Benchmark",
+        "Run",
+        "Status",
+        "Items",
+        last,
+        "Archive",
+        "Why",
+    )
     about = facts(
         (
             ("Id", batch["id"]),
@@ -79,7 +91,7 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
             ("Ended early", batch["end_mode"] and f"{batch['end_asked_at']} ({batch['end_mode']})"),
         )
     )
-    return Group(batch_table(batch, now), about, "", table(columns, rows, right=("Items", "Score")))
+    return Group(batch_table(batch, now), about, "", table(columns, rows, right=("Items", last)))
 
 
 def matrix_table(matrix: dict[str, Any]) -> RenderableType:
@@ -93,7 +105,7 @@ def matrix_table(matrix: dict[str, Any]) -> RenderableType:
             percent(cell["score"]["estimate"]) if cell["score"] else "–",
             interval(cell["score"]) if cell["score"] else "–",
         )
-        for cell in sorted(matrix["cells"], key=lambda cell: (cell["model"], cell["benchmark"]))
+        for cell in sorted(matrix["cells"], key=lambda cell: (cell["model"] or "", cell["benchmark"]))
     ]
     columns = ("Model", "Benchmark", "Instance type", "Runs", "Score", "95 % interval")
     return Group(table(columns, rows, right=("Runs", "Score")), "", Text("\n".join(matrix_sentences(matrix))))

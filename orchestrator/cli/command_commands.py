@@ -8,12 +8,11 @@ from typing import Annotated, TypeVar
 import typer
 from rich.text import Text
 
-from orchestrator.cli.command_tables import command_result, compare_table
+from orchestrator.cli.command_tables import command_result, commands_table, compare_table
 from orchestrator.cli.context import command, now
 from orchestrator.cli.errors import BadUsage, RunFailed
 from orchestrator.cli.output import JsonFlag
 from orchestrator.cli.run_commands import RunArgument, raise_for, read_span, say_remarks, submit, wait
-from orchestrator.cli.run_tables import runs_table
 from orchestrator.cli.text import clean
 from orchestrator.runs.command_words import read_figure, read_variable
 
@@ -43,7 +42,7 @@ def command_group(
     if context.invoked_subcommand is None:
         with command(as_json) as cmd:
             found = [each for each in cmd.client.runs(limit=MOST_LOOKED_AT) if each["kind"] == "command"][:limit]
-            cmd.out.result({"items": found}, lambda: runs_table(found, now()))
+            cmd.out.result({"items": found}, lambda: commands_table(found, now()))
 
 
 @command_app.command("run")

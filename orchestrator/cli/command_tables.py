@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.cli.output import facts, status_text, table
-from orchestrator.cli.text import MIB, clean
+from orchestrator.cli.text import MIB, ago, clean, short_ids
 
 STYLES = {"better": "green", "worse": "red"}
 
@@ -40,6 +41,27 @@ def command_result(found: dict[str, Any]) -> RenderableType:
     wrong = table(("Repeat", "Outcome", "Detail"), [(each["number"], each["outcome"], each["detail"]) for each in failed])
     shown = Group(about, "", figures_table(found["figures"]))
     return Group(shown, "", wrong) if failed else shown
+
+
+def commands_table(runs: list[dict[str, Any]], now: datetime) -> RenderableType:
+    """Runs of kind `command`: they have no score."""
+    if not runs:
+        return Text("No commands yet: benchyard command run --image IMAGE -- COMMAND measures one.")
+    short = short_ids([str(run["id"]) for run in runs])
+    rows = [
+        (
+            short[str(run["id"])],
+            run["image"],
+            ", ".join(run["benchmarks"]),
+            status_text(run["status"]),
+            f"{run['progress']['done']}/{run['progress']['total']}",
+            run["passed"],
+            ago(run["created_at"], now),
+        )
+        for run in runs
+    ]
+    columns = ("Run", "Image", "Benchmark", "Status", "Repeats", "Passed", "Created")
+    return table(columns, rows, right=("Repeats", "Passed"))
 
 
 def figures_table(figures: list[dict[str, Any]]) -> RenderableType:
@@ -81,4 +103,10 @@ def compare_table(found: dict[str, Any]) -> RenderableType:
     )
     columns = ("Figure", "Of", "Mean", "Against", "Mean", "Verdict, ratio and 95 % interval")
     notes: list[RenderableType] = [Text(clean(note), "yellow") for note in found["notes"]]
-    return Group(groups, "", table(columns, rows, right=("Mean",)), *notes)
+    parts: list[RenderableType] = [groups, ""]
+    if rows:
+        parts.append(table(columns, rows, right=("Mean",)))
+    else:  # a single cell, or cells that have nothing in common
+        for group in found["groups"]:
+            parts += [Text(clean(group["label"]), "bold"), figures_table(group["figures"])]
+    return Group(*parts, *notes)

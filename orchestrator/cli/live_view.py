@@ -13,6 +13,7 @@ from rich.table import Column
 from orchestrator.cli.client import Client
 from orchestrator.cli.errors import CliError
 from orchestrator.cli.output import Output
+from orchestrator.cli.run_tables import subject
 from orchestrator.cli.stream import TERMINAL, Ended, Followers, StreamEvent
 from orchestrator.cli.text import clean
 
@@ -37,7 +38,7 @@ class RunView:
     def of(cls, run: dict[str, Any]) -> RunView:
         return cls(
             run_id=str(run["id"]),
-            model=clean(run.get("image") or run["model"]),
+            model=clean(subject(run)),
             total=int(run["progress"]["total"]),
             done=int(run["progress"]["done"]),
             passed=int(run["passed"]),

@@ -12,7 +12,7 @@ from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
 from orchestrator.cli.live_view import RunView, watch
 from orchestrator.cli.output import JsonFlag
-from orchestrator.cli.run_tables import remarks, result_table, run_detail, runs_table
+from orchestrator.cli.run_tables import remarks, result_table, run_detail, runs_table, subject
 from orchestrator.cli.stream import follow
 from orchestrator.cli.text import clean
 
@@ -125,7 +125,7 @@ def _say_that_it_goes_on(cmd: Command, run_ids: list[str]) -> None:
 def say_remarks(cmd: Command, runs: list[dict[str, Any]]) -> None:
     for each in runs:
         for sentence in remarks(each):
-            cmd.out.say(f"{clean(each.get('image') or each['model'])}: {sentence}", "yellow")
+            cmd.out.say(f"{clean(subject(each))}: {sentence}", "yellow")
 
 
 def raise_for(runs: list[dict[str, Any]]) -> None:

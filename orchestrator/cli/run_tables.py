@@ -16,6 +16,18 @@ from orchestrator.cli.text import ago, clean, interval, moment, money, outcomes_
 Run = dict[str, Any]
 
 
+def subject(run: Run) -> str:
+    """What is measured: the image of a command, else the model; a job that asks none is named by its kind."""
+    return str(run.get("image") or run["model"] or run["kind"])
+
+
+def _passed(run: Run) -> str:
+    if run["kind"] == "command":
+        return f"{run['passed']}/{run['progress']['done']}"
+    score = run["score"] or {}
+    return f"{score.get('passed', 0)}/{score.get('n', 0)}"
+
+
 def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
     if not runs:
         return Text("No runs. Start one: benchyard run --model demo-strong --sample-size 10")
@@ -23,7 +35,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
     rows = [
         (
             short[str(run["id"])],
-            run.get("image") or run["model"],
+            subject(run),
             ", ".join(run["benchmarks"]),
             status_text(run["status"]),
             f"{run['progress']['done']}/{run['progress']['total']}",
@@ -41,11 +53,11 @@ def result_table(runs: Sequence[Run], now: datetime) -> Table:
     """Scores with intervals, side by side."""
     rows = [
         (
-            Text(clean(run.get("image") or run["model"]), "bold"),
+            Text(clean(subject(run)), "bold"),
             status_text(run["status"]),
             percent((run["score"] or {}).get("estimate")),
             interval(run["score"]),
-            f"{(run['score'] or {}).get('passed', 0)}/{(run['score'] or {}).get('n', 0)}",
+            _passed(run),
             outcomes_sentence(run["outcomes"]),
             took(run, now),
             money(run["cost_usd"]),
@@ -85,7 +97,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
     head = facts(
         (
             ("Run", run["id"]),
-            ("Image", run.get("image")) if run.get("image") else ("Model", run["model"]),
+            ("Image", run.get("image")) if run.get("image") else ("Model", subject(run)),
             ("Benchmark", ", ".join(run["benchmarks"])),
             ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
             ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),

@@ -39,6 +39,7 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
     query = query.join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
     if by in ("model", "schedule"):
         query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
+        query = query.where(col(ContainerRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))
     query = query.where(here(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(key)

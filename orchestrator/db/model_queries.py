@@ -39,8 +39,10 @@ def add_new(session: Session, row: LlmModel) -> bool:
     return session.connection().execute(statement, values).first() is not None
 
 
-def page(session: Session, *, limit: int, after: int | None = None, with_archived: bool = False) -> Sequence[LlmModel]:
-    query = select(LlmModel)
+def page(
+    session: Session, *, limit: int, after: int | None = None, with_archived: bool = False, without: str = ""
+) -> Sequence[LlmModel]:
+    query = select(LlmModel).where(LlmModel.slug != without)
     if after is not None:
         query = query.where(col(LlmModel.id) > after)
     if not with_archived:

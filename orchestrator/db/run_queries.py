@@ -12,6 +12,8 @@ from sqlmodel import Session, col, select
 from orchestrator.db.tables import Artefact, Attempt, AttemptUsage, ContainerRun
 
 LIVE = ("starting", "running")
+RETRY = "retry"
+"""The trigger of a run that takes an ended one up again; a regrade names its run in `retry_of`, too."""
 MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
 """Runs that measure something; jobs about evals do not."""
 WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
@@ -26,6 +28,18 @@ def lock(session: Session, run_id: str) -> ContainerRun | None:
     """The run, locked for this transaction (on SQLite the one writer is the lock)."""
     query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN)
     return session.exec(query.with_for_update()).first()
+
+
+def mark_succeeded(session: Session, run: ContainerRun) -> None:
+    """A retry has completed: say so on every run that it took up again, directly or through other retries."""
+    earlier, retry = run.retry_of, run.trigger_type == RETRY
+    while retry and earlier is not None:
+        found = lock(session, earlier)
+        if found is None:
+            return
+        found.succeeded_by = run.id
+        session.add(found)
+        earlier, retry = found.retry_of, found.trigger_type == RETRY
 
 
 def page(

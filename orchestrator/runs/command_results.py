@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlmodel import Session
 
@@ -151,8 +151,6 @@ def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureO
     for name, figure in first.items():
         own = list(values[name].values())
         if (over := summary(own, level)) is not None:
-            if name in WORDS and over.low is not None:  # what the kernel counts is never less than nothing
-                over = replace(over, low=max(0.0, over.low))
             found.append(FigureOver(name, figure.unit, figure.better, own, over))
     return found
 
@@ -190,24 +188,34 @@ def sentence(name: str, found: Comparison) -> str:
     return word
 
 
-def pairs_by_run(runs: Sequence[CommandRun]) -> list[tuple[Group, Group]]:
-    """Every run against the first."""
-    groups = [Group(f"{run.task.image} on {run.instance_type}, run {run.run_id[-6:]}", [run]) for run in runs]
-    return [(group, groups[0]) for group in groups[1:]]
+def groups_by_run(runs: Sequence[CommandRun]) -> list[Group]:
+    """Every run for itself."""
+    return [Group(f"{run.task.image} on {run.instance_type}, run {run.run_id[-6:]}", [run]) for run in runs]
 
 
-def pairs_by_cell(runs: Sequence[CommandRun]) -> list[tuple[Group, Group]]:
-    """Runs of one command, image and instance type are a group. On each type every image is held against the first; of
-    each image every type against the first."""
+def groups_by_cell(runs: Sequence[CommandRun]) -> list[Group]:
+    """Runs of one command, image and instance type together."""
     cells: dict[tuple[str, str, str], Group] = {}
     many = len({run.task.name for run in runs}) > 1
     for run in runs:
         label = f"{run.task.image} on {run.instance_type}"
         key = run.task.name, run.task.image, run.instance_type
         cells.setdefault(key, Group(f"{run.task.name}: {label}" if many else label)).runs.append(run)
+    return list(cells.values())
+
+
+def pairs_by_run(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Every run against the first."""
+    return [(group, groups[0]) for group in groups[1:]]
+
+
+def pairs_by_cell(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Of each command: on each instance type every image against the first, of each image every type against the first."""
     pairs = []
-    for (name, image, kind), group in cells.items():
-        first_image = next(key for key in cells if key[0] == name and key[2] == kind)
-        first_kind = next(key for key in cells if key[0] == name and key[1] == image)
-        pairs += [(group, cells[key]) for key in (first_image, first_kind) if cells[key] is not group]
+    for group in groups:
+        one = group.runs[0]
+        same = [other for other in groups if other.runs[0].task.name == one.task.name]
+        first_image = next(other for other in same if other.runs[0].instance_type == one.instance_type)
+        first_type = next(other for other in same if other.runs[0].task.image == one.task.image)
+        pairs += [(group, other) for other in (first_image, first_type) if other is not group]
     return pairs

@@ -24,8 +24,8 @@ from orchestrator.runs.eval_hand import EvalEvent, EvalHand
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
 from orchestrator.runs.machine_cost import Used, used_after
 from orchestrator.runs.plan import Plan
-from orchestrator.runs.reasons import FINAL, Reason
-from orchestrator.runs.scores import score_of
+from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
+from orchestrator.runs.scores import run_score
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.usage import merged
 from runner.contract import (
@@ -40,6 +40,7 @@ from runner.contract import (
     LogEvent,
     Outcome,
     ProgressEvent,
+    RunKind,
     RunnerEvent,
     StageEvent,
 )
@@ -248,7 +249,23 @@ class _Context:
             raise Conflict(
                 f"the runner says complete, but {self._run.items_done} of {self._run.items_total} items are stored"
             )
-        self._finish(None, event)
+        if self._run.kind == RunKind.COMMAND and not self._run.items_passed:
+            self._nothing_measured(event)
+        else:
+            self._finish(None, event)
+
+    def _nothing_measured(self, event: CompleteEvent) -> None:
+        """A command of which no repeat passed has no figures: its run has failed."""
+        self._append(event, {})
+        detail = item_queries.first_detail(self._session, self._run.id)
+        message = f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {detail}" if detail else None
+        self._attempt.reason = Reason.COMMAND_FAILED.value
+        gave_up = GaveUp(self._now, Reason.COMMAND_FAILED, message or SENTENCES[Reason.COMMAND_FAILED])
+        advance(self._session, self._run, gave_up, self._now)
+
+    def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:
+        verdicts = item_queries.both_verdicts(self._session, self._run.id)
+        return run_score(self._run.kind, verdicts, cut_short=cut_short)
 
     def _failed(self, event: FailedEvent) -> None:
         reason, message = Reason(event.reason.value), storable(event.message[:MAX_LOG_CHARS])
@@ -262,15 +279,16 @@ class _Context:
             self._finish(reason, None)
         elif final and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
-            self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id))
+            self._run.score = self._score()
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
-        self._run.score = score_of(item_queries.both_verdicts(self._session, self._run.id), cut_short=reason is not None)
+        self._run.score = self._score(cut_short=reason is not None)
         if event is not None:
             done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
             self._append(event, done)
         # The last event of a run is the transition: streams end with it.
         advance(self._session, self._run, Completed(self._now, reason), self._now)
+        run_queries.mark_succeeded(self._session, self._run)
 
 
 def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
     EVAL_REFUSED = "eval_refused"
     EVAL_FAILING = "eval_failing"
+    COMMAND_FAILED = "command_failed"
     CANCELLED_BY_USER = "cancelled_by_user"
 
 
@@ -42,6 +43,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.BUDGET_EXHAUSTED: "The run's budget does not allow another call; it ended early with what it had.",
     Reason.EVAL_REFUSED: "The eval that the model wrote is not fit to be used; the message says why.",
     Reason.EVAL_FAILING: "The eval gives no verdict on too many traces; what it said before that is kept.",
+    Reason.COMMAND_FAILED: "Every repeat of the command failed, so nothing was measured; its output says why.",
     Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
 }
 

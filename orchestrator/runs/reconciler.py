@@ -31,7 +31,7 @@ from orchestrator.runs.machine_cost import gib_s_after, last_reading
 from orchestrator.runs.pool import NAME as WARM
 from orchestrator.runs.pool import Pool
 from orchestrator.runs.reasons import Reason, sentence
-from orchestrator.runs.scores import score_of
+from orchestrator.runs.scores import run_score
 from orchestrator.runs.transitions import advance
 
 log = structlog.get_logger()
@@ -223,7 +223,7 @@ class Reconciler:
             event = AttemptEnded(now, reason, message, row.items_done, backoff(fruitless, jitter))
             after = advance(session, row, event, now)
             if after.status in TERMINAL:
-                row.score = score_of(item_queries.both_verdicts(session, row.id), cut_short=True)
+                row.score = run_score(row.kind, item_queries.both_verdicts(session, row.id), cut_short=True)
             current.ended_at, current.token_hash = now, None
             current.reason = reason.value
             current.detail = message or sentence(reason)

@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestrator.datasets.pack import Entry
 from orchestrator.stats.summary import ItemScore, around_cut_off, summarise
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind
 
 Verdict = tuple[str, str, int, str, str | None]
 """(benchmark, problem, sample, outcome, parity outcome)"""
@@ -42,6 +42,11 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
         "parity": asdict(summary.parity) if summary.parity else None,
         "flips": summary.flips,
     }
+
+
+def run_score(kind: str, verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
+    """The score that is stored with a run. A command is measured and has none."""
+    return None if kind == RunKind.COMMAND else score_of(verdicts, cut_short=cut_short)
 
 
 def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:

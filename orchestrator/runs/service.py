@@ -33,8 +33,9 @@ from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.transitions import advance
+from orchestrator.runs.unasked_model import model_shown
 from orchestrator.settings import Settings
-from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, BenchmarkSpec
+from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, BenchmarkSpec, Outcome, RunKind
 
 MAX_ITEMS = 100_000
 
@@ -311,7 +312,8 @@ def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
     """Queue a run within the caller's transaction."""
     session.add(run)
     session.flush()
-    event_queries.append(session, "created", run.created_at, run_id=run.id, data={"model": model_slug, "status": "pending"})
+    data = {"model": model_shown(run.kind, model_slug), "status": "pending"}
+    event_queries.append(session, "created", run.created_at, run_id=run.id, data=data)
 
 
 def add_once(session: Session, run: ContainerRun, model_slug: str, idempotency: Idempotency | None, digest: str) -> str:
@@ -328,6 +330,8 @@ def add_once(session: Session, run: ContainerRun, model_slug: str, idempotency: 
 def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -> ContainerRun | None:
     """Queue a run that takes up an ended one, within the caller's transaction; None if that one has every result."""
     again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
+    if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a repeat that failed measured nothing
+        again = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
     counts = item_queries.outcome_counts(session, old.id)
     if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in again):
         return None

@@ -4,7 +4,7 @@ Each set comes as one sequence per run. Repeats of one run share its container a
 more than their repeats say: the larger of both errors counts.
 
 Positive values are compared as a ratio: Welch's t interval on their logarithms, of the geometric means. Others as a
-difference of means.
+difference of means. The interval of a mean of positive values is Student's t on the scale of its logarithm.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from orchestrator.stats.student import t_quantile
 
 Runs = Sequence[Sequence[float]]
 ENOUGH = 2
+LARGEST_EXPONENT = 230.0
+"""A factor of 1e100 says nothing any more, and every figure times it is still a number."""
 
 
 class Verdict(StrEnum):
@@ -59,7 +61,17 @@ def summary(runs: Runs, level: float = LEVEL) -> Summary | None:
         return Summary(len(values), mean, middle, None, None)
     variance, freedom = _error(runs)
     half = t_quantile(level, freedom) * math.sqrt(variance)
-    return Summary(len(values), mean, middle, mean - half, mean + half)
+    low, high = _around(mean, half, min(values))
+    return Summary(len(values), mean, middle, low, high)
+
+
+def _around(mean: float, half: float, smallest: float) -> tuple[float, float]:
+    """The interval of a mean with half-width `half` by Student's t. What is never negative has none below zero."""
+    if smallest > 0:
+        factor = math.exp(min(half / mean, LARGEST_EXPONENT))
+        return mean / factor, mean * factor
+    low = mean - half
+    return (max(0.0, low) if smallest == 0 else low), mean + half
 
 
 def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = LEVEL) -> Comparison:

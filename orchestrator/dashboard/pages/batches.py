@@ -11,7 +11,7 @@ from orchestrator.api import batches as rest
 from orchestrator.api.batch_schemas import BatchEnd, CellOut, MatrixOut
 from orchestrator.api.commands import compare_commands
 from orchestrator.dashboard.frame import Page, page_router
-from orchestrator.dashboard.views.commands import ratio_rows
+from orchestrator.dashboard.views.commands import figure_views, ratio_rows
 from runner.contract import RunKind
 
 router = page_router()
@@ -40,6 +40,9 @@ async def batch_page(page: Page, batch_id: BatchId) -> Response:
         fragile=matrix.fragile[:FRAGILE_SHOWN],
         compared=compared,
         rows=ratio_rows(compared) if compared else [],
+        figures=[(each.label, figure_views(each.figures), each.repeats, each.failed) for each in compared.groups]
+        if compared
+        else [],
     )
 
 
@@ -56,9 +59,9 @@ async def retry_batch(page: Page, batch_id: BatchId) -> Response:
     return page.go(f"/batches/{batch_id}")
 
 
-def _table(matrix: MatrixOut) -> list[tuple[str, str, dict[str, CellOut]]]:
+def _table(matrix: MatrixOut) -> list[tuple[str | None, str, dict[str, CellOut]]]:
     """A row per model and benchmark, with the cells by instance type."""
-    rows: dict[tuple[str, str], dict[str, CellOut]] = {}
+    rows: dict[tuple[str | None, str], dict[str, CellOut]] = {}
     for cell in matrix.cells:
         rows.setdefault((cell.model, cell.benchmark), {})[cell.instance_type] = cell
     return [(model, benchmark, cells) for (model, benchmark), cells in rows.items()]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 
+from sqlmodel import Session
 from starlette.responses import Response
 
 from orchestrator.api.agents import list_agents
 from orchestrator.api.fleet import get_fleet
 from orchestrator.api.machine_costs import machine_costs
 from orchestrator.dashboard.frame import Page, page_router
+from orchestrator.dashboard.views.runs import title_of
 from orchestrator.db import model_queries, page_queries
 from orchestrator.db.page_queries import RunFilter
 
@@ -23,9 +25,13 @@ async def fleet_page(page: Page) -> Response:
     fleet = await get_fleet(context)
     disk = await asyncio.to_thread(shutil.disk_usage, context.settings.data.absolute())
     waiting = {each.run_id for each in fleet.waiting} | {each.run_id for each in fleet.containers if each.run_id}
-    rows = await context.db.read(lambda s: page_queries.runs(s, RunFilter(), limit=500)) if waiting else []
-    models = await context.db.read(lambda s: model_queries.by_ids(s, {row.model_id for row in rows if row.id in waiting}))
-    names = {row.id: models[row.model_id].slug for row in rows if row.id in waiting}
+    names = await context.db.read(lambda s: _titles(s, waiting)) if waiting else {}
     others = (await list_agents(context)).items
     costs = (await machine_costs(context, days=7)).items
     return page.show("fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=costs)
+
+
+def _titles(session: Session, run_ids: set[str]) -> dict[str, str]:
+    rows = [row for row in page_queries.runs(session, RunFilter(), limit=500) if row.id in run_ids]
+    models = model_queries.by_ids(session, {row.model_id for row in rows})
+    return {row.id: title_of(row, models[row.model_id].slug) for row in rows}

@@ -85,7 +85,7 @@ async def show_run(
     return page.show(
         "run.html",
         command=command,
-        figures=figure_views(command) if command else [],
+        figures=figure_views(command.figures) if command else [],
         view=found.view,
         run=found.view.run,
         items=[(item, entries.get((item.benchmark, item.problem_id))) for item in shown],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.api.command_schemas import CommandOut, CommandsCompared, ComparedOut, FigureOut
+from orchestrator.api.command_schemas import CommandsCompared, ComparedOut, FigureOut
 from orchestrator.dashboard.texts import size
 
 WIDTH, HEIGHT, MARGIN = 300.0, 60.0, 6.0
@@ -56,7 +56,7 @@ def value(number: float | None, unit: str) -> str:
     return size(number) if unit == "B" else f"{number:.4g} {unit}".strip()
 
 
-def figure_views(command: CommandOut) -> list[FigureView]:
+def figure_views(figures: Sequence[FigureOut]) -> list[FigureView]:
     return [
         FigureView(
             name=each.name,
@@ -67,7 +67,7 @@ def figure_views(command: CommandOut) -> list[FigureView]:
             better=each.better.value,
             dots=_dots(each),
         )
-        for each in command.figures
+        for each in figures
     ]
 
 

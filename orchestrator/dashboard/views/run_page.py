@@ -102,6 +102,8 @@ def run_page(
     line = run_line(run, model, why)
     summary = _by_ease(summarise([item_score(item, entries) for item in items])) if items else None
     unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
+    if run.kind == RunKind.COMMAND and run.status == "failed":
+        unfinished = run.items_total - run.items_passed
     done_eval = run.kind in EVAL_KINDS and run.status == "completed"  # its results are no items
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(

@@ -11,7 +11,7 @@ from orchestrator.db.tables import ContainerRun
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
-from orchestrator.runs.unasked_model import UNASKED_MODEL
+from orchestrator.runs.unasked_model import model_shown
 from orchestrator.stats.intervals import wilson
 from runner.contract import RunKind
 
@@ -74,8 +74,8 @@ def score_view(stored: Mapping[str, Any] | None) -> ScoreView | None:
 
 
 def provisional_score(run: ContainerRun) -> ScoreView | None:
-    """What a run that goes on has so far, from its counters alone."""
-    if run.status in TERMINAL or not run.items_done:
+    """What a run that goes on has so far, from its counters alone. A command has no score."""
+    if run.status in TERMINAL or not run.items_done or run.kind == RunKind.COMMAND:
         return None
     found = wilson(run.items_passed, run.items_done)
     done, passed = run.items_done, run.items_passed
@@ -100,19 +100,19 @@ def explanation(run: ContainerRun, why: str | None = None) -> str:
 EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE.value: "eval executed"}
 
 
-def title_of(kind: str, model: str) -> str:
-    """What a run is called: by its model, or for a job about evals by what it does."""
-    title = EVAL_TITLES.get(kind)
+def title_of(run: ContainerRun, model: str) -> str:
+    """What a run is called: by its image or its model, or for a job about evals by what it does."""
+    title, asked = EVAL_TITLES.get(run.kind), model_shown(run.kind, model)
     if title is None:
-        return model
-    return title if model == UNASKED_MODEL else f"{title} by {model}"
+        return guest_image(run) or model
+    return title if asked is None else f"{title} by {asked}"
 
 
 def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
         kind=run.kind,
-        model=guest_image(run) or title_of(run.kind, model),
+        model=title_of(run, model),
         benchmarks=", ".join(run.benchmarks),
         status=run.status,
         stage=run.stage or "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +19,9 @@ from tests.served import RunnerClient, Service, served
 pytestmark = pytest.mark.anyio
 
 COMMAND: dict[str, Any] = {"image": "py:3.13", "command": ["python", "bench.py"], "repeats": 4, "warmups": 1}
-SPEED = {"py:3.12": 2.0, "py:3.13": 1.0}
+SPEED = {"py:3.12": 2.0, "py:3.13": 1.0, "py:broken": 1.0}
+broken = {"py:broken"}
+"""Images in which every repeat fails."""
 
 
 async def stopwatch(container: FakeContainer) -> int:
@@ -39,10 +42,12 @@ async def stopwatch(container: FakeContainer) -> int:
                 "output": f"{task['argv'][-1]} {number}\n",
             }
             usage = {"cpu_s": 0.75 * wall, "wall_s": wall, "peak_bytes": 1 << 20}
-            outcome = "passed" if number < 3 else "runtime_error"
+            outcome = "passed" if number < 3 and task["image"] not in broken else "runtime_error"
+            detail = "exit 1" if outcome != "passed" else ""
             await runner.send(
                 runner.next(
-                    "progress", item={**item, "outcome": outcome, "usage": usage, "exit": "exit 0", "repeat": repeat}
+                    "progress",
+                    item={**item, "outcome": outcome, "usage": usage, "exit": "exit 0", "repeat": repeat, "detail": detail},
                 )
             )
         await runner.send(runner.next("complete", items=task["repeats"]))
@@ -138,6 +143,87 @@ async def test_a_batch_over_images_and_instance_types(yard: Service) -> None:
     page = await yard.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
     assert page.status_code == 200
     assert "faster" in page.text
+
+
+async def finished_batch(service: Service, status: str, **body: Any) -> dict[str, Any]:
+    answer = await service.client.post("/api/batches", json=body)
+    assert answer.status_code == 202, answer.text
+    made: dict[str, Any] = answer.json()
+    for run in (await service.client.get("/api/container-runs", params={"batch_id": made["batch_id"]})).json()["items"]:
+        await service.until(run["id"], status)
+    return made
+
+
+async def test_a_command_of_which_every_repeat_fails_has_failed(yard: Service) -> None:
+    made = await finished_batch(yard, "failed", commands=[{**COMMAND, "image": "py:broken"}])
+    batch = (await yard.client.get(f"/api/batches/{made['batch_id']}")).json()
+    assert (batch["state"], batch["counts"]) == ("failed", {"failed": 1})
+    (member,) = batch["instance_types"][0]["members"]
+    run = (await yard.client.get(f"/api/container-runs/{member['run_id']}")).json()
+    assert (run["reason"], run["progress"], run["score"]) == ("command_failed", {"done": 4, "total": 4}, None)
+    assert "exit 1" in run["error_message"]
+    archive = await yard.client.get(f"/api/container-runs/{run['id']}/archive")
+    assert archive.headers["content-disposition"].endswith('-error.tar.gz"')
+    found = (await yard.client.get("/api/commands/compare", params={"batch": made["batch_id"]})).json()
+    assert [(group["repeats"], group["failed"], group["figures"]) for group in found["groups"]] == [(0, 4, [])]
+    page = await yard.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
+    assert "No repeat has passed" in page.text
+    # Taken up again, the repeats that failed are done anew
+    broken.clear()
+    again = await yard.client.post(f"/api/container-runs/{run['id']}/retry")
+    assert again.status_code == 202, again.text
+    ended = await yard.until(again.json()["run_id"], "completed")
+    assert (ended["progress"], ended["passed"]) == ({"done": 4, "total": 4}, 3)
+
+
+async def test_a_batch_of_one_cell_has_its_figures(yard: Service) -> None:
+    made = await finished_batch(yard, "completed", commands=[COMMAND])
+    found = (await yard.client.get("/api/commands/compare", params={"batch": made["batch_id"]})).json()
+    (group,) = found["groups"]
+    assert (group["label"], group["repeats"], group["failed"]) == ("py:3.13 on one", 3, 1)
+    assert "wall_s" in [figure["name"] for figure in group["figures"]]
+    assert found["comparisons"] == []
+    page = await yard.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
+    assert "wall_s" in page.text
+
+
+async def test_a_command_has_neither_model_nor_score(yard: Service) -> None:
+    made = await finished_batch(yard, "completed", commands=[COMMAND])
+    batch_id = made["batch_id"]
+    (run,) = (await yard.client.get("/api/container-runs", params={"batch_id": batch_id})).json()["items"]
+    assert (run["model"], run["model_id"], run["score"]) == (None, None, None)
+    assert (await yard.client.get(f"/api/container-runs/{run['id']}/score")).json()["benchmarks"] == {}
+    (cell,) = (await yard.client.get(f"/api/batches/{batch_id}/matrix")).json()["cells"]
+    assert (cell["model"], cell["score"]) == (None, None)
+    with tarfile.open(
+        fileobj=io.BytesIO((await yard.client.get(f"/api/container-runs/{run['id']}/archive")).content)
+    ) as tar:
+        files = {name: (tar.extractfile(name) or io.BytesIO()).read().decode() for name in tar.getnames()}
+    about = json.loads(files["run.json"])
+    assert (about["model"], about["run"]["model_id"], about["run"]["score"]) == (None, None, None)
+    assert json.loads(files["manifest.json"])["model"] is None
+    assert not [name for name, text in files.items() if "no-model" in text]
+    paths = [
+        f"/api/container-runs/{run['id']}",
+        f"/api/container-runs/{run['id']}/export?format=json",
+        f"/api/container-runs/{run['id']}/stream",
+        f"/api/batches/{batch_id}",
+        f"/api/commands/{run['id']}",
+        "/api/models?archived=true",
+        "/api/machine-costs?by=model",
+        "/api/jobs",
+        f"/batches/{batch_id}",
+        f"/runs/{run['id']}",
+        f"/runs/{run['id']}/items/0",
+        "/runs",
+        "/fleet",
+        "/",
+        "/models",
+    ]
+    for path in paths:
+        answer = await yard.client.get(path, headers={} if path.startswith("/api") else {"accept": "text/html"})
+        assert answer.status_code == 200, path
+        assert "no-model" not in answer.text, path
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_no_time_is_negative() -> None:
     run = CommandRun("r", task, None, "lite", "completed", [repeat(1, 0.1, -1.0), repeat(2, 1.0, 2.0)])
     found = {each.name: each.summary for each in figures_of([run])}
     for name in ("wall_s", "cpu_s", "user_s", "system_s"):
-        assert found[name].low == 0.0
+        assert 0.0 < (found[name].low or 0) < 0.1
         assert (found[name].high or 0) > found[name].mean
     assert (found["gain"].low or 0) < -1.0
 
