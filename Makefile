@@ -3,15 +3,15 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider demo up down test test-fast test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider demo up down test test-fast test-data test-exhaustive check bench lock clean
 
 bin := .venv/bin
-pytest := $(bin)/python -m pytest -q -m "not exhaustive"
+pytest := $(bin)/python -m pytest -q
+# What `make test` leaves to targets of their own: tests of many minutes, and those that read the public benchmark files.
+ours := not exhaustive and not data
 # The stages of `make test`, quick ones first. Networks that an engine makes disturb a browser: what uses both runs alone.
 quick := $(wildcard tests/unit tests/contract tests/architecture)
 middle := $(wildcard tests/engines tests/sandbox)
-# What fails beside other tests runs once more by itself, on a machine that others use too; both are printed, the second counts.
-tried = $(pytest) $(1) $(2) || { echo "== what failed, once more and alone"; $(pytest) --last-failed --last-failed-no-failures none $(2); }
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,19 +41,24 @@ check: setup  ## Lint, formatting, types, who imports whom
 	@$(bin)/lint-imports
 
 test-fast: setup  ## The tests that need neither engine nor browser
-	@$(bin)/python -m pytest -q -m "not engine and not browser and not exhaustive" $(quick)
+	@$(pytest) -m "not engine and not browser and $(ours)" $(quick)
 
 test: setup images postgres browser identity-provider  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
-	@$(call tried,-n 4 --dist loadfile,$(quick))
-	@$(call tried,,$(middle))
-	@$(call tried,-n 2 --dist loadfile,-m "browser and not engine and not exhaustive" tests/e2e)
-	@$(call tried,,-m "browser and engine and not exhaustive" tests/e2e)
-	@$(call tried,,-m "not browser and not exhaustive" tests/e2e)
-	@$(call tried,-n 3 --dist worksteal,tests/faults)
+	@$(pytest) -m "$(ours)" -n 4 --dist loadfile $(quick)
+	@$(pytest) -m "$(ours)" $(middle)
+	@$(pytest) -m "browser and not engine and $(ours)" -n 2 --dist loadfile tests/e2e
+	@$(pytest) -m "browser and engine and $(ours)" tests/e2e
+	@$(pytest) -m "not browser and $(ours)" tests/e2e
+	@$(pytest) -m "$(ours)" -n 3 --dist worksteal tests/faults
 
-test-exhaustive: setup images  ## The tests that take many minutes: every published answer graded again
-	@$(bin)/python -m pytest -q -m exhaustive tests
+test-data: setup  ## The tests on the public benchmark files in BENCHYARD_TEST_DATA; names what it cannot run
+	@if [ -n "$${BENCHYARD_TEST_DATA:-}" ]; then $(MAKE) images; \
+	 else echo "make test-data: BENCHYARD_TEST_DATA names no directory with the public benchmark files, so none of these tests runs:"; fi
+	@$(pytest) -m "data and not exhaustive" -n 2 --dist loadfile -rs --no-fold-skipped tests/published
+
+test-exhaustive: setup images  ## The tests that take many minutes; with BENCHYARD_TEST_DATA, every published answer graded again
+	@$(pytest) -m exhaustive -rs --no-fold-skipped tests
 
 postgres: engine  ## Find or build a PostgreSQL image for the tests
 	@scripts/postgres-image >/dev/null

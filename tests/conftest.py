@@ -63,6 +63,16 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def benchmark_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with small benchmark files in the published formats, see `tests.benchmark_records`."""
+    from tests.benchmark_records.files import write_files
+
+    folder = tmp_path_factory.mktemp("benchmark-files")
+    write_files(folder)
+    return folder
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def dialect(request: pytest.FixtureRequest) -> str:
     name: str = request.param

@@ -26,8 +26,18 @@ from orchestrator.datasets.formats.problem import LeftOut
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 
 IDS = ("problem_id", "task_id", "question_id")
-CODES = ("code", "solution", "completion", "code_list")
-TEXTS = ("answer", "text", "response", "output", "model_outputs", "output_list")
+OUTPUTS = {
+    "solution": True,
+    "completion": True,
+    "code_list": True,
+    "model_outputs": False,
+    "output_list": False,
+    "response": False,
+    "output": False,
+}
+"""Fields that hold nothing but what a model wrote, and whether that is a program."""
+OWN = {"code": True, "answer": False, "text": False}
+"""Only read where a record has none of the others: MMLU-Pro and MBPP keep the right answer in fields of these names."""
 LARGEST_START = 64
 
 
@@ -101,13 +111,12 @@ def _read(row: Any, known: _Known) -> tuple[str, list[str], bool]:
     if name is None:
         raise ValueError(f"no id: one of {', '.join(IDS)} is needed")
     problem_id = known.find(name)
-    for fields, is_code in ((CODES, True), (TEXTS, False)):
-        for field in fields:
-            value = row.get(field)
-            answers = [value] if isinstance(value, str) else value
-            if isinstance(answers, list) and all(isinstance(answer, str) for answer in answers):
-                return problem_id, answers, is_code
-    raise ValueError(f"no answer: one of {', '.join(CODES + TEXTS)} is needed")
+    for field, is_code in (OWN if OUTPUTS.keys().isdisjoint(row) else OUTPUTS).items():
+        value = row.get(field)
+        answers = [value] if isinstance(value, str) else value
+        if isinstance(answers, list) and all(isinstance(answer, str) for answer in answers):
+            return problem_id, answers, is_code
+    raise ValueError(f"no answer: one of {', '.join([*OWN, *OUTPUTS])} is needed, as text")
 
 
 def _with_ids(rows: Iterator[tuple[str, Any]], known: _Known, name: str) -> Iterator[tuple[str, Any]]:

@@ -1,6 +1,8 @@
 """Solutions graded per second, against the official checkers' way of doing it, on equal cores.
 
-    .venv/bin/python -m tests.bench.grading [ROUNDS]
+    BENCHYARD_TEST_DATA=DIRECTORY .venv/bin/python -m tests.bench.grading [ROUNDS]
+
+The directory has the public benchmark files, as for `make test-data`.
 
 The rivals are written from the description of human-eval's and LiveCodeBench's checkers (`tests.bench.sandbox.peers`): a
 manager and a forked process for each solution, as many at once as there are cores, nothing isolated. Ours are the adapters
@@ -33,19 +35,19 @@ from runner.contract import ExecutionLimits, Outcome
 from runner.sandbox.executor import Executor
 from tests.bench.sandbox.peers import human_eval_style, livecodebench_call_style, livecodebench_stdin_style
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+DATA = Path(os.environ.get("BENCHYARD_TEST_DATA", "."))
 CORES = os.cpu_count() or 1
 LIMITS = ExecutionLimits()
 PROGRAMS = 150
 
 
 def records(benchmark: str, *path: str) -> dict[str, dict[str, Any]]:
-    source = Source(SHARED.joinpath(*path))
+    source = Source(DATA.joinpath(*path))
     return {item.entry.id: item.record for item in FORMATS[benchmark].read(source) if isinstance(item, Found)}
 
 
 def lines(*path: str) -> list[dict[str, Any]]:
-    data = SHARED.joinpath(*path).read_bytes()
+    data = DATA.joinpath(*path).read_bytes()
     return [json.loads(line) for line in (gzip.decompress(data) if path[-1].endswith(".gz") else data).splitlines()]
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.uids import STEP, own_uid_base
+
 ROOT = Path(__file__).parents[2]
-STRANGER_UID = 10_001
-RUNNER_UID = 10_002
-SUITE = ["-m", "sandbox.suite"]
+UID_BASE = own_uid_base()
+STRANGER_UID, RUNNER_UID = UID_BASE + STEP - 2, UID_BASE + STEP - 1
+SUITE = ["-m", "sandbox.suite", "--uid-base", str(UID_BASE)]
 PROFILES = ["--allow", "3"]
 """Processes and files allowed."""
 _HARDENED = """

@@ -1,11 +1,10 @@
-"""Real benchmark problems through the candidate/judge split. The data is not part of the project."""
+"""Benchmark problems through the split of candidate and judge: HumanEval as published, MBPP made in its format."""
 
 import asyncio
 import gzip
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ import pytest
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Execution
+from tests.benchmark_records import humaneval, mbpp
+from tests.uids import own_uid_base
 
-DATA = Path(__file__).parents[3] / "shared/data"
 LIMITS = Limits(cpu_s=6, wall_s=20, memory_bytes=512 * MIB)
 PATIENT = replace(LIMITS, cpu_s=60, wall_s=200)
 """For programs that end: some compute for seconds, and a core of which others take a share makes more of them."""
@@ -39,7 +39,7 @@ def check_all(tasks: list[tuple[str, str, str, str]], limits: Limits = LIMITS) -
     """(program, test, entry, context) each."""
 
     async def main() -> list[Execution]:
-        async with Executor.open(2, 58_400) as executor:
+        async with Executor.open(2, own_uid_base()) as executor:
             jobs = [executor.run_check(p, test, entry, limits, context=context) for p, test, entry, context in tasks]
             return await asyncio.gather(*jobs)
 
@@ -47,8 +47,7 @@ def check_all(tasks: list[tuple[str, str, str, str]], limits: Limits = LIMITS) -
 
 
 def human_eval() -> list[dict[str, Any]]:
-    with gzip.open(DATA / "humaneval/HumanEval.jsonl.gz", "rt") as file:
-        return [json.loads(line) for line in file]
+    return [json.loads(line) for line in gzip.decompress(humaneval.published_file()).splitlines()]
 
 
 def with_body(problem: dict[str, Any], body: str) -> tuple[str, str, str, str]:
@@ -70,27 +69,30 @@ def test_cheats_pass_nowhere(body: str) -> None:
     assert [p["task_id"] for p, one in zip(problems, done, strict=True) if one.passed] == []
 
 
-def test_sanitized_mbpp_reference_code_passes() -> None:
-    problems = json.loads((DATA / "mbpp/sanitized-mbpp.json").read_text())
-    tasks = []
-    for one in problems:
-        defined = re.findall(r"^def (\w+)", one["code"], re.MULTILINE)
-        used = (name for name in defined if re.search(rf"\b{name}\(", one["test_list"][0]))
-        entry = next(used, "candidate")
-        tasks.append((one["code"], "\n".join([*one["test_imports"], *one["test_list"]]), entry, ""))
+def mbpp_task(row: dict[str, Any], code: str) -> tuple[str, str, str, str]:
+    entry = next(name for name in re.findall(r"^def (\w+)", row["code"], re.MULTILINE) if f"{name}(" in row["test_list"][0])
+    imports = row.get("test_imports", [])
+    program = "\n".join([code, row.get("test_setup_code", "")])
+    return program, "\n".join([*imports, *row["test_list"]]), entry, ""
+
+
+def test_reference_code_of_mbpp_passes() -> None:
+    problems = [*mbpp.FULL, *mbpp.SANITIZED]
+    done = check_all([mbpp_task(row, row["code"]) for row in problems], PATIENT)
+    assert [(row["task_id"], one) for row, one in zip(problems, done, strict=True) if not one.passed] == []
+
+
+def test_answers_are_told_apart() -> None:
+    by_id = {problem["task_id"]: problem for problem in human_eval()}
+    tasks, rights = [], []
+    for name, (code, right) in humaneval.ANSWERS.items():
+        prompt = by_id[name]["prompt"]
+        whole = code if "def " in code else prompt + code
+        tasks.append((whole, by_id[name]["test"], by_id[name]["entry_point"], prompt + "\n    pass\n"))
+        rights.append((name, right))
+    for row in mbpp.FULL:
+        name = f"MBPP/{row['task_id']}"
+        tasks += [mbpp_task(row, code) for code, _ in mbpp.ANSWERS[name]]
+        rights += [(name, right) for _, right in mbpp.ANSWERS[name]]
     done = check_all(tasks, PATIENT)
-    failed = [(p["task_id"], one) for p, one in zip(problems, done, strict=True) if not one.passed]
-    assert (len(done), failed) == (427, [])
-
-
-@pytest.mark.parametrize("name", ["humaneval", "mbpp"])
-def test_graded_answers_of_a_model_are_graded_alike(name: str) -> None:
-    with open(DATA / f"graded/ldb_codellama_{name}_seed.jsonl") as file:
-        answers = [json.loads(line) for line in file]
-    tasks = []
-    for one in answers:
-        context = one["prompt"] + "\n    pass\n" if name == "humaneval" else ""
-        tasks.append((one["solution"], one["test"], one["entry_point"], context))
-    done = check_all(tasks)
-    different = [one["task_id"] for one, got in zip(answers, done, strict=True) if got.passed != one["is_solved"]]
-    assert different == []
+    assert [(name, one.passed) for (name, _), one in zip(rights, done, strict=True)] == rights

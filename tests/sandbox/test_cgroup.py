@@ -13,6 +13,7 @@ import pytest
 from runner.sandbox.cgroup import INTERPRETER_BYTES, NEEDED, NoCgroupError, Pen, Yard, _delegate, find
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
+from tests.uids import own_uid_base
 
 from .test_executor import _descendants
 
@@ -116,7 +117,7 @@ def test_executions_run_in_a_group_of_their_own(yard: Yard | NoCgroupError) -> N
     groups: list[str] = []
 
     async def main() -> None:
-        async with Executor.open(1, 58_500) as executor:
+        async with Executor.open(1, own_uid_base()) as executor:
             level = executor.level
             assert bool(level.cgroup) != isinstance(yard, NoCgroupError)
             assert (level.cgroup or level.no_cgroup) in level.sentence

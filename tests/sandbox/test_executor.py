@@ -16,9 +16,10 @@ from runner.sandbox.lane import ENVIRONMENT, _pair, _receive
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.values import same
+from tests.uids import own_uid_base
 
 LIMITS = Limits(cpu_s=2, wall_s=30, memory_bytes=128 * MIB)
-UID_BASE = 58_300
+UID_BASE = own_uid_base()
 
 
 def use(work: Callable[[Executor], Awaitable[None]], slots: int = 1) -> None:
@@ -350,7 +351,7 @@ def test_payload_never_shows_expected_output() -> None:
 )
 def test_it_does_not_open_with_less_than_is_asked_for(least: str, opens: bool) -> None:
     async def main() -> str:
-        async with Executor.open(1, 60_500, least=least, use_uids=False) as executor:
+        async with Executor.open(1, UID_BASE, least=least, use_uids=False) as executor:
             assert executor.level.has_all_of(least)
             return executor.level.name
 

@@ -26,6 +26,7 @@ from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Execution
 from runner.sandbox.tree import cpu_seconds, descendants
 from runner.sandbox.values import same
+from tests.benchmark_records.humaneval import published_file
 
 from . import peers
 
@@ -35,7 +36,6 @@ SOLUTION = (
     "import sys\ndef main():\n    n = int(input())\n    a = list(map(int, input().split()))\n    print(sum(a) + n)\nmain()\n"
 )
 CALLS = "class Solution:\n    def total(self, a: List[int]) -> int:\n        return sum(a)\n"
-HUMANEVAL = Path(__file__).parents[4] / "shared/data/humaneval/HumanEval.jsonl.gz"
 
 TURN = 10
 ELSEWHERE = ("docker exec", "bubblewrap --unshare-all")
@@ -130,11 +130,7 @@ async def livecodebench_calls(executor: Executor, rounds: int, tests: int) -> No
 
 
 async def human_eval(executor: Executor, rounds: int) -> None:
-    if not HUMANEVAL.exists():
-        print(f"\nHumanEval: left out, {HUMANEVAL} is not there")
-        return
-    with gzip.open(HUMANEVAL, "rt") as file:
-        problems = [json.loads(line) for line in file]
+    problems = [json.loads(line) for line in gzip.decompress(published_file()).splitlines()]
 
     async def ours(number: int) -> bool:
         one = problems[number % len(problems)]

@@ -1,7 +1,6 @@
-"""MBPP and MBPP+: reference solutions, real graded answers, and inputs with their types back."""
+"""MBPP and MBPP+: reference solutions, answers with known verdicts, and inputs with their types back."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from runner.benchmarks.mbpp_plus import MbppPlusTask, restored
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
 from runner.sandbox.executor import Executor
-
-from .conftest import records
+from tests.benchmark_records import mbpp
+from tests.benchmark_records.files import records
 
 pytestmark = pytest.mark.anyio
-LIMITS = ExecutionLimits()
+LIMITS = ExecutionLimits(slowdown=10)
+"""CPU time decides; the clock has room for a busy machine."""
 RECORD: dict[str, Any] = {
     "task_id": "MBPP/900",
     "text": "Write a function to add one.",
@@ -66,54 +66,46 @@ async def test_verdicts(code: str, outcome: Outcome, executor: Executor) -> None
     assert (await MbppTask.read(RECORD).judge(code, executor, LIMITS)).outcome is outcome
 
 
-async def outcomes(problems: dict[str, dict[str, Any]], executor: Executor) -> dict[str, str]:
-    """Of the reference solutions that do not pass."""
+@pytest.mark.parametrize("file", ["mbpp.jsonl", "sanitized-mbpp.json"])
+async def test_reference_solutions_all_pass(benchmark_files: Path, executor: Executor, file: str) -> None:
+    problems = records("mbpp", benchmark_files / file)
     done = await asyncio.gather(*(MbppTask.read(r).judge(r["code"], executor, LIMITS) for r in problems.values()))
-    return {
-        name: verdict.detail for name, verdict in zip(problems, done, strict=True) if verdict.outcome is not Outcome.PASSED
-    }
+    assert {verdict.detail for verdict in done if verdict.outcome is not Outcome.PASSED} == set()
 
 
-@pytest.mark.slow
-async def test_sanitized_reference_solutions_all_pass(shared: Path, executor: Executor) -> None:
-    problems = records("mbpp", shared / "mbpp" / "sanitized-mbpp.json")
-    assert (await outcomes(problems, executor), len(problems)) == ({}, 427)
+async def test_answers_have_the_known_verdict(benchmark_files: Path, executor: Executor) -> None:
+    problems = records("mbpp", benchmark_files / "mbpp.jsonl")
+    answers = [(MbppTask.read(problems[name]), code, right) for name, rows in mbpp.ANSWERS.items() for code, right in rows]
+    done = await asyncio.gather(*(task.judge(code, executor, LIMITS) for task, code, _ in answers))
+    different = [
+        (code, verdict) for (_, code, right), verdict in zip(answers, done, strict=True)
+        if (verdict.outcome is Outcome.PASSED) != right
+    ]  # fmt: skip
+    assert different == []
+    assert set(mbpp.ANSWERS) == set(problems)
 
 
-@pytest.mark.slow
-async def test_reference_solutions_all_pass(shared: Path, executor: Executor) -> None:
-    problems = records("mbpp", shared / "mbpp" / "mbpp.jsonl")
-    assert (await outcomes(problems, executor), len(problems)) == ({}, 974)
-
-
-@pytest.fixture(scope="module")
-def graded(shared: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (shared / "graded" / "ldb_codellama_mbpp_seed.jsonl").read_bytes().splitlines()]
-
-
-async def test_real_graded_answers_by_the_tests_they_were_graded_with(
-    graded: list[dict[str, Any]], executor: Executor
-) -> None:
+async def test_answers_by_tests_that_are_a_check_function(benchmark_files: Path, executor: Executor) -> None:
+    """As other projects wrap MBPP's assertions: the function is called by its name, then the check is."""
+    problems = records("mbpp", benchmark_files / "mbpp.jsonl")
+    jobs = []
+    for name in ("MBPP/3", "MBPP/120", "MBPP/700"):
+        task = MbppTask.read(problems[name])
+        body = "".join(f"    {line}\n" for line in task.tests.splitlines())
+        test = f"\ndef check(candidate):\n{body}check({task.entry})\n"
+        jobs += [(code, test, task.entry, right) for code, right in mbpp.ANSWERS[name]]
     done = await asyncio.gather(
-        *(judge_by_check(r["solution"], r["test"], r["entry_point"], executor, check_limits(LIMITS, 6)) for r in graded)
+        *(judge_by_check(code, test, entry, executor, check_limits(LIMITS, 6)) for code, test, entry, _ in jobs)
     )
-    found = {row["task_id"]: verdict.outcome is Outcome.PASSED for row, verdict in zip(graded, done, strict=True)}
-    assert {name for name, right in found.items() if right != {r["task_id"]: r["is_solved"] for r in graded}[name]} == set()
+    assert [verdict.outcome is Outcome.PASSED for verdict in done] == [right for *_, right in jobs]
 
 
-async def test_real_graded_answers_by_the_benchmarks_own_tests(
-    graded: list[dict[str, Any]], shared: Path, executor: Executor
-) -> None:
-    problems = records("mbpp", shared / "mbpp" / "mbpp.jsonl")
-    done = await asyncio.gather(
-        *(MbppTask.read(problems[row["task_id"]]).judge(row["solution"], executor, LIMITS) for row in graded)
-    )
-    differ = {
-        row["task_id"]
-        for row, verdict in zip(graded, done, strict=True)
-        if (verdict.outcome is Outcome.PASSED) != row["is_solved"]
-    }
-    assert differ == {"MBPP/56", "MBPP/436"}, "docs/grading.md explains these two, and no other"
+async def test_plus_records_accept_their_reference_and_tell_answers_apart(benchmark_files: Path, executor: Executor) -> None:
+    for name, record in records("mbpp_plus", benchmark_files / "MbppPlus.jsonl.gz").items():
+        task = MbppPlusTask.read(record)
+        for code, right in [(record["canonical_solution"], True), *mbpp.PLUS_ANSWERS[name]]:
+            verdict = await task.judge(code, executor, LIMITS)
+            assert verdict.outcome is (Outcome.PASSED if right else Outcome.WRONG_ANSWER), (name, code, verdict)
 
 
 RESTORED = [

@@ -1,18 +1,18 @@
-"""Letters out of model texts: our rules by table, the published ones against 12,020 real answers."""
+"""Letters out of model texts: our rules by table, the published ones on texts that tell both apart."""
 
-import json
-import re
 import time
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.datasets.samples import Sample, read_samples
 from runner.benchmarks.mmlu_pro import LetterRule, MmluProTask, extract_letter
 from runner.benchmarks.mmlu_pro_published import published_letter
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
+from tests.benchmark_records import mmlu_pro
+from tests.benchmark_records.files import records
 
 R = LetterRule
 CASES = {
@@ -78,29 +78,21 @@ def test_records_that_cannot_be_understood(change: dict[str, Any]) -> None:
         MmluProTask.read({**RECORD, **change})
 
 
-@pytest.fixture(scope="module")
-def outputs(shared: Path) -> list[dict[str, Any]]:
-    with zipfile.ZipFile(shared / "mmlu_pro" / "model_outputs_gemini-1.5-pro-002_5shots.zip") as archive:
-        rows: list[dict[str, Any]] = json.loads(archive.read(archive.namelist()[0]))
-    return rows
+@pytest.mark.parametrize(("text", "published", "ours"), mmlu_pro.TEXTS, ids=lambda value: repr(value)[:30])
+def test_letters_by_the_published_rules_and_by_ours(text: str | None, published: str | None, ours: str | None) -> None:
+    assert published_letter(text or "") == published
+    assert extract_letter((text or "").replace("**", "")).code == ours
 
 
-def test_published_letters_are_reproduced(outputs: list[dict[str, Any]]) -> None:
-    assert [row["question_id"] for row in outputs if published_letter(row["model_outputs"] or "") != row["pred"]] == []
-    assert len(outputs) == 12_020
+def test_the_two_rules_differ_where_it_is_documented() -> None:
+    """docs/grading.md names both causes."""
+    differ = {number for number, (_, published, ours) in enumerate(mmlu_pro.TEXTS) if published != ours}
+    assert differ == {*mmlu_pro.LAST_OF_SEVERAL, mmlu_pro.WORD}
 
 
-def test_every_difference_to_the_published_letters_has_a_cause(outputs: list[dict[str, Any]]) -> None:
-    causes: dict[str, int] = {"the last of several stated answers": 0, "a word that begins with the letter": 0}
-    for row in outputs:
-        text = (row["model_outputs"] or "").replace("**", "")
-        if extract_letter(text).code == row["pred"]:
-            continue
-        stated = re.findall(r"answer is:? ?\(?([A-J]\w*)", text)
-        if len(stated) > 1:
-            causes["the last of several stated answers"] += 1
-        else:
-            assert len(stated) == 1, row["question_id"]
-            assert len(stated[0]) > 1, row["question_id"]
-            causes["a word that begins with the letter"] += 1
-    assert causes == {"the last of several stated answers": 551, "a word that begins with the letter": 6}
+def test_stored_outputs_keep_the_letter_of_their_file(benchmark_files: Path) -> None:
+    ids = list(records("mmlu_pro", benchmark_files / "model_outputs.zip"))
+    found = {s.problem_id: s.text for s in read_samples(benchmark_files / "model_outputs.zip", ids) if isinstance(s, Sample)}
+    letters = {str(row["question_id"]): row["pred"] for row in mmlu_pro.OUTPUTS}
+    assert {name: published_letter(text or "") for name, text in found.items()} == {name: letters[name] for name in found}
+    assert len(found) == sum(text is not None for text, _, _ in mmlu_pro.TEXTS)

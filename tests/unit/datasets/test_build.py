@@ -12,8 +12,7 @@ from orchestrator.datasets.errors import BadSource, PackDamaged
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.pack import Pack
 from orchestrator.datasets.pack_writer import UNFINISHED, sweep, writing
-
-from .conftest import lcb_record
+from tests.benchmark_records.livecodebench import lcb_record
 
 FORM = LiveCodeBench()
 

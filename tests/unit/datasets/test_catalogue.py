@@ -13,8 +13,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import UnknownBenchmark, UnknownProblem
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.selection import Selection
-
-from .conftest import lcb_record
+from tests.benchmark_records.livecodebench import lcb_record
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from orchestrator.datasets.build import Built
 from orchestrator.datasets.library import Report
 from orchestrator.errors import Invalid
 from orchestrator.settings import Settings
+from tests.benchmark_records.livecodebench import lcb_record
 from tests.served import Service, served
-
-from .conftest import lcb_record
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""HumanEval, MBPP, MMLU-Pro and GSM8K files as published, and what their records may not be."""
+"""HumanEval, MBPP, MMLU-Pro and GSM8K files in the published formats, and what their records may not be."""
 
 import json
 import zipfile
@@ -18,36 +18,51 @@ from orchestrator.datasets.formats.mmlu_pro import question
 from orchestrator.datasets.formats.problem import Unusable
 from orchestrator.datasets.pack import Pack
 from orchestrator.datasets.sources import FORMATS
+from tests.benchmark_records import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro
 
-PUBLISHED = [
-    ("humaneval", "humaneval/HumanEval.jsonl.gz", 164, 0),
-    ("humaneval_plus", "humaneval_plus/HumanEvalPlus.jsonl.gz", 164, 0),
-    ("humaneval_plus", "humaneval_plus/HumanEvalPlus-Mini.jsonl.gz", 164, 0),
-    ("mbpp", "mbpp/mbpp.jsonl", 974, 0),
-    ("mbpp", "mbpp/sanitized-mbpp.json", 427, 0),
-    ("mmlu_pro", "mmlu_pro/model_outputs_gemini-1.5-pro-002_5shots.zip", 12019, 1),
-    ("gsm8k", "gsm8k/test.jsonl", 1319, 0),
+FILES = [
+    ("humaneval", "HumanEval.jsonl.gz", 164, 0),
+    ("humaneval_plus", "HumanEvalPlus.jsonl.gz", len(humaneval.PLUS), 0),
+    ("mbpp", "mbpp.jsonl", len(mbpp.FULL), 0),
+    ("mbpp", "sanitized-mbpp.json", len(mbpp.SANITIZED), 0),
+    ("mbpp_plus", "MbppPlus.jsonl.gz", len(mbpp.PLUS), 0),
+    ("mmlu_pro", "model_outputs.zip", len(mmlu_pro.OUTPUTS) - 1, 1),
+    ("gsm8k", "gsm8k.jsonl", len(gsm8k.PROBLEMS), 0),
+    ("livecodebench", "livecodebench.jsonl", len(livecodebench.PROBLEMS) - 1, 1),
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "problems", "left_out"), PUBLISHED, ids=[row[1] for row in PUBLISHED])
-def test_published_files_build(shared: Path, tmp_path: Path, name: str, file: str, problems: int, left_out: int) -> None:
-    built = build(tmp_path, name, FORMATS[name], [shared / file])
+@pytest.mark.parametrize(("name", "file", "problems", "left_out"), FILES, ids=[row[1] for row in FILES])
+def test_files_in_the_published_formats_build(
+    benchmark_files: Path, tmp_path: Path, name: str, file: str, problems: int, left_out: int
+) -> None:
+    built = build(tmp_path, name, FORMATS[name], [benchmark_files / file])
     pack = Pack.open(tmp_path / f"{name}.pack")
     assert (built.problems, len(built.left_out)) == (problems, left_out)
     assert pack.facts.adapter == name
-    assert len(list(pack.records([entry.id for entry in pack.entries[:3]]))) == 3
+    ids = [entry.id for entry in pack.entries]
+    assert len(set(ids)) == problems
+    assert len(list(pack.records(ids[:2]))) == 2
 
 
-def test_the_question_that_contradicts_itself_is_named(shared: Path, tmp_path: Path) -> None:
-    built = build(tmp_path, "mmlu_pro", FORMATS["mmlu_pro"], [shared / PUBLISHED[5][1]])
-    assert "answer 'C' and answer_index 1 disagree" in str(built.left_out[0])
+def test_the_question_that_contradicts_itself_is_named(benchmark_files: Path, tmp_path: Path) -> None:
+    built = build(tmp_path, "mmlu_pro", FORMATS["mmlu_pro"], [benchmark_files / "model_outputs.zip"])
+    assert mmlu_pro.CONTRADICTION in str(built.left_out[0])
 
 
-def test_mbpp_has_its_splits_as_categories(shared: Path, tmp_path: Path) -> None:
-    build(tmp_path, "mbpp", FORMATS["mbpp"], [shared / "mbpp/mbpp.jsonl"])
+def test_mbpp_has_its_splits_as_categories(benchmark_files: Path, tmp_path: Path) -> None:
+    build(tmp_path, "mbpp", FORMATS["mbpp"], [benchmark_files / "mbpp.jsonl"])
     counts = Counter(entry.category for entry in Pack.open(tmp_path / "mbpp.pack").entries)
-    assert counts == {"prompt": 10, "test": 500, "validation": 90, "train": 374}
+    assert counts == mbpp.SPLITS
+
+
+@pytest.mark.parametrize(
+    ("number", "split"),
+    [(1, "prompt"), (10, "prompt"), (11, "test"), (510, "test"), (511, "validation"), (600, "validation"), (601, "train"),
+     (974, "train"), (975, "")],
+)  # fmt: skip
+def test_the_split_of_a_task_goes_by_its_number(number: int, split: str) -> None:
+    assert mbpp_problem({**TASK, "task_id": number})[0].category == split
 
 
 HUMAN = {"task_id": "HumanEval/0", "prompt": "def f():", "entry_point": "f", "canonical_solution": " pass", "test": "x"}

@@ -11,8 +11,7 @@ from orchestrator.datasets.build import build
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.selection import Selection
-
-from .conftest import encoded, lcb_record
+from tests.benchmark_records.livecodebench import encoded, lcb_record
 
 PROBE = """
 import json, sys

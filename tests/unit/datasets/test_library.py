@@ -11,8 +11,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.library import add
 from orchestrator.datasets.sources import LCB_FILES, RemoteFile, hub_endpoint, remote_files
-
-from .conftest import lcb_record
+from tests.benchmark_records.livecodebench import lcb_record
 
 
 def test_an_own_file_becomes_a_benchmark(tmp_path: Path, write_lines: Callable[..., Path]) -> None:
@@ -24,9 +23,9 @@ def test_an_own_file_becomes_a_benchmark(tmp_path: Path, write_lines: Callable[.
     assert seen[-1][:2] == ("build", "problems.jsonl")
 
 
-def test_a_known_name_has_its_own_format(tmp_path: Path, shared: Path) -> None:
-    add(tmp_path, "gsm8k", source=str(shared / "gsm8k/test.jsonl"))
-    add(tmp_path, "mbpp_sanitized", source=str(shared / "mbpp/sanitized-mbpp.json"), form="mbpp")
+def test_a_known_name_has_its_own_format(tmp_path: Path, benchmark_files: Path) -> None:
+    add(tmp_path, "gsm8k", source=str(benchmark_files / "gsm8k.jsonl"))
+    add(tmp_path, "mbpp_sanitized", source=str(benchmark_files / "sanitized-mbpp.json"), form="mbpp")
     assert [info.adapter for info in Catalogue(tmp_path).benchmarks()] == ["gsm8k", "mbpp"]
 
 

@@ -13,28 +13,36 @@ import pytest
 from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
 from orchestrator.datasets.formats.problem import Found, LeftOut
 from orchestrator.datasets.formats.source import Source
-
-from .conftest import encoded, lcb_record
+from tests.benchmark_records.livecodebench import NO_TESTS, encoded, lcb_record
 
 
 def read(path: Path, **options: int) -> list[Found | LeftOut]:
     return list(LiveCodeBench().read(Source(path, **options)))
 
 
-def test_a_genuine_record_decodes(shared: Path) -> None:
-    [item] = read(shared / "livecodebench" / "official_format_1873_A.jsonl")
+def test_a_record_in_the_release_format_decodes(benchmark_files: Path) -> None:
+    item = read(benchmark_files / "livecodebench.jsonl")[0]
     assert isinstance(item, Found)
     assert list(item.record) == list(FIELDS)
-    assert len(item.record["private_test_cases"]) == 4
-    assert item.record["private_test_cases"][0] == {"input": "1\nabc\n", "output": "YES\n", "testtype": "stdin"}
+    assert item.record["public_test_cases"] == [{"input": "2\n1 2\n3 4\n", "output": "3\n7\n", "testtype": "stdin"}]
+    assert len(item.record["private_test_cases"]) == 2
+    assert item.record["private_test_cases"][0] == {"input": "1\n-5 5\n", "output": "0\n", "testtype": "stdin"}
     assert item.record["metadata"] == {}
-    assert (item.entry.id, item.entry.difficulty, item.entry.platform) == ("1873_A", "easy", "codeforces")
+    assert (item.entry.id, item.entry.difficulty, item.entry.platform) == ("9001_A", "easy", "codeforces")
 
 
-def test_all_releases_decode_but_one_record_without_tests(shared: Path) -> None:
-    items = [item for part in ("", "2", "3", "4") for item in read(shared / "livecodebench" / f"test{part}.public.jsonl")]
-    assert [str(item) for item in items if isinstance(item, LeftOut)] == ["test2.public.jsonl line 30: there is no test"]
-    assert len(items) == 713
+def test_a_functional_record_decodes(benchmark_files: Path) -> None:
+    item = read(benchmark_files / "livecodebench.jsonl")[2]
+    assert isinstance(item, Found)
+    assert item.record["metadata"] == {"func_name": "pairs"}
+    assert {test["testtype"] for test in item.record["private_test_cases"]} == {"functional"}
+    assert item.record["starter_code"].startswith("class Solution:")
+
+
+def test_a_release_decodes_but_for_the_record_without_tests(benchmark_files: Path) -> None:
+    items = read(benchmark_files / "livecodebench.jsonl")
+    assert [str(item) for item in items if isinstance(item, LeftOut)] == [NO_TESTS]
+    assert len(items) == 4
 
 
 def test_private_tests_may_be_plain_json(write_lines: Callable[..., Path]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.problem import LeftOut
 from orchestrator.datasets.samples import Sample, read_samples
+from tests.benchmark_records import humaneval, livecodebench
 
 IDS = ["HumanEval/0", "HumanEval/1", "MBPP/11", "1873_A", "abc301_a", "17"]
 
@@ -29,6 +30,9 @@ IDS = ["HumanEval/0", "HumanEval/1", "MBPP/11", "1873_A", "abc301_a", "17"]
         ({"problem_id": "17", "sample_index": 4, "answer": "t"}, [Sample("17", 4, text="t")]),
         ({"problem_id": "17", "code": None, "answer": "t"}, [Sample("17", 0, text="t")]),
         ({"problem_id": "17", "code": "c", "answer": "t"}, [Sample("17", 0, "c")]),
+        ({"question_id": 17, "answer": "C", "model_outputs": "It is (A)"}, [Sample("17", 0, text="It is (A)")]),
+        ({"task_id": 11, "text": "task", "code": "reference", "completion": "x"}, [Sample("MBPP/11", 0, "x")]),
+        ({"task_id": 11, "text": "task", "code": "reference", "response": "x"}, [Sample("MBPP/11", 0, text="x")]),
     ],
     ids=[
         "human-eval",
@@ -41,6 +45,9 @@ IDS = ["HumanEval/0", "HumanEval/1", "MBPP/11", "1873_A", "abc301_a", "17"]
         "ours",
         "no code",
         "code first",
+        "right answer beside the output",
+        "reference beside the completion",
+        "reference beside the response",
     ],
 )
 def test_formats(write_lines: Callable[..., Path], row: dict[str, Any], samples: list[Sample]) -> None:
@@ -84,6 +91,7 @@ def test_lists_without_ids_follow_the_ids_as_text(tmp_path: Path) -> None:
         ({"completion": "x"}, "no id"),
         ({"task_id": "HumanEval/0"}, "no answer"),
         ({"task_id": "HumanEval/0", "completion": 5}, "no answer"),
+        ({"question_id": "17", "answer": "C", "model_outputs": None}, "no answer"),
         ({"task_id": "HumanEval/9", "completion": "x"}, "no problem 'HumanEval/9'"),
         ({"task_id": "../../etc", "completion": "x"}, "no problem"),
     ],
@@ -113,15 +121,17 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         list(read_samples(tmp_path / "x", IDS))
 
 
-def test_real_samples(shared: Path) -> None:
-    lcb = shared / "livecodebench"
-    ids = [
-        json.loads(line)["question_id"]
-        for part in ("", "2", "3", "4")
-        for line in (lcb / f"test{part}.public.jsonl").read_bytes().splitlines()
+def test_an_output_file_of_livecodebench(benchmark_files: Path) -> None:
+    ids = [row["question_id"] for row in livecodebench.PROBLEMS]
+    stranger, *found = read_samples(benchmark_files / "livecodebench-answers.jsonl.gz", ids)
+    assert isinstance(stranger, LeftOut)
+    assert "no problem 'abc000_a'" in stranger.why
+    assert [(s.problem_id, s.code) for s in found if isinstance(s, Sample)] == [
+        (answer.problem, answer.code) for answer in livecodebench.ANSWERS
     ]
-    found = list(read_samples(lcb / "answers_o1-mini.jsonl.gz", ids))
-    assert len(found) == 713
-    assert all(isinstance(sample, Sample) and sample.code is not None for sample in found)
-    examples = list(read_samples(shared / "humaneval" / "example_samples.jsonl", ["test/0"]))
+
+
+def test_several_completions_of_the_one_example(write_lines: Callable[..., Path]) -> None:
+    rows = [{"task_id": "example/0", "completion": text} for text, _ in humaneval.EXAMPLE_SAMPLES]
+    examples = list(read_samples(write_lines(*rows), ["example/0"]))
     assert [sample.sample_index for sample in examples if isinstance(sample, Sample)] == [0, 1, 2, 3, 4, 5]

@@ -18,6 +18,7 @@ from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
 from runner.sandbox.executor import Executor
+from tests.uids import own_uid_base
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ def subject(key: int, output: str) -> Subject:
 
 @pytest.fixture(scope="module")
 async def executor(anyio_backend: str) -> AsyncIterator[Executor]:
-    async with Executor.open(slots=1, uid_base=61_100) as it:
+    async with Executor.open(slots=1, uid_base=own_uid_base()) as it:
         yield it
 
 

@@ -10,6 +10,7 @@ import pytest
 from runner.contract_evals import EvalFailure, EvalLimits, Judgement
 from runner.evals.trial import Subject, Trial, Unsteady
 from runner.sandbox.executor import Executor
+from tests.uids import own_uid_base
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +19,7 @@ LIMITS = EvalLimits(seconds=0.5)
 
 @pytest.fixture(scope="module")
 async def executor(anyio_backend: str) -> AsyncIterator[Executor]:
-    async with Executor.open(slots=1, uid_base=61_000) as it:
+    async with Executor.open(slots=1, uid_base=own_uid_base()) as it:
         yield it
 
 

@@ -17,6 +17,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
+from tests.uids import own_uid_base
+
 RUN_ID = "run-1"
 TOKEN = "boot-token"
 RUN_TOKEN = "run-token"
@@ -50,7 +52,7 @@ class FakeOrchestrator:
             "attempt": 1,
             "run_token": RUN_TOKEN,
             "model": {"slug": "m", "provider": "demo", "name": "demo-1", "protocol": "openai_chat"},
-            "sandbox_uid_base": 70000,
+            "sandbox_uid_base": own_uid_base(),
             "heartbeat_s": 5.0,
             "batch_s": 0.02,
         }

@@ -13,6 +13,7 @@ from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
 from runner.sandbox.executor import Executor
+from tests.uids import own_uid_base
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +29,7 @@ CALLS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 async def executor() -> AsyncIterator[Executor]:
-    async with Executor.open(slots=1, uid_base=70000) as executor:
+    async with Executor.open(slots=1, uid_base=own_uid_base()) as executor:
         yield executor
 
 

@@ -16,6 +16,8 @@ import pytest
 from fake_orchestrator import RIGHT, RUN_TOKEN, TOKEN, FakeOrchestrator, StartRunner, problem, serving
 from fastapi.responses import JSONResponse, Response
 
+from tests.uids import own_uid_base
+
 
 def finish(process: subprocess.Popen[str], timeout: float = 90) -> tuple[int, str]:
     _, err = process.communicate(timeout=timeout)
@@ -162,7 +164,7 @@ def descendants(pid: int) -> list[int]:
 def test_one_that_stands_ready_and_whose_sandbox_broke_takes_no_run(
     orchestrator: FakeOrchestrator, start_runner: StartRunner
 ) -> None:
-    boot = {**json.loads(orchestrator.boot_line), "stand_ready": {"sandbox_slots": 1, "sandbox_uid_base": 20000}}
+    boot = {**json.loads(orchestrator.boot_line), "stand_ready": {"sandbox_slots": 1, "sandbox_uid_base": own_uid_base()}}
     orchestrator.claim_answers = [JSONResponse({"action": "wait", "retry_after_s": 0.5}) for _ in range(100)]
     process = start_runner(json.dumps(boot))
     wait_for(lambda: len(orchestrator.claims) > 1)

@@ -23,6 +23,7 @@ from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
 from runner.work import Item, Work, items_of
+from tests.uids import own_uid_base
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ async def work_on(fake: FakeOrchestrator, executor_type: type[Executor] = Execut
         asyncio.timeout(60),
         httpx.AsyncClient(trust_env=False) as client,
         Reporter(client, f"{base}/events", attempt=1, heartbeat_s=9, batch_s=0.01, log=log) as reporter,
-        executor_type.open(slots=spec.sandbox_slots, uid_base=70000) as executor,
+        executor_type.open(slots=spec.sandbox_slots, uid_base=own_uid_base()) as executor,
     ):
         problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)
         fetching = asyncio.create_task(problems.fetch())
