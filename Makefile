@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider demo up down test test-fast test-data test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider client-generator demo up down test test-fast test-data test-exhaustive check bench lock clean
 
 bin := .venv/bin
 pytest := $(bin)/python -m pytest -q
@@ -43,7 +43,7 @@ check: setup  ## Lint, formatting, types, who imports whom
 test-fast: setup  ## The tests that need neither engine nor browser
 	@$(pytest) -m "not engine and not browser and $(ours)" $(quick)
 
-test: setup images postgres browser identity-provider  ## Everything: set up what the tests need, then run them all, quick ones first
+test: setup images postgres browser identity-provider client-generator  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
 	@$(pytest) -m "$(ours)" -n 4 --dist loadfile $(quick)
 	@$(pytest) -m "$(ours)" $(middle)
@@ -68,6 +68,9 @@ browser:  ## Find or install a Chromium for the tests
 
 identity-provider: setup  ## Install the identity provider that the tests sign in with
 	@scripts/identity-provider >/dev/null
+
+client-generator: setup  ## Install what generates a client from the OpenAPI document in a test
+	@scripts/client-generator >/dev/null
 
 bench: setup images  ## Measure, with ratios for docs/performance.md (faults apart: python -m tests.bench.faults)
 	@for each in start events live pages sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done

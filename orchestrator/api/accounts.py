@@ -25,7 +25,7 @@ UserId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"\S")]
 
 
-class PlaceOut(Answer):
+class OwnWorkspace(Answer):
     slug: str
     name: str
     role: Role
@@ -39,7 +39,7 @@ class AccountOut(Answer):
     scope: Scope
     role: Role
     workspace: str
-    workspaces: list[PlaceOut]
+    workspaces: list[OwnWorkspace]
 
 
 class WorkspaceCreate(Body):
@@ -131,12 +131,12 @@ async def get_account(request: Request, context: Context) -> AccountOut:
     )
 
 
-async def places_of(caller: Caller, context: Context) -> list[PlaceOut]:
+async def places_of(caller: Caller, context: Context) -> list[OwnWorkspace]:
     """Where somebody may go; a named token stays where it is."""
     if caller.token_id:
-        return [PlaceOut(slug=caller.workspace, name=caller.workspace, role=caller.role)]
+        return [OwnWorkspace(slug=caller.workspace, name=caller.workspace, role=caller.role)]
     places = await context.accounts.members.places(caller.user_id, caller.role)
-    return [PlaceOut(slug=place.slug, name=place.name, role=Role(place.role)) for place in places]
+    return [OwnWorkspace(slug=place.slug, name=place.name, role=Role(place.role)) for place in places]
 
 
 @router.get("/account/sessions")
@@ -190,7 +190,7 @@ async def revoke_own_token(token_id: UserId, request: Request, context: Context)
 
 
 @router.get("/workspaces")
-async def list_workspaces(request: Request, context: Context) -> Page[PlaceOut]:
+async def list_workspaces(request: Request, context: Context) -> Page[OwnWorkspace]:
     """The workspaces that I may enter."""
     return Page(items=await places_of(caller_of(request), context))
 

@@ -101,7 +101,7 @@ class BatchEnd(Body):
     )
 
 
-class Retried(Answer):
+class BatchRetried(Answer):
     batch_id: str
     run_ids: list[str]
 
@@ -114,7 +114,7 @@ class Current(Answer):
     sample_index: int
 
 
-class MemberOut(Answer):
+class BatchMember(Answer):
     run_id: str
     kind: str
     slot: int
@@ -141,14 +141,14 @@ class MemberOut(Answer):
     archive: ArchiveOut | None
 
 
-class InstanceTypeOut(Answer):
+class BatchInstanceType(Answer):
     instance_type: str
     state: BatchState
     counts: dict[str, int]
     progress: Progress
     last_heartbeat: datetime | None
     current: Current | None
-    members: list[MemberOut]
+    members: list[BatchMember]
 
 
 class BatchOut(Answer):
@@ -186,7 +186,7 @@ class BatchOut(Answer):
 class BatchDetail(BatchOut):
     """A batch by instance type, in the order in which the types were named."""
 
-    instance_types: list[InstanceTypeOut]
+    instance_types: list[BatchInstanceType]
 
 
 class FragileOut(Answer):
@@ -251,17 +251,17 @@ def groups(
     currents: Mapping[str, Current | None],
     archives: Mapping[str, ArchiveRow],
     waiting_for: Mapping[str, str | None],
-) -> list[InstanceTypeOut]:
+) -> list[BatchInstanceType]:
     """The members by instance type."""
     types = dict.fromkeys(run.instance_type for run, _ in members)
     out = []
     for name in types:
         own = [(run, earlier) for run, earlier in members if run.instance_type == name]
         rows = [
-            MemberOut(
+            BatchMember(
                 **{
                     each: getattr(run, each)
-                    for each in MemberOut.model_fields
+                    for each in BatchMember.model_fields
                     if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "model_id")
                 },
                 run_id=run.id,
@@ -284,7 +284,7 @@ def groups(
         ]
         beats = [row.last_heartbeat for row in rows if row.last_heartbeat]
         out.append(
-            InstanceTypeOut(
+            BatchInstanceType(
                 instance_type=name,
                 state=state_of((run.status for run, _ in own), end_asked=batch.end_asked_at is not None),
                 counts=_counts([run for run, _ in own]),

@@ -16,11 +16,11 @@ from orchestrator.api.batch_schemas import (
     BatchDetail,
     BatchEnd,
     BatchOut,
+    BatchRetried,
     CellOut,
     CommandBatchCreate,
     Current,
     MatrixOut,
-    Retried,
     groups,
 )
 from orchestrator.api.container_runs import Cursor, IdempotencyKey
@@ -157,10 +157,10 @@ async def retry_batch(
     batch_id: BatchId,
     context: Context,
     cancelled: Annotated[bool, Query(description="Also those that were cancelled, by ending early for example.")] = False,
-) -> Retried:
+) -> BatchRetried:
     """New runs for the failed members; finished results and paid answers are kept."""
     batch = await context.batches.find(batch_id)
-    return Retried(batch_id=batch.id, run_ids=await context.batches.retry(batch.id, cancelled=cancelled))
+    return BatchRetried(batch_id=batch.id, run_ids=await context.batches.retry(batch.id, cancelled=cancelled))
 
 
 def _current(session: Session, run: ContainerRun) -> Current | None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-ASKED = ("authorization", "content-type", "idempotency-key", "last-event-id")
-TOLD = ("location", "retry-after", "x-request-id", "www-authenticate")
+ASKED = ("authorization", "content-type", "idempotency-key", "last-event-id", "x-benchyard-workspace")
+TOLD = ("content-disposition", "location", "retry-after", "x-request-id", "www-authenticate")
 PREFLIGHT_S = 600
 
 

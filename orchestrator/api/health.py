@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from orchestrator.api.context import Context
 from orchestrator.db import job_queries, run_queries
@@ -41,7 +41,7 @@ async def readyz(context: Context) -> Response:
     return JSONResponse(body, 503 if problems else 200, {"retry-after": "5"} if problems else None)
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(context: Context) -> Response:
     """Prometheus metrics."""
     registry = CollectorRegistry()

@@ -1,7 +1,9 @@
-"""The OpenAPI document: what FastAPI derives, with the bearer token and the problem answers written in."""
+"""The OpenAPI document: what FastAPI derives, with the bearer token and the problem answers written in, and with names that
+generators of clients can use."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import FastAPI
@@ -30,13 +32,27 @@ def install(app: FastAPI) -> None:
     """Have `app.openapi()` give the completed document."""
     derive = app.openapi
 
-    def document() -> dict[str, Any]:
+    def completed() -> dict[str, Any]:
         if app.openapi_schema is None:
-            complete(derive())
+            document = rename_pages(derive())
+            complete(document)
+            app.openapi_schema = document
         assert app.openapi_schema is not None
         return app.openapi_schema
 
-    app.openapi = document  # type: ignore[method-assign]
+    app.openapi = completed  # type: ignore[method-assign]
+
+
+_PAGE = re.compile(r"Page_([A-Za-z0-9]+)_")
+
+
+def rename_pages(schema: Any) -> Any:
+    """`Page_RunOut_` as `RunOutPage`, where it is defined and wherever it is referred to."""
+    if isinstance(schema, dict):
+        return {_PAGE.sub(r"\1Page", key): rename_pages(value) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [rename_pages(each) for each in schema]
+    return _PAGE.sub(r"\1Page", schema) if isinstance(schema, str) and schema.startswith("#/") else schema
 
 
 def complete(schema: dict[str, Any]) -> None:

@@ -25,7 +25,8 @@ _LINES: dict[str, Any] = {
         "required": True,
         "description": "JSON lines or an array of traces, OTLP JSON with gen_ai attributes, a Langfuse export; also gzip.",
         "content": {
-            "application/x-ndjson": {"schema": {"type": "string", "format": "binary"}},
+            # Any type is taken. This one stands for JSON lines and gzip: generators of clients know it.
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
             "application/json": {"schema": {}},
         },
     }

@@ -69,6 +69,18 @@ async def test_other_origins_may_call_only_if_listed_and_never_with_a_cookie(new
             assert names == ([origin] * 3 if allowed else [None] * 3), origin
             assert asked.is_success == allowed
             assert not any("access-control-allow-credentials" in answer.headers for answer in (asked, told, wrong))
+        asked_for = "authorization,content-type,idempotency-key,last-event-id,x-benchyard-workspace"
+        wide = {"access-control-request-method": "PATCH", "access-control-request-headers": asked_for}
+        asked = await service.stranger.options("/api/events", headers={"origin": "https://lab.example", **wide})
+        assert asked.status_code == 200, asked.text
+        may_send = {each.strip().lower() for each in asked.headers["access-control-allow-headers"].split(",")}
+        assert set(asked_for.split(",")) <= may_send
+        shown = (await service.client.get("/api/models", headers={"origin": "https://lab.example"})).headers
+        may_read = {each.strip().lower() for each in shown["access-control-expose-headers"].split(",")}
+        assert {"location", "retry-after", "x-request-id", "content-disposition"} <= may_read
+        strange = {"access-control-request-method": "GET", "access-control-request-headers": "x-other"}
+        refused = await service.stranger.options("/api/events", headers={"origin": "https://lab.example", **strange})
+        assert refused.status_code == 400
         signed = await service.stranger.post("/login", data={"token": TOKEN})
         cookie = {"cookie": signed.headers["set-cookie"].split(";")[0], "origin": "https://lab.example"}
         async with httpx.AsyncClient(base_url=service.url, timeout=60) as page:
