@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import re
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from runner.message import Message
 
 LARGEST_FIGURE = 1e100
 """What is larger is no measurement, and its square would be no number."""
+MAX_FILES = 20
+MAX_FILES_BYTES = 256 * 1024
+"""Of all files of a command together: they are stored with every run. What is larger belongs into the image."""
+MAX_FILE_NAME = 200
+_PART = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 
 
 class Better(StrEnum):
@@ -31,6 +40,62 @@ class FigureRule(Message):
     json_path: str | None = None
 
 
+def file_name_problem(name: str) -> str | None:
+    """Why a file cannot be put into a working directory under this name; None if it can."""
+    parts = name.split("/")
+    if len(name) > MAX_FILE_NAME or len(parts) > 8:
+        return f"is longer than {MAX_FILE_NAME} characters or has more than 8 parts"
+    if any(part in ("", ".", "..") or not _PART.fullmatch(part) for part in parts):
+        return "is not a relative path such as bench.py or data/input.txt, without .. and without backslashes"
+    return None
+
+
+def file_names_problem(names: list[str]) -> str | None:
+    """Why these files cannot stand beside each other; None if they can."""
+    known = set(names)
+    if len(known) < len(names):
+        return f"{next(name for name in names if names.count(name) > 1)!r} is named twice"
+    for name in names:
+        parts = name.split("/")
+        for depth in range(1, len(parts)):
+            if (folder := "/".join(parts[:depth])) in known:
+                return f"{folder!r} cannot be both a file and a directory"
+    return None
+
+
+class CommandFile(Message):
+    """A file that is put into the command's working directory before each repeat."""
+
+    name: str
+    content: str
+    """In base64."""
+    executable: bool = False
+
+    @field_validator("name")
+    @classmethod
+    def _relative(cls, name: str) -> str:
+        if (problem := file_name_problem(name)) is not None:
+            raise ValueError(problem)
+        return name
+
+    @field_validator("content")
+    @classmethod
+    def _encoded(cls, content: str) -> str:
+        try:
+            base64.b64decode(content, validate=True)
+        except binascii.Error:
+            raise ValueError("is not base64") from None
+        return content
+
+    @property
+    def data(self) -> bytes:
+        return base64.b64decode(self.content)
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
 class CommandTask(Message):
     """A command, and how often it is run."""
 
@@ -43,6 +108,8 @@ class CommandTask(Message):
     warmups: int = Field(default=0, ge=0)
     timeout_s: float = Field(default=600.0, gt=0)
     figures: list[FigureRule] = []
+    files: list[CommandFile] = []
+    """With files the working directory is one of their own, made anew for each repeat."""
 
 
 class Figure(Message):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictInt, model_validator
 
-from orchestrator.api.command_schemas import CommandBody, CommandPlace, Image
+from orchestrator.api.command_schemas import CommandBody, CommandPlace, FileBody, FileOut, Image
 from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Body, Progress, RunShape, Score, Text
 from orchestrator.batches.matrix import Matrix
 from orchestrator.batches.service import NewCommandBatch
@@ -21,7 +21,7 @@ from orchestrator.runs.commands import NewCommand
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract_commands import CommandTask
+from runner.contract_commands import MAX_FILES, CommandTask
 
 SHOWN = 1000
 Member = tuple[ContainerRun, list[str]]
@@ -63,8 +63,12 @@ class CommandBatchCreate(BatchShape, CommandPlace):
         list[Image] | None, Field(min_length=1, max_length=100, description="Versions: each command runs in each of them.")
     ] = None
 
+    files: list[FileBody] = Field(default_factory=list, max_length=MAX_FILES, description="For each of the commands.")
+
     @model_validator(mode="after")
     def _once_each(self) -> Self:
+        if self.files and any(body.workdir is not None for body in self.commands):
+            raise ValueError("workdir: files get a working directory of their own; give either files or workdir")
         for field in ("instance_types", "images"):
             given = getattr(self, field)
             if given is not None and len(set(given)) != len(given):
@@ -75,7 +79,19 @@ class CommandBatchCreate(BatchShape, CommandPlace):
         return self
 
     def tasks(self) -> list[CommandTask]:
-        return [body.task(image) for image in self.images or (None,) for body in self.commands]
+        return [body.task(image, self.files) for image in self.images or (None,) for body in self.commands]
+
+    def shown(self) -> dict[str, Any]:
+        """The request as people see it: files by their digests."""
+        shown = self.model_dump(mode="json", exclude_none=True)
+        for part, bodies in (
+            (shown, self.files),
+            *zip(shown["commands"], (each.files for each in self.commands), strict=True),
+        ):
+            part["files"] = [FileOut.of(body.file()).model_dump(mode="json") for body in bodies]
+            if not bodies:
+                del part["files"]
+        return shown
 
     def request(self) -> NewCommandBatch:
         return NewCommandBatch(

@@ -64,7 +64,7 @@ async def create_batch(
 ) -> BatchCreated:
     """Queue a run for each combination, all or none. The answer comes when they are stored."""
     request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
-    shown = body.model_dump(mode="json", exclude_none=True)
+    shown = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
     key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
     batch_id = await context.batches.create(request, shown, key)
     batch = await context.batches.find(batch_id)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.api.schemas import Answer, Body, Number, Text
 from orchestrator.runs.command_results import CommandRun, Compared, FigureOver, Group, Repeat, figures_of
 from orchestrator.runs.commands import NewCommand
 from orchestrator.stats.intervals import Interval
-from runner.contract_commands import Better, CommandTask, FigureRule
+from runner.contract_commands import (
+    MAX_FILES,
+    MAX_FILES_BYTES,
+    Better,
+    CommandFile,
+    CommandTask,
+    FigureRule,
+    file_name_problem,
+    file_names_problem,
+)
 
 MAX_REPEATS = 200
 SECRET = re.compile(r"(^|_)(api_?key|key|token|secret|passw(or)?d|credentials?)(_|$)", re.IGNORECASE)
@@ -49,6 +60,76 @@ class FigureBody(Body):
         return self
 
 
+class FileBody(Body):
+    """A file for the command's working directory: its text, or its bytes in base64."""
+
+    name: Annotated[Text, Field(min_length=1, description="A relative path, such as `bench.py`.")]
+    content: Text | None = None
+    content_base64: Annotated[Text, Field(description="Instead of `content`, for what is no text.")] | None = None
+    executable: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_a_path(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            raise ValueError(
+                'the API takes {"name": ..., "content": ...}; the command line reads files: benchyard batch run, '
+                "or benchyard command run --file"
+            )
+        return given
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if (problem := file_name_problem(self.name)) is not None:
+            raise ValueError(f"name: {self.name!r} {problem}")
+        if (self.content is None) == (self.content_base64 is None):
+            raise ValueError(f"{self.name}: give either content or content_base64")
+        try:
+            self.file()
+        except ValueError:
+            raise ValueError(f"{self.name}: content_base64 is not base64") from None
+        return self
+
+    def file(self) -> CommandFile:
+        content = self.content_base64
+        if content is None:
+            content = base64.b64encode((self.content or "").encode()).decode()
+        return CommandFile(name=self.name, content=content, executable=self.executable)
+
+
+class FileOut(Answer):
+    """A file of a command, without its content; the run's archive has it."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    executable: bool
+
+    @classmethod
+    def of(cls, file: CommandFile) -> Self:
+        return cls(name=file.name, size_bytes=len(file.data), sha256=file.sha256, executable=file.executable)
+
+
+def checked_files(bodies: Sequence[FileBody]) -> list[CommandFile]:
+    """The files of one command; `ValueError` if they are too many, too large or in each other's way."""
+    files = [body.file() for body in bodies]
+    if len(files) > MAX_FILES:
+        raise ValueError(f"files: {len(files)} files; a command may have {MAX_FILES}")
+    if (size := sum(len(file.data) for file in files)) > MAX_FILES_BYTES:
+        raise ValueError(
+            f"files: {size} bytes in all; a command may have {MAX_FILES_BYTES}, what is larger belongs into the image"
+        )
+    if (problem := file_names_problem([file.name for file in files])) is not None:
+        raise ValueError(f"files: {problem}")
+    return files
+
+
+def shown_task(task: CommandTask) -> dict[str, Any]:
+    """A task as answers show it: files by their digests."""
+    shown = task.model_dump(mode="json", exclude={"files"})
+    return {**shown, "files": [FileOut.of(file).model_dump(mode="json") for file in task.files]}
+
+
 class CommandBody(Body):
     """A command of an allowed image, run again and again in one container."""
 
@@ -64,9 +145,17 @@ class CommandBody(Body):
     warmups: Annotated[StrictInt, Field(ge=0, le=MAX_REPEATS, description="Repeats that are not counted, at first.")] = 0
     timeout_s: Annotated[Number, Field(gt=0, le=24 * 3600, description="Of one repeat.")] = 600.0
     figures: list[FigureBody] = Field(default_factory=list, max_length=50)
+    files: list[FileBody] = Field(
+        default_factory=list,
+        max_length=MAX_FILES,
+        description="Put into a working directory of their own before each repeat; 256 KiB in all.",
+    )
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
+        checked_files(self.files)
+        if self.files and self.workdir is not None:
+            raise ValueError("workdir: files get a working directory of their own; give either files or workdir")
         size = len(self.command) if isinstance(self.command, str) else sum(map(len, self.command))
         if size > 60_000:
             raise ValueError("command: at most 60,000 characters; put what is longer into the image")
@@ -83,7 +172,8 @@ class CommandBody(Body):
                 raise ValueError(f"env: {name} is longer than 10,000 characters")
         return self
 
-    def task(self, image: str | None = None) -> CommandTask:
+    def task(self, image: str | None = None, shared: Sequence[FileBody] = ()) -> CommandTask:
+        """In its own image or another one, with its own files and those that a batch shares."""
         argv = ["/bin/sh", "-c", self.command] if isinstance(self.command, str) else self.command
         given = self.name or (self.command.split()[0] if isinstance(self.command, str) else self.command[0])
         return CommandTask(
@@ -96,6 +186,7 @@ class CommandBody(Body):
             warmups=self.warmups,
             timeout_s=self.timeout_s,
             figures=[FigureRule(**each.model_dump()) for each in self.figures],
+            files=checked_files([*shared, *self.files]),
         )
 
 
@@ -205,7 +296,7 @@ class CommandOut(Answer):
             status=run.status,
             instance_type=run.instance_type,
             image_id=run.image_id,
-            task=run.task.model_dump(mode="json"),
+            task=shown_task(run.task),
             repeats=[RepeatOut.of(repeat) for repeat in run.repeats],
             figures=[FigureOut.of(figure) for figure in figures_of([run])],
         )

@@ -83,11 +83,16 @@ def _notes(runs: list[CommandRun], *, by_cell: bool) -> list[str]:
     notes = []
     commands: dict[str, set[object]] = {}
     for run in runs:
-        same = tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items()))
+        files = tuple(sorted((file.name, file.sha256, file.executable) for file in run.task.files))
+        same = tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items())), files
         commands.setdefault(run.task.name, set()).add(same)
     if not by_cell and len(commands) > 1:
         notes.append(f"These are different benchmarks: {', '.join(commands)}.")
-    notes += [f"The command of {name} is not the same in all runs." for name, own in commands.items() if len(own) > 1]
+    notes += [
+        f"The command of {name}, or a file of it, is not the same in all runs."
+        for name, own in commands.items()
+        if len(own) > 1
+    ]
     if open_ := [run.run_id for run in runs if run.status not in ("completed", "failed", "cancelled")]:
         notes.append(f"{len(open_)} of the runs have not ended: figures will change.")
     ids: dict[str, set[str]] = {}

@@ -14,6 +14,7 @@ from orchestrator.cli.batch_config import read_config
 from orchestrator.cli.batch_results import fetch as fetch_results
 from orchestrator.cli.batch_results import fetch_whole
 from orchestrator.cli.batch_view import Follower, batch_detail, counts_text, matrix_table, members
+from orchestrator.cli.command_files import with_files
 from orchestrator.cli.command_tables import compare_table
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
@@ -47,7 +48,7 @@ def run(
 
     Exit code: 0 all completed, 3 some runs or repeats of commands failed, 4 some were cancelled.
     """
-    body = read_config(config) | ({"provider": provider} if provider is not None else {})
+    body = with_files(read_config(config), config.parent) | ({"provider": provider} if provider is not None else {})
     with command(as_json) as cmd:
         made = cmd.client.create_batch(body)
         cmd.out.note(

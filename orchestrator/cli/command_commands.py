@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 from rich.text import Text
 
+from orchestrator.cli.command_files import file_body
 from orchestrator.cli.command_tables import command_result, commands_table, compare_table
 from orchestrator.cli.context import command, now
 from orchestrator.cli.errors import BadUsage, RunFailed
@@ -53,6 +55,14 @@ def run(
     warmups: Annotated[int, typer.Option(min=0, help="How often before that, not counted.")] = 0,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest duration of one repeat: 90s, 15m.")] = "10m",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="No secrets.")] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--file",
+            metavar="PATH",
+            help="A file to take along; the command finds it in its working directory. May be repeated.",
+        ),
+    ] = None,
     workdir: Annotated[str | None, typer.Option(help="Where it runs; default: the image's directory.")] = None,
     name: Annotated[str | None, typer.Option(help="Of the benchmark; default: the program's.")] = None,
     figure: Figures = None,
@@ -77,6 +87,7 @@ def run(
         "workdir": workdir,
         "name": name,
         "figures": [_read("--figure", each, read_figure) for each in figure or ()],
+        "files": [file_body(each, Path()) for each in file or ()] or None,
     }
     body = {
         "kind": "command",

@@ -33,6 +33,7 @@ def command_result(found: dict[str, Any]) -> RenderableType:
         (
             ("Command", " ".join(task["argv"])),
             ("Image", f"{task['image']} {found['image_id'] or ''}".strip()),
+            ("Files", ", ".join(f"{each['name']} ({each['size_bytes']} bytes)" for each in task.get("files", ()))),
             ("Instance type", found["instance_type"]),
             ("Status", status_text(found["status"])),
         )

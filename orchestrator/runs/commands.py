@@ -41,8 +41,10 @@ class NewCommand:
 
 
 def command_plan(task: CommandTask) -> Plan:
-    """One item for each repeat. The digest is of what is run, whatever the image and however often."""
-    same = task.model_dump(mode="json", exclude={"image", "repeats", "warmups"})
+    """One item for each repeat. The digest is of what is run, its files included, whatever the image and however often."""
+    same = task.model_dump(mode="json", exclude={"image", "repeats", "warmups", "files"})
+    if task.files:
+        same["files"] = sorted([file.name, file.sha256, file.executable] for file in task.files)
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     spec = BenchmarkSpec(name=task.name, adapter=ADAPTER, pack_digest=f"sha256:{digest}", problem_ids=[REPEAT])
     return Plan((spec,), task.repeats, ({"command": task.model_dump(mode="json")},))

@@ -18,14 +18,16 @@ from typing import Any, NoReturn
 
 from runner.commands.counters import Counters
 from runner.commands.figures import figures_in
+from runner.commands.files import put_files, working_directory
 from runner.commands.guest import Guest, find_guest, own_guest
-from runner.commands.repeat import Measured, Program, Stopped, measure
+from runner.commands.repeat import NOT_STARTED, Measured, Program, Stopped, measure
 from runner.commands.walls import CommandFilter, keep_only_needed_capabilities, leave_network
 from runner.contract import RunSpec
 from runner.contract_commands import CommandTask, Figure
 from runner.sandbox import kernel, tree
 
 FIGURES_S = 10
+NO_FILES = "its files could not be written; there may be too little room in /tmp: choose a larger instance type"
 GO = b"repeat\n"
 
 
@@ -87,7 +89,7 @@ def _serve(link: socket.socket, task: CommandTask, guest: Guest, engine: str, ui
     program = Program(
         argv=task.argv,
         env={**guest.env, **task.env},
-        workdir=task.workdir or guest.workdir,
+        workdir=working_directory(guest.scratch[0]) if task.files else task.workdir or guest.workdir,
         timeout_s=task.timeout_s,
         uid=uid,
         walls=walls,
@@ -98,7 +100,11 @@ def _serve(link: socket.socket, task: CommandTask, guest: Guest, engine: str, ui
     with link.makefile("rb") as orders:
         while orders.readline() == GO:
             with contextlib.suppress(Stopped):
-                _say(link, _result(measure(program, counters, link.fileno()), task))
+                if task.files and tree.as_user(uid, lambda: put_files(program.workdir, task.files)):
+                    found = Measured(exit_code=NOT_STARTED, trouble=NO_FILES)
+                else:
+                    found = measure(program, counters, link.fileno())
+                _say(link, _result(found, task))
             for folder in guest.scratch:
                 tree.as_user(uid, lambda folder=folder: tree.empty(folder))  # type: ignore[misc]
 

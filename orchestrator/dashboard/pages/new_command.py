@@ -18,6 +18,7 @@ from orchestrator.dashboard.typed import number, whole
 from orchestrator.errors import ClientError
 from orchestrator.identifiers import new_token
 from orchestrator.runs.capacity import never_fits
+from orchestrator.runs.command_results import load
 from orchestrator.runs.command_words import figure_words, read_figure, read_variable
 from runner.contract_commands import CommandTask
 
@@ -42,7 +43,10 @@ async def new_command_page(page: Page, request: Request) -> Response:
 async def measure_command(page: Page) -> Response:
     texts = {name: values[-1].strip() for name, values in (await page.form()).items()}
     try:
-        body = CommandRunCreate.model_validate(_body(texts))
+        given = _body(texts)
+        if run_id := texts.get("files_of"):
+            given["command"]["files"] = await _files_of(page, run_id)
+        body = CommandRunCreate.model_validate(given)
         created = await create_run(body, page.context, Response(), texts.get("key", "")[:200] or None)
     except (ValidationError, ClientError) as error:
         return await _form(page, texts, said(error))
@@ -88,7 +92,7 @@ async def _like(page: Frame, run_id: str) -> dict[str, str]:
         found = await get_command(run_id, page.context)
     except ClientError:
         return {}
-    task = CommandTask.model_validate(found.task)
+    task = CommandTask.model_validate({**found.task, "files": []})
     texts = {
         "image": task.image,
         "command": task.argv[2] if task.argv[:2] == SHELL and len(task.argv) == 3 else shlex.join(task.argv),
@@ -100,7 +104,15 @@ async def _like(page: Frame, run_id: str) -> dict[str, str]:
         "env": "\n".join(f"{name}={value}" for name, value in task.env.items()),
         "figures": "\n".join(figure_words(each) for each in task.figures),
     }
+    if files := found.task["files"]:
+        texts |= {"files_of": run_id, "files": ", ".join(each["name"] for each in files)}
     return {**texts, "instance_type": found.instance_type}
+
+
+async def _files_of(page: Frame, run_id: str) -> list[dict[str, Any]]:
+    """The files of an earlier run, as the API takes them."""
+    task = (await page.context.db.read(lambda session: load(session, run_id))).task
+    return [{"name": each.name, "content_base64": each.content, "executable": each.executable} for each in task.files]
 
 
 async def _form(page: Frame, texts: dict[str, str], error: str | None = None) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import json
 import tarfile
@@ -187,6 +189,40 @@ async def test_a_batch_of_one_cell_has_its_figures(yard: Service) -> None:
     assert "wall_s" in page.text
 
 
+async def test_files_go_with_a_run_and_belong_to_what_is_compared(yard: Service) -> None:
+    shared = {"name": "shared.txt", "content": "for all"}
+    own = {"name": "bench.py", "content": "print(1)\n", "executable": True}
+    made = await finished_batch(yard, "completed", commands=[{**COMMAND, "files": [own]}], files=[shared])
+    (run,) = (await yard.client.get("/api/container-runs", params={"batch_id": made["batch_id"]})).json()["items"]
+    found = (await yard.client.get(f"/api/commands/{run['id']}")).json()
+    digest = hashlib.sha256(b"print(1)\n").hexdigest()
+    assert found["task"]["files"][1] == {"name": "bench.py", "size_bytes": 9, "sha256": digest, "executable": True}
+    assert [each["name"] for each in found["task"]["files"]] == ["shared.txt", "bench.py"]
+    batch = (await yard.client.get(f"/api/batches/{made['batch_id']}")).json()
+    assert batch["request"]["commands"][0]["files"][0]["sha256"] == digest
+    assert "print(1)" not in json.dumps(batch)
+    with tarfile.open(
+        fileobj=io.BytesIO((await yard.client.get(f"/api/container-runs/{run['id']}/archive")).content)
+    ) as tar:
+        about = json.loads((tar.extractfile("run.json") or io.BytesIO()).read())
+    assert base64.b64decode(about["plan"][0]["command"]["files"][1]["content"]) == b"print(1)\n"
+    # Run again from its page, the files come along; other files make it another benchmark
+    form = await yard.client.get(f"/runs/new/command?like={run['id']}", headers={"accept": "text/html"})
+    assert "shared.txt, bench.py" in form.text
+    fields = {"image": "py:3.13", "command": "python bench.py", "repeats": "4", "files_of": run["id"]}
+    again = await yard.client.post(
+        "/runs/new/command", data=fields, headers={"accept": "text/html", "origin": str(yard.client.base_url).rstrip("/")}
+    )
+    assert again.status_code == 303, again.text
+    again_id = again.headers["location"].rpartition("/")[2]
+    assert (await yard.client.get(f"/api/commands/{again_id}")).json()["task"]["files"] == found["task"]["files"]
+    other = await submit(yard, files=[shared, {**own, "content": "print(2)\n"}])
+    for run_id in (again_id, other):
+        await yard.until(run_id, "completed")
+    compared = (await yard.client.get("/api/commands/compare", params={"run": [run["id"], other]})).json()
+    assert "or a file of it, is not the same" in compared["notes"][0]
+
+
 async def test_a_command_has_neither_model_nor_score(yard: Service) -> None:
     made = await finished_batch(yard, "completed", commands=[COMMAND])
     batch_id = made["batch_id"]
@@ -241,6 +277,15 @@ async def test_a_command_has_neither_model_nor_score(yard: Service) -> None:
         ({"figures": [{"pattern": "x"}]}, "name a group"),
         ({"figures": [{"unit": "s"}]}, "a figure needs one"),
         ({"surprise": 1}, "unknown field"),
+        ({"files": ["bench.py"]}, "the command line reads files"),
+        ({"files": [{"name": "../x", "content": ""}]}, "is not a relative path"),
+        ({"files": [{"name": "a"}]}, "either content or content_base64"),
+        ({"files": [{"name": "a", "content_base64": "?"}]}, "not base64"),
+        ({"files": [{"name": "a", "content": ""}, {"name": "a", "content": ""}]}, "named twice"),
+        ({"files": [{"name": "a", "content": ""}, {"name": "a/b", "content": ""}]}, "both a file and a directory"),
+        ({"files": [{"name": "a", "content": "x" * (1 << 18)}, {"name": "b", "content": "x"}]}, "belongs into the image"),
+        ({"files": [{"name": str(number), "content": ""} for number in range(21)]}, "command.files"),
+        ({"files": [{"name": "a", "content": ""}], "workdir": "/tmp"}, "either files or workdir"),
     ],
     ids=lambda value: str(value)[:40],
 )

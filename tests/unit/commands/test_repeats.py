@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import socket
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from runner.commands.guest import Guest
 from runner.commands.keeper import GO, start
 from runner.commands.work import item_of
 from runner.contract import ItemResult, Outcome
-from runner.contract_commands import CommandTask
+from runner.contract_commands import CommandFile, CommandTask, file_name_problem
 
 
 class Link:
@@ -114,6 +116,41 @@ def test_nothing_is_left_running_or_lying_about_for_the_next_repeat(keep: Any, t
         found, pid = item.repeat.output.split()
         assert found == "0", "files of the repeat before"
         assert not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+
+
+def test_files_stand_in_the_working_directory_as_they_were_sent_before_every_repeat(keep: Any) -> None:
+    sent = [
+        CommandFile(name="bench.py", content=base64.b64encode(b"print(open('data/in put.txt').read())").decode()),
+        CommandFile(name="data/in put.txt", content=base64.b64encode("gr\u00fc\u00df dich".encode()).decode()),
+        CommandFile(name="go", content=base64.b64encode(b"#!/bin/sh\nexec $0.py").decode(), executable=True),
+    ]
+    script = (
+        "ls -A; test -x go && test ! -x bench.py && "
+        f"{sys.executable} bench.py && echo spoiled > bench.py && rm data/* && touch left"
+    )
+    link = keep("/bin/sh", "-c", script, files=sent)
+    for _ in range(2):
+        item = link.repeat()
+        assert item.outcome is Outcome.PASSED, item
+        assert item.repeat is not None
+        assert item.repeat.output == "bench.py\ndata\ngo\ngr\u00fc\u00df dich\n"
+
+
+def test_files_that_cannot_be_written_are_said(keep: Any, tmp_path: Path) -> None:
+    link = keep("true", files=[CommandFile(name="a", content="")])
+    (tmp_path / "scratch" / "work").write_text("in the way")
+    item = link.repeat()
+    assert (item.outcome, "files could not be written" in item.detail) == (Outcome.RUNTIME_ERROR, True)
+    assert link.repeat().outcome is Outcome.PASSED, "what was in the way is gone with the repeat"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../up", "a/../b", "a//b", "./a", "a/.", "a\\b", "a\nb", "x" * 101, "/".join("abcdefghi")]
+)
+def test_names_that_lead_elsewhere_are_refused(name: str) -> None:
+    assert file_name_problem(name)
+    with pytest.raises(ValidationError):
+        CommandFile(name=name, content="")
 
 
 def test_hostile_output_is_cut_and_readable(keep: Any) -> None:
