@@ -27,7 +27,8 @@ COPY runner/__init__.py runner/contract.py runner/contract_commands.py runner/co
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown
-LABEL benchyard.source=${SOURCE}
+ARG BASE_ID=unknown
+LABEL benchyard.source=${SOURCE} benchyard.base=${BASE_ID}
 VOLUME /data
 # 8000: people; 8001: runners, over their own network only.
 EXPOSE 8000 8001

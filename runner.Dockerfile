@@ -26,5 +26,6 @@ COPY runner /app/runner
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app/runner \
  && mkdir /opt/benchyard-kit/app && cp -r /app/runner /opt/benchyard-kit/app/
 ARG SOURCE=unknown
-LABEL benchyard.source=${SOURCE}
+ARG BASE_ID=unknown
+LABEL benchyard.source=${SOURCE} benchyard.base=${BASE_ID}
 ENTRYPOINT ["/opt/venv/bin/python", "-m", "runner"]

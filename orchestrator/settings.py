@@ -122,6 +122,7 @@ class Settings(BaseSettings):
     in_container: bool = False
     instance: Annotated[str | None, BeforeValidator(resource_name)] = None
     runner_image: str = "benchyard-runner:latest"
+    runner_pull: bool = False
     runner_network: Annotated[str, BeforeValidator(resource_name)] = "benchyard-runners"
     runner_url: Annotated[str | None, BeforeValidator(web_address)] = None
     sandbox_level: Literal["full", "shared-uid", "no-landlock", "minimal"] | None = None

@@ -1,5 +1,5 @@
 """`python -m orchestrator.cli`: the `benchyard` command where only the interpreter is known."""
 
-from orchestrator.cli.main import main
+from orchestrator.cli.entry import main
 
 main()

@@ -13,6 +13,7 @@ from typing import Any
 from orchestrator.cli.client import Client
 from orchestrator.cli.connection import Connection
 from orchestrator.cli.errors import CliError
+from orchestrator.cli.image_commands import image_trouble
 from orchestrator.cli.teardown import uses_docker
 from orchestrator.cli.text import GIB, clean, size
 from orchestrator.engines.docker_cleanup import DockerCleanup
@@ -43,7 +44,7 @@ def examine(settings: Settings, connection: Connection, client: Client) -> list[
 def _engine(settings: Settings) -> Iterator[Check]:
     if not uses_docker(settings):
         yield Check(
-            "engine", WARN, "No Docker here: runs are processes of this user, less isolated. scripts/ensure-engine helps."
+            "engine", WARN, "No Docker here: runs are processes of this user, less isolated. Install and start Docker."
         )
         return
     api = DockerCleanup(settings.docker_host)
@@ -58,13 +59,14 @@ def _engine(settings: Settings) -> Iterator[Check]:
         else:
             yield Check("mode", WARN, "The engine runs in a machine of its own: use docker compose up, not benchyard up.")
         if api.has_image(settings.runner_image):
-            yield Check("images", OK, f"The runner image {settings.runner_image} is there.")
+            trouble = image_trouble(settings, api)
+            yield Check("images", WARN if trouble else OK, trouble or f"The runner image {settings.runner_image} is there.")
             told = api.try_out(settings.runner_image, ("python", *SANDBOX), "doctor", SANDBOX_S)
             yield _level_check("sandbox in a runner container", told, needed=True)
         else:
-            yield Check("images", BAD, f"The runner image {settings.runner_image} is missing: run scripts/build-images.")
+            yield Check("images", BAD, image_trouble(settings, api) or "")
     except EngineError as error:
-        yield Check("engine", BAD, f"{clean(error)} scripts/ensure-engine starts one where it can.")
+        yield Check("engine", BAD, f"{clean(error)} In a checkout, scripts/ensure-engine starts one where it can.")
     finally:
         api.close()
 

@@ -20,6 +20,7 @@ from orchestrator.cli import (
     eval_commands,
     export_commands,
     grade_commands,
+    image_commands,
     job_commands,
     key_commands,
     limit_commands,
@@ -59,6 +60,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     service_commands.up,
     service_commands.down,
     service_commands.demo,
+    service_commands.link,
     login_commands.login,
     login_commands.logout,
     login_commands.whoami,
@@ -82,6 +84,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _function in _COMMANDS:
     app.command()(_function)
+app.add_typer(image_commands.images_app, name="images")
 app.add_typer(model_commands.models_app, name="models")
 app.add_typer(batch_commands.batch_app, name="batch")
 app.add_typer(command_commands.command_app, name="command")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import typer
 from rich.text import Text
 
 from orchestrator.cli import demo as demo_plan
 from orchestrator.cli import service_process
+from orchestrator.cli.connection import Connection
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import BadUsage, CliError
+from orchestrator.cli.image_commands import build_images, image_trouble, pull_runner_image
 from orchestrator.cli.output import JsonFlag, table
 from orchestrator.cli.run_commands import raise_for, say_remarks, submit, wait
 from orchestrator.cli.run_tables import result_table
 from orchestrator.cli.text import clean
 
+RUNNER_PACKAGES = ("anthropic", "openai")
+"""What a run that is a process of this machine imports, besides what the service needs itself."""
 MARK = {"ok": ("ok", "green"), "warn": ("!", "yellow"), "bad": ("x", "red")}
 
 
@@ -32,13 +38,13 @@ def up(as_json: JsonFlag = False) -> None:
         cmd.out.result(running, lambda: _address(running))
 
 
-def _up(cmd: Command) -> dict[str, object]:
-    """Idempotent: a service that runs already is only described."""
+def _up(cmd: Command, *, build: bool = False) -> dict[str, object]:
+    """Idempotent: a service that runs already is only described. `build`: make the runner's image if it is not there."""
     if cmd.connection.given:
         raise BadUsage("BENCHYARD_URL names a service elsewhere; unset it to start one here.")
     data_dir = cmd.settings.data.absolute()
     with service_process.one_at_a_time(data_dir):
-        started = service_process.start(cmd.settings, cmd.client, lambda: _check_engine(cmd))
+        started = service_process.start(cmd.settings, cmd.client, lambda: _check_engine(cmd, build=build))
     with command(cmd.out.as_json) as known:  # the token may be new
         return {
             "url": known.connection.url,
@@ -50,7 +56,7 @@ def _up(cmd: Command) -> dict[str, object]:
         }
 
 
-def _check_engine(cmd: Command) -> None:
+def _check_engine(cmd: Command, *, build: bool = False) -> None:
     """Say now what would otherwise be found out by the first run."""
     from orchestrator.cli.teardown import uses_docker
     from orchestrator.engines.docker_cleanup import DockerCleanup
@@ -58,14 +64,21 @@ def _check_engine(cmd: Command) -> None:
 
     settings = cmd.settings
     if not uses_docker(settings):
-        cmd.out.warn("No Docker here: runs will be processes of this user, less isolated. scripts/ensure-engine helps.")
+        cmd.out.warn(
+            "No Docker here: runs will be processes of this user, less isolated. Install and start Docker for containers "
+            "(in a checkout, scripts/ensure-engine does)."
+        )
+        if missing := [name for name in RUNNER_PACKAGES if find_spec(name) is None]:
+            cmd.out.warn(f"Runs need {' and '.join(missing)} then: install the extra `runner` as well.")
         return
     api = DockerCleanup(settings.docker_host)
     try:
         host = api.host()
-        has_image = api.has_image(settings.runner_image)
+        there, trouble = api.has_image(settings.runner_image), image_trouble(settings, api)
     except EngineError as error:
-        raise CliError(f"{error} On Debian or Ubuntu, scripts/ensure-engine installs and starts one.") from error
+        raise CliError(
+            f"{error} On Debian or Ubuntu, scripts/ensure-engine of a checkout installs and starts one."
+        ) from error
     finally:
         api.close()
     if not host.is_this_machine and not settings.runner_host and not settings.runner_url:
@@ -73,10 +86,13 @@ def _check_engine(cmd: Command) -> None:
             f"The engine ({clean(host.system)}) is not on this machine's own Linux, so its containers cannot reach a "
             "service here: start it with docker compose up."
         )
-    if not has_image:
-        cmd.out.warn(
-            f"The runner image {settings.runner_image} is not there: run scripts/build-images before the first run."
-        )
+    if not there and settings.runner_pull:
+        pull_runner_image(cmd)
+    elif not there and build:
+        cmd.out.note(trouble or "")
+        build_images(cmd, ["runner"])
+    elif trouble:
+        cmd.out.warn(trouble)
 
 
 def _address(running: dict[str, object]) -> Text:
@@ -85,6 +101,21 @@ def _address(running: dict[str, object]) -> Text:
         f"Benchyard {word} at {running['url']} (process {running['pid']}, log {running['log']}).\n"
         f"Open the dashboard: {running['login_url']}"
     )
+
+
+def link(as_json: JsonFlag = False) -> None:
+    """Print the link that signs a browser in with the installation's token."""
+    with command(as_json) as cmd:
+        token, url = cmd.connection.token, cmd.connection.url if cmd.connection.given else cmd.settings.address
+        if token is None:
+            raise CliError(
+                f"No token is known for {url}: start the service (`benchyard up`), run this where its data directory is, "
+                "or set BENCHYARD_TOKEN."
+            )
+        address = Connection(url, token).login_link
+        cmd.out.result({"url": url, "login_url": address}, lambda: Text(address))
+        if not cmd.client.is_ready()[0]:
+            cmd.out.warn(f"No service is ready at {cmd.connection.url} now.")
 
 
 def down(as_json: JsonFlag = False) -> None:
@@ -131,7 +162,7 @@ def demo(as_json: JsonFlag = False) -> None:
     """Start the service if need be, run both demo models on the sample benchmark at once, and show the scores."""
     with command(as_json) as cmd:
         if not cmd.connection.given:
-            running = _up(cmd)
+            running = _up(cmd, build=True)
             cmd.out.note(_address(running).plain)
     with command(as_json) as cmd:
         client, out = cmd.client, cmd.out

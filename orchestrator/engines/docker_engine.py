@@ -38,7 +38,7 @@ from orchestrator.engines.engine import (
     ImageMissing,
     LaunchRequest,
 )
-from orchestrator.engines.guest_images import Guest, check_allowed
+from orchestrator.engines.guest_images import Guest, check_allowed, own_image_missing
 from orchestrator.engines.host_guard import HostGuard, lift
 from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
 
@@ -102,6 +102,8 @@ class DockerEngine:
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
         lock = self._launching.setdefault(request.name, asyncio.Lock())  # there as long as somebody holds or awaits it
         async with lock:
+            if self.config.pull:
+                await self._pulls.have(request.image)
             if request.guest is not None:
                 check_allowed(request.guest, request.image, self.config.guest_images)
                 if self.config.guest_pull and request.guest != request.image:
@@ -263,12 +265,7 @@ class DockerEngine:
         try:
             return self._api.create(options)
         except ImageMissing as error:
-            image = options["image"]
-            with contextlib.suppress(EngineError):
-                if self.config.pull:
-                    self._api.pull(image)
-                    return self._api.create(options)
-            raise ImageMissing(f"Image {image} is not on this engine: build it with scripts/build-images.") from error
+            raise ImageMissing(own_image_missing(str(options["image"]))) from error
 
     def _adopt(self, request: LaunchRequest) -> ContainerFacts:
         described = self._api.inspect(request.name)

@@ -9,7 +9,16 @@ from orchestrator.engines.bounded_threads import Deadline
 from orchestrator.engines.docker_api import Conflict, DockerApi
 from orchestrator.engines.docker_options import DockerEngineConfig
 from orchestrator.engines.engine import LABEL_INSTANCE, EngineUnreachable, ImageMissing, LaunchRequest
-from orchestrator.engines.guest_images import LABEL_KIT, Guest, check_allowed, kit_name, kit_options, missing, read_guest
+from orchestrator.engines.guest_images import (
+    LABEL_KIT,
+    Guest,
+    check_allowed,
+    kit_name,
+    kit_options,
+    missing,
+    own_image_missing,
+    read_guest,
+)
 
 TRIES, PAUSE_S = 40, 0.2
 
@@ -38,7 +47,7 @@ def _kit(api: DockerApi, image: str, instance: str, deadline: Deadline) -> str:
     """The name of the container. It is there only when its volume is full, so that a crash leaves no half of one."""
     own = api.find_image(image)
     if own is None:
-        raise ImageMissing(f"Image {image} is not on this engine: build it with scripts/build-images.")
+        raise ImageMissing(own_image_missing(image))
     name = kit_name(instance, str(own["Id"]))
     for _ in range(TRIES):
         if api.inspect(name) is not None:

@@ -57,7 +57,7 @@ class DockerEngineConfig:
     runner_port: int | None = None
     """Host mode: the one port of this machine that runners may reach. None leaves the firewall alone."""
     pull: bool = False
-    """Pull an image that is not there. Off: the images are built by scripts/build-images or by compose."""
+    """Pull the runner's image if it is not there. Off: it is built by `benchyard images build` or by compose."""
     command: tuple[str, ...] | None = None
     """Replaces the image's entry point (tests)."""
     guest_images: tuple[str, ...] = ()

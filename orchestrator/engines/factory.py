@@ -60,6 +60,7 @@ def choose_engine(settings: Settings, instance: str, data_dir: Path) -> EngineCh
             orchestrator_alias=ALIAS,
             host_mode=not settings.in_container,
             runner_port=settings.effective_runner_port or None,
+            pull=settings.runner_pull,
             guest_images=settings.command_images,
             guest_pull=settings.command_pull,
             guest_network=settings.command_network,

@@ -50,6 +50,12 @@ def missing(image: str) -> str:
     return f"Image {image} is not on this engine: get it with docker pull {image}, or build it there."
 
 
+def own_image_missing(image: str) -> str:
+    return (
+        f"Image {image} is not on this engine: build it with `benchyard images build`, or get it with docker pull {image}."
+    )
+
+
 def read_guest(image: str, described: Mapping[str, Any], kit: str, *, network: bool) -> Guest:
     """From the engine's description of the image."""
     config = described.get("Config") or {}

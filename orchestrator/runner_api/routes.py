@@ -72,7 +72,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         if body.contract_version != CONTRACT_VERSION:
             raise WrongContract(
                 f"the runner speaks contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
-                "build the images again with scripts/build-images"
+                "build it again with `benchyard images build`"
             )
         token = bearer(request)
         if (attempt := await callers.find(token)) is not None:

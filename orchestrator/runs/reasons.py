@@ -27,7 +27,8 @@ class Reason(StrEnum):
 
 SENTENCES: dict[Reason, str] = {
     Reason.IMAGE_MISSING: (
-        "The image is not on the engine: build the runner's with scripts/build-images, get a command's there, then retry."
+        "The image is not on the engine: build the runner's with `benchyard images build`, "
+        "get a command's there, then retry."
     ),
     Reason.ENGINE_ERROR: "The engine refused to start the container.",
     Reason.NAME_TAKEN: "A container that is not ours has the name this run needed; it was left alone.",

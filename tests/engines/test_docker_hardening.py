@@ -101,7 +101,7 @@ async def test_the_kernel_enforces_it(docker_rig: DockerRig) -> None:
 
 async def test_a_missing_image_is_told_and_nothing_is_left(docker_rig: DockerRig) -> None:
     asked = request(docker_rig, order("sleep"), image="benchyard-no-such-image:1")
-    with pytest.raises(ImageMissing, match=r"benchyard-no-such-image:1 is not on this engine.*build-images"):
+    with pytest.raises(ImageMissing, match=r"benchyard-no-such-image:1 is not on this engine.*images build"):
         await docker_rig.engine.launch(asked)
     assert await docker_rig.engine.inspect(asked.name) is None
 

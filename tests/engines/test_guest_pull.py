@@ -103,3 +103,22 @@ async def test_a_launch_has_its_image_pulled(host_config: DockerEngineConfig, re
         await engine.close()
         await rig.close()
     assert docker("image", "inspect", "--format", "{{.Id}}", registry.image)
+
+
+async def test_a_runner_image_is_pulled_only_where_the_settings_say_so(
+    host_config: DockerEngineConfig, registry: SmallRegistry
+) -> None:
+    rig = DockerRig(host_config, registry.image)
+    try:
+        with pytest.raises(ImageMissing, match="benchyard images build"):
+            await rig.engine.launch(request(rig, order("sleep")))
+    finally:
+        await rig.close()
+    assert registry.asked == []
+    rig = DockerRig(replace(host_config, pull=True), registry.image)
+    try:
+        asked = request(rig, order("sleep"))
+        assert (await rig.engine.launch(asked)).name == asked.name
+    finally:
+        await rig.close()
+    assert docker("image", "inspect", "--format", "{{.Id}}", registry.image)

@@ -63,7 +63,7 @@ def test_missing_image(start_service: StartService) -> None:
     run_id = service.submit(sample_size=2)
     run = service.wait_status(run_id, "failed", within_s=20)
     assert run["reason"] == "image_missing"
-    assert "build-images" in run["reason_sentence"]
+    assert "images build" in run["reason_sentence"]
     all_hold(service, run)
 
 

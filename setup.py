@@ -1,0 +1,47 @@
+"""The rest is in pyproject.toml. This puts what images are built from into the package, so that `benchyard images build`
+works without a checkout; in git the files stay where they are."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+IMAGE_FILES = (
+    "runner.Dockerfile",
+    "orchestrator.Dockerfile",
+    "pyproject.toml",
+    "requirements/build.txt",
+    "requirements/runner.txt",
+    "requirements/orchestrator.txt",
+    "scripts/base-image",
+    "scripts/orchestrator-entrypoint",
+)
+
+
+class BuildWithImageFiles(build_py):
+    """The files go to `orchestrator/images/files`. An editable installation has the checkout itself."""
+
+    def run(self) -> None:
+        if not self.editable_mode:  # setuptools would also pack what an earlier build of an older checkout left here
+            for package in ("orchestrator", "runner"):
+                shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
+        super().run()
+        if not self.editable_mode:
+            for source, target in self.image_files():
+                self.mkpath(str(Path(target).parent))
+                self.copy_file(source, target)
+
+    def image_files(self) -> list[tuple[str, str]]:
+        folder = Path(self.build_lib, "orchestrator", "images", "files")
+        return [(str(ROOT / name), str(folder / name)) for name in IMAGE_FILES]
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        return super().get_outputs(include_bytecode) + [target for _, target in self.image_files()]
+
+    def get_output_mapping(self) -> dict[str, str]:
+        return {**super().get_output_mapping(), **{target: source for source, target in self.image_files()}}
+
+
+setup(cmdclass={"build_py": BuildWithImageFiles})

@@ -1,0 +1,63 @@
+"""`benchyard images build` from an installed package, and what `up` says of the runner's image, on a real engine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.image_commands import image_trouble
+from orchestrator.engines.docker_cleanup import DockerCleanup
+from orchestrator.images.sources import find_sources
+from orchestrator.settings import Settings
+from tests.installed import ROOT, build, copy_checkout, unpack
+
+from .rigs import docker
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def tag() -> Iterator[str]:
+    name = f"benchyard-test-runner:{uuid.uuid4().hex[:8]}"
+    yield name
+    subprocess.run(["docker", "image", "rm", "--force", name], capture_output=True, check=False)
+
+
+def trouble(image: str, **more: bool) -> str | None:
+    with closing(DockerCleanup(None)) as api:
+        return image_trouble(Settings(runner_image=image, **more), api)
+
+
+def test_an_installed_package_builds_the_image_that_up_looks_for(tag: str, tmp_path: Path) -> None:
+    assert "benchyard images build" in (trouble(tag) or "")
+    assert "benchyard images pull" in (trouble(tag, runner_pull=True) or "")
+    site = unpack(build(copy_checkout(tmp_path / "checkout"), tmp_path), tmp_path / "site")
+    env = {**os.environ, "PYTHONPATH": str(site), "BENCHYARD_RUNNER_IMAGE": tag, "BENCHYARD_DATA": str(tmp_path / "data")}
+    words = [sys.executable, "-P", "-m", "orchestrator.cli", "images", "build"]
+
+    def run() -> str:
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run() == f"built {tag}\n"
+    assert trouble(tag) is None
+    label = docker("image", "inspect", "--format", '{{index .Config.Labels "benchyard.source"}}', tag)
+    assert label == find_sources().digest("runner")
+    assert run() == f"{tag} is current\n"
+    script = subprocess.run([ROOT / "scripts/build-images", "runner"], env=env, capture_output=True, text=True, check=True)
+    assert script.stderr == f"build-images: {tag} is current\n", "the script and the command agree"
+
+
+def test_an_image_of_another_version_is_told(tag: str, tmp_path: Path) -> None:
+    base = subprocess.run([ROOT / "scripts/base-image"], capture_output=True, text=True, check=True).stdout.strip()
+    (tmp_path / "Dockerfile").write_text(f"FROM {base}\nLABEL benchyard.source=other\n")
+    docker("build", "--quiet", "--tag", tag, str(tmp_path))
+    assert "another version" in (trouble(tag) or "")
