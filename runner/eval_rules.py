@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import warnings
 
+from runner.parsing import parse
+
 ENTRY = "evaluate"
 _ALLOWED = """ast base64 bisect calendar collections copy dataclasses datetime decimal difflib enum fractions functools
 hashlib heapq html itertools json keyword math numbers operator re statistics string textwrap typing unicodedata
@@ -26,12 +28,13 @@ def problem_of(code: str) -> str | None:
     if "\x00" in code:
         return "the code has a NUL character"
     try:
+        tree = parse(code)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(code)
             compile(code, "eval.py", "exec", dont_inherit=True)
     except SyntaxError as error:
-        return f"it is not valid Python: {error.msg} (line {error.lineno})"
+        place = f" (line {error.lineno})" if error.lineno else ""
+        return f"it is not valid Python: {error.msg}{place}"
     except (ValueError, RecursionError, MemoryError) as error:
         return f"it is not valid Python: {type(error).__name__}"
     try:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
 from runner.benchmarks.extraction import Extraction, Rule
+from runner.benchmarks.searching import search
 from runner.contract import (
     BenchmarkSpec,
     CallFacts,
@@ -167,7 +168,7 @@ class Work:
         self._answered += 1
         async with self._judging:
             task = await self._task(item)
-            found = task.extract(completion.text)
+            found = await search(task.extract, completion.text)
             verdict = await self._verdict(item, task, completion, found)
             del task
         asked = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
@@ -180,7 +181,9 @@ class Work:
             task = await self._task(item)
             given = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
             text = given.text or ""
-            found = Extraction(given.code, Rule.GIVEN) if given.code is not None else task.extract(text)
+            found = Extraction(given.code or "", Rule.GIVEN)
+            if given.code is None:
+                found = await search(task.extract, text)
             verdict = await self._verdict(item, task, Completion(text, finish=_finish(given)), found)
         return _judged(item, text, found, verdict)
 

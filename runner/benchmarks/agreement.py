@@ -9,11 +9,11 @@ milliseconds, a wrong "yes" a wrong verdict. Resources are left aside: time, mem
 from __future__ import annotations
 
 import ast
-import warnings
 
 from runner.benchmarks.agreement_calls import is_stateless
 from runner.benchmarks.agreement_stdin import is_wrappable
 from runner.contract import Outcome
+from runner.parsing import parse
 
 LONGEST = 20_000
 DEEPEST = 60
@@ -25,13 +25,9 @@ def must_agree(source: str, entry: str | None, outcome: Outcome) -> bool:
     if outcome not in SETTLED or len(source) > LONGEST:
         return False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = parse(source)
     except SyntaxError as error:
         return outcome is Outcome.RUNTIME_ERROR and "limit" not in error.msg  # that checker allows longer numbers
-    except (ValueError, RecursionError, MemoryError):
-        return False
     nodes = _nodes(tree)
     if nodes is None or (outcome is Outcome.RUNTIME_ERROR and _may_fail_otherwise(nodes)):
         return False

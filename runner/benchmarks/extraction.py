@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runner.parsing import MOST_CHARS, parse
+
 PYTHON = frozenset({"python", "python3", "py", "py3", "python2", "pypy", "pypy3"})
-MAX_BARE_CHARS = 100_000
+MAX_TEXT_CHARS = 4_000_000
+"""Of a longer text only the end is searched: no honest answer is as long."""
 CODE_LINE = re.compile(r"(import|from|def|class|print|for|while|if|with|try|async|@|\w+\s*=[^=])")
 
 
@@ -48,6 +50,7 @@ class Block:
 
 def without_thinking(text: str) -> str:
     """The text without `<think>` sections: closed ones, one that never ends, and one whose beginning is not shown."""
+    text = text[-MAX_TEXT_CHARS:]
     for tag in ("think", "thinking"):
         begin, end = f"<{tag}>", f"</{tag}>"
         head, found, tail = text.partition(end)
@@ -102,7 +105,8 @@ def extract_code(text: str, entry: str | None = None) -> Extraction:
     complete = not blocks or blocks[-1].closed
     closed = [block for block in blocks if block.closed and block.code.strip()]
     if entry:
-        defines = re.compile(rf"^\s*(?:async\s+)?def\s+{re.escape(entry)}\b", re.MULTILINE)
+        # Blanks and tabs only: what also matches line ends is tried from every line to the end of an empty stretch.
+        defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(entry)}\b", re.MULTILINE)
         for block in reversed(closed):
             if block.language in PYTHON | {""} and defines.search(block.code):
                 return Extraction(block.code, Rule.ENTRY_BLOCK, complete)
@@ -124,12 +128,10 @@ def extract_code(text: str, entry: str | None = None) -> Extraction:
 
 def _is_program(text: str) -> bool:
     """Is the whole text a Python program, and not a word or two that happen to parse?"""
-    if len(text) > MAX_BARE_CHARS or not any(CODE_LINE.match(line) for line in text.split("\n")):
+    if len(text) > MOST_CHARS or not any(CODE_LINE.match(line) for line in text.split("\n")):
         return False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse(text)
+    except SyntaxError:
         return False
     return any(not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call) for node in tree.body)

@@ -87,8 +87,9 @@ def extract_number(text: str) -> Extraction:
         (NumberRule.STATED, STATED),
         (NumberRule.LAST_NUMBER, ANY),
     ):
-        for match in reversed(list(pattern.finditer(text))):
-            number = as_number(match[1])
-            if number is not None:
-                return Extraction(f"{number:f}", rule, complete=rule is not NumberRule.LAST_NUMBER)
+        number = None
+        for match in pattern.finditer(text):
+            number = match[1]
+        if number is not None and (value := as_number(number)) is not None:
+            return Extraction(f"{value:f}", rule, complete=rule is not NumberRule.LAST_NUMBER)
     return Extraction(None, NumberRule.NONE)

@@ -1,7 +1,8 @@
 """HumanEval: complete a function from its signature and docstring; assertions decide.
 
 A chat model answers with the whole function. What stands before it in the prompt (imports, helpers) is put in front of its
-code, since the task was given in that context; a block without the function is taken as its continuation.
+code, since the task was given in that context. Everything else continues the prompt, as for the benchmark's own script: a
+block without the function, and one that begins indented, whatever it defines further down.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ Complete the Python function `{entry}`. Keep its name and its parameters; do wha
 End your reply with the whole function, and the imports and helpers that it needs, in one block that begins with ```python.
 Do not call the function and do not add tests.
 """
+FIRST_LINE = re.compile(r"^\f?([ \t]*)[^\s#]", re.MULTILINE)
+"""The indentation of the first line that is neither empty nor a comment."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,18 @@ def entry_point(record: Mapping[str, Any]) -> str:
 
 def defines(code: str, entry: str) -> re.Match[str] | None:
     """Where the code defines the function at the outermost level."""
-    return re.search(rf"^(?:async\s+)?def\s+{re.escape(entry)}\b", code, re.MULTILINE)
+    return re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(entry)}\b", code, re.MULTILINE)
+
+
+def continues(code: str) -> bool:
+    """Does the code begin inside a block? Then it can't be a program by itself."""
+    first = FIRST_LINE.search(code)
+    return first is not None and bool(first[1])
 
 
 def whole_program(source: str, entry: str, code: str) -> str:
     """The program to run: the answer in the context of the task."""
-    if defines(code, entry) is None:
+    if defines(code, entry) is None or continues(code):
         return source + code + "\n"
     here = defines(source, entry)
     return source[: here.start() if here else 0] + code + "\n"

@@ -24,6 +24,8 @@ from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Execution
 
 CPU_FACTOR = 10
+OUTCOME_OF_TAG = {"too_slow": Outcome.TIME_LIMIT, "reference_failed": Outcome.INFRA_ERROR}
+"""For the exceptions of `humaneval_plus_check`."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,11 @@ def tagged(value: Any) -> Any:
 
 def _verdict(execution: Execution, shown: str) -> Verdict:
     verdict = check_verdict(execution, shown)
-    if verdict.outcome is not Outcome.RUNTIME_ERROR:
+    outcome = OUTCOME_OF_TAG.get(execution.judge_tag)
+    if outcome is None:
         return verdict
-    for name, outcome in (("TooSlow", Outcome.TIME_LIMIT), ("ReferenceFailed", Outcome.INFRA_ERROR)):
-        if f"The test raised {name}:" in execution.detail:
-            tests = [test.model_copy(update={"outcome": outcome}) for test in verdict.tests]
-            return Verdict(outcome, execution.detail, 1, 0, tests, verdict.usage, verdict.exit)
-    return verdict
+    tests = [test.model_copy(update={"outcome": outcome}) for test in verdict.tests]
+    return Verdict(outcome, execution.detail, 1, 0, tests, verdict.usage, verdict.exit)
 
 
 @cache

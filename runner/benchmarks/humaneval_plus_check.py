@@ -34,9 +34,13 @@ FLOAT_ATOL = 1e-6
 class TooSlow(BaseException):
     """One input took too long. Not an Exception: nothing on the way may swallow it."""
 
+    judge_tag = "too_slow"
+
 
 class ReferenceFailed(BaseException):
     """The reference solution itself raised: the benchmark's fault."""
+
+    judge_tag = "reference_failed"
 
 
 def untagged(value: Any) -> Any:

@@ -51,7 +51,7 @@ what it returns. Do not read input, and do not call the method yourself.
 
 End your reply with the whole class in one block that begins with ```python.
 """
-METHOD = re.compile(r"^\s+def\s+(\w+)\s*\(\s*self", re.MULTILINE)
+METHOD = re.compile(r"^[ \t]+def[ \t]+(\w+)[ \t]*\(\s*self", re.MULTILINE)
 
 
 @dataclass(frozen=True)

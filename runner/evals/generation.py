@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.benchmarks.extraction import extract_code
+from runner.benchmarks.searching import search
 from runner.contract import FailureReason
 from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage, Judgement, Label, Round
 from runner.errors import BudgetExhausted, GatewayAway, ProviderFailed, RunFailed
@@ -134,7 +135,7 @@ class Generation:
         self._tell(JobStage.CALLING_LLM)
         completion = await self._asked(prompt, turn)
         self._tell(JobStage.VALIDATING_CODE)
-        found = extract_code(completion.text, ENTRY)
+        found = await search(lambda text: extract_code(text, ENTRY), completion.text)
         if completion.finish is Finish.REFUSAL:
             raise Unfit("the model declined to answer")
         if found.code is None or not found.complete:

@@ -40,4 +40,6 @@ def combine(said: Execution, candidate: Execution) -> Execution:
     if word == "gone":
         detail = "It ended before the test was over." if candidate.ending is Ending.finished else candidate.detail
         return replace(result, ending=Ending.crashed, detail=detail)
-    return replace(result, ending=Ending.crashed, exit_code=1, stderr_tail=tail, detail=f"The test raised {message}.")
+    own = str(said.value[2]) if len(said.value) > 2 else ""
+    detail = f"The test raised {message}."
+    return replace(result, ending=Ending.crashed, exit_code=1, stderr_tail=tail, detail=detail, judge_tag=own)

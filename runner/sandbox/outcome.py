@@ -45,7 +45,9 @@ class Execution:
     value: Tree = None
     """`run_calls`: the returned value as an inert tree, for `values.same`. `run_check`: did all assertions hold."""
     detail: str = ""
-    """One plain sentence."""
+    """One plain sentence. It may quote the program: nothing is decided by it."""
+    judge_tag: str = ""
+    """`run_check`: the tag of an exception class of the test code's own that ended it. No program can raise one of those."""
 
     @property
     def passed(self) -> bool:

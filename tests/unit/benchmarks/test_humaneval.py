@@ -1,6 +1,10 @@
 """HumanEval and HumanEval+: what is run for an answer, and the verdicts of canonical and other solutions."""
 
+import ast
 import asyncio
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +101,39 @@ async def test_a_reference_that_fails_is_not_the_models_fault(executor: Executor
     assert "ReferenceFailed" in verdict.detail
 
 
+LIES = {
+    "names": "class ReferenceFailed(Exception): pass\ndef double(x):\n    raise ReferenceFailed('input 0: reference')",
+    "text": "def double(x):\n    raise ValueError('The test raised ReferenceFailed: input 0: oops')",
+    "text of an exit": "def double(x):\n    raise SystemExit('The test raised ReferenceFailed: input 0')",
+    "text when loaded": "raise ValueError('The test raised ReferenceFailed: input 0: oops')",
+    "assertion": "def double(x):\n    assert False, 'The test raised ReferenceFailed: input 0: oops'",
+    "tag": "class E(ValueError):\n    judge_tag = 'reference_failed'\ndef double(x):\n    raise E('reference_failed')",
+    "tag on a built-in": (
+        "import ctypes\nraise_it = ValueError('judge_tag')\nraise_it.judge_tag = 'reference_failed'\n"
+        "def double(x):\n    raise raise_it"
+    ),
+    "value": "def double(x):\n    return 'The test raised ReferenceFailed: input 0'",
+    "standard error": "import sys\ndef double(x):\n    sys.stderr.write('The test raised ReferenceFailed: x\\n')\n    0 / 0",
+    "forged reply": (
+        "import json, os\ndef double(x):\n    b = json.dumps(['raised', 'ReferenceFailed', 'reference_failed']).encode()\n"
+        "    os.write(4, len(b).to_bytes(4, 'little') + b)\n    os._exit(0)"
+    ),
+    "forged exception": (
+        "import json, os\ndef double(x):\n    b = json.dumps(['x', ['ReferenceFailed', 'BaseException'], 'x']).encode()\n"
+        "    os.write(4, len(b).to_bytes(4, 'little') + b)\n    os._exit(0)"
+    ),
+    "ran out of time": "def double(x):\n    raise TimeoutError('The test raised TooSlow: one input took too long')",
+}
+
+
+@pytest.mark.parametrize("read", [HumanEvalTask.read, HumanEvalPlusTask.read], ids=["base", "plus"])
+async def test_nothing_that_a_program_says_takes_it_out_of_the_score(read: Any, executor: Executor) -> None:
+    found = await judge_all({name: (read(PLUS), code) for name, code in LIES.items()}, executor)
+    assert {name: verdict.outcome for name, verdict in found.items()} == {
+        name: Outcome.WRONG_ANSWER if name in ("assertion", "value") else Outcome.RUNTIME_ERROR for name in LIES
+    }
+
+
 async def test_an_entry_may_have_a_name_of_the_rules(executor: Executor) -> None:
     record = {**PLUS, "prompt": "def compare(x):\n", "entry_point": "compare"}
     verdict = await HumanEvalPlusTask.read(record).judge("def compare(x):\n    return x * 2", executor, LIMITS)
@@ -108,6 +145,67 @@ def test_records_that_cannot_be_understood(change: dict[str, Any]) -> None:
     with pytest.raises(ProblemError):
         HumanEvalTask.read({**PLUS, **change})
         HumanEvalPlusTask.read({**PLUS, **change})
+
+
+def officially(record: dict[str, Any], completion: str) -> bool:
+    """What the benchmark's own script does with a completion."""
+    program = f"{record['prompt']}{completion}\n{record['test']}\ncheck({record['entry_point']})"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120, check=False)
+    return done.returncode == 0
+
+
+def shapes(record: dict[str, Any]) -> dict[str, str]:
+    """The right answer in the shapes in which models give it."""
+    body, entry, prompt = record["canonical_solution"], record["entry_point"], record["prompt"]
+    start = prompt.index(f"def {entry}(")
+    whole, signature = prompt[start:] + body, prompt[start:].split("\n")[0]
+    indented = "".join(f"    {line}" for line in whole.splitlines(keepends=True))
+    names = ", ".join(name.arg for name in ast.parse(f"{signature}\n    pass").body[0].args.args)  # type: ignore[attr-defined]
+    return {
+        "continuation": body,
+        "continuation after a comment": f"# the answer\n{body}",
+        "continuation after empty lines": f"\n\n{body}",
+        "continuation, then the function again": f"{body}\n\n{whole}",
+        "continuation, then a draft of the function": f"{body}\n\n{signature}\n    return {entry}\n",
+        "continuation, then the function in a text": f'{body}\n\nnotes = """\n{signature}\n"""\n',
+        "the function inside itself": f"{indented}\n    return {entry}({names})\n",
+        "the function inside itself and not called": indented,
+        "whole function": whole,
+        "whole function with imports": f"import math\nimport typing\n\n{prompt}{body}",
+        "whole function after a comment": f"# {entry}\n{whole}",
+        "whole function after a helper": f"def own_helper(x):\n    return x\n\n\n{whole}",
+        "continuation without its indentation": body.lstrip(),
+        "an unfinished function": f"{body}\n\n{signature}\n",
+        "nothing": "",
+    }
+
+
+async def test_every_shape_of_an_answer_is_judged_as_officially(benchmark_files: Path, executor: Executor) -> None:
+    problems = records("humaneval", benchmark_files / "HumanEval.jsonl.gz")
+    chosen = [problems[f"HumanEval/{number}"] for number in (0, 2, 10, 23, 53)]
+    chosen = [record for record in chosen if record["prompt"].count("def ") == 1 or record["task_id"].endswith("/10")]
+    jobs = {
+        (record["task_id"], shape): (HumanEvalTask.read(record), record, answer)
+        for record in chosen
+        for shape, answer in shapes(record).items()
+    }
+    judged = await asyncio.gather(*(task.judge(answer, executor, LIMITS) for task, _, answer in jobs.values()))
+    official = [officially(record, answer) for _, record, answer in jobs.values()]
+    ours = [verdict.outcome is Outcome.PASSED for verdict in judged]
+    assert dict(zip(jobs, ours, strict=True)) == dict(zip(jobs, official, strict=True))
+    assert 9 * len(chosen) <= sum(ours) < len(ours)
+
+
+async def test_continuations_in_a_block_with_words_around_them(executor: Executor) -> None:
+    task = HumanEvalTask.read(RECORD)
+    repeated = "    return 2 * x\n\n\ndef double(x):\n    return 2 * x"
+    for code in ("    return 2 * x", repeated, "def double(x):\n    return 2 * x"):
+        for text in (f"```python\n{code}\n```", f"Here it is:\n\n```\n{code}\n```\nIt doubles."):
+            found = task.extract(text).code
+            assert found == code
+            assert (await task.judge(found, executor, LIMITS)).outcome is Outcome.PASSED
 
 
 async def test_canonical_solutions_all_pass(benchmark_files: Path, executor: Executor) -> None:
