@@ -71,6 +71,11 @@ class ProviderFailed(CallError):
         self.status = status
 
     @property
+    def refused(self) -> bool:
+        """A status that the same request will meet again: not that of a busy or failing server."""
+        return 400 <= self.status < 500 and self.status not in (408, 409, 425, 429)
+
+    @property
     def hopeless(self) -> bool:
         """A status that every other call will meet as well: a wrong key, no access, no such model."""
         return self.status in (401, 403, 404)

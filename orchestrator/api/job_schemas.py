@@ -38,7 +38,11 @@ class JobOut(Answer):
     average_ms: float | None = None
     priority: int
     attempt: int
-    dead_letter: bool = Field(description="Given up after 3 attempts in a row that brought nothing.")
+    dead_letter: bool = Field(
+        description="Given up after 3 attempts in a row that brought nothing; neither dismissed nor retried with success."
+    )
+    dismissed_at: datetime | None = None
+    succeeded_by: str | None = Field(default=None, description="The retry that completed.")
     model: str | None
     name: str | None = Field(default=None, description="Of a dataset that is being added.")
     retriable: bool = Field(default=True, description="Whether it can be tried again, once it has failed or was cancelled.")

@@ -10,8 +10,9 @@ from orchestrator.datasets.jobs import Job
 from orchestrator.db.eval_tables import EvalJob
 from orchestrator.db.tables import ContainerRun, Event
 from orchestrator.errors import Code
-from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
+from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.reasons import Reason
+from orchestrator.runs.service import is_dead_letter
 from runner.contract import EVAL_KINDS, RunKind
 from runner.contract_evals import JobStage
 
@@ -47,6 +48,8 @@ def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut
         priority=run.priority,
         attempt=run.attempt,
         dead_letter=is_dead_letter(run),
+        dismissed_at=run.dismissed_at,
+        succeeded_by=run.succeeded_by,
         model=model,
         eval_set_id=job.eval_set_id if job is not None else None,
         eval_id=job.eval_id if job is not None else None,
@@ -93,10 +96,6 @@ def dataset_job(job: Job) -> JobOut:
         started_at=job.started_at,
         completed_at=job.ended_at,
     )
-
-
-def is_dead_letter(run: ContainerRun) -> bool:
-    return run.status == Status.FAILED and run.fruitless >= MAX_FRUITLESS
 
 
 def _error(run: ContainerRun, job: EvalJob | None) -> JobError | None:

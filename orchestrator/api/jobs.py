@@ -19,7 +19,7 @@ from orchestrator.api.job_views import dataset_job, job_out, stream_event
 from orchestrator.api.schemas import Page
 from orchestrator.api.streams import END, After, EventStream, LastEventId, run_lines, stream_of, stream_start
 from orchestrator.db import job_queries, model_queries
-from orchestrator.errors import Forbidden, NotFound
+from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
 from orchestrator.runs.service import Idempotency
 from orchestrator.runs.unasked_model import model_shown
@@ -40,7 +40,9 @@ async def list_jobs(
     after: Cursor = None,
     type: JobType | None = None,
     status: Status | None = None,
-    dead_letter: Annotated[bool, Query(description="Only those that were given up after 3 attempts.")] = False,
+    dead_letter: Annotated[
+        bool, Query(description="Only those given up after 3 attempts, not dismissed, without a retry that completed.")
+    ] = False,
     eval_set_id: Annotated[str | None, Query(max_length=60)] = None,
     eval_id: Annotated[str | None, Query(max_length=60)] = None,
 ) -> Page[JobOut]:
@@ -54,7 +56,7 @@ async def list_jobs(
             after=after or None,
             kind=type and type.value,
             statuses=statuses if not (dead_letter and status not in (None, Status.FAILED)) else [],
-            fruitless=MAX_FRUITLESS if dead_letter else None,
+            dead_after=MAX_FRUITLESS if dead_letter else None,
             eval_set_id=eval_set_id,
             eval_id=eval_id,
         )
@@ -111,6 +113,15 @@ async def retry_job(
     new_id = await context.eval_jobs.retry(job_id, key)
     response.headers["location"] = f"/api/jobs/{new_id}"
     return JobCreated(job_id=new_id)
+
+
+@router.post("/{job_id}/dismiss")
+async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
+    """Take a dead letter off the list and out of the metric. The job and what it left stay. Again is harmless."""
+    if context.dataset_jobs.find(job_id) is not None:
+        raise Conflict(f"job {job_id} adds a dataset; it is no dead letter and cannot be dismissed")
+    await context.runs.dismiss(job_id)
+    return await _job(job_id, context)
 
 
 def _for_owners(request: Request) -> None:

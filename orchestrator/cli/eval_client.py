@@ -64,6 +64,9 @@ class EvalClient(Client):
     def retry_job(self, job_id: str) -> Json:
         return self._call("POST", f"{self._followed(job_id)}/retry")
 
+    def dismiss_job(self, job_id: str) -> Json:
+        return self._call("POST", f"{self._followed(job_id)}/dismiss")
+
     def jobs(self, *, limit: int, query: Json) -> list[Json]:
         return self._pages("/api/jobs", limit=limit, query=query)
 

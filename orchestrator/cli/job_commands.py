@@ -1,4 +1,4 @@
-"""Commands about jobs of every kind: list, show, cancel, retry."""
+"""Commands about jobs of every kind: list, show, cancel, retry, dismiss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.cli.eval_commands import Detach, eval_command, raise_for_job, 
 from orchestrator.cli.output import JsonFlag, facts, status_text, table
 from orchestrator.cli.text import clean
 
-jobs_app = typer.Typer(help="Jobs of every kind: list (the default), show, cancel, retry.")
+jobs_app = typer.Typer(help="Jobs of every kind: list (the default), show, cancel, retry, dismiss.")
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id.")]
 
 
@@ -22,11 +22,13 @@ def jobs(
         str | None, typer.Option("--type", help="benchmark, grade, eval_generate, eval_execute, command or dataset_build.")
     ] = None,
     status: Annotated[str | None, typer.Option(help="pending, starting, running, completed, failed, cancelled.")] = None,
-    dead_letter: Annotated[bool, typer.Option("--dead-letter", help="Only those given up after 3 attempts.")] = False,
+    dead_letter: Annotated[
+        bool, typer.Option("--dead-letter", help="Only those given up after 3 attempts and not settled.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Jobs of all kinds, newest first; or show, cancel, retry one."""
+    """Jobs of all kinds, newest first; or show, cancel, retry, dismiss one."""
     if context.invoked_subcommand is not None:
         return
     with eval_command(as_json) as (cmd, client):
@@ -78,6 +80,17 @@ def retry(job: JobArgument, detach: Detach = False, as_json: JsonFlag = False) -
         raise_for_job(ended)
 
 
+@jobs_app.command()
+def dismiss(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of dead letters.")], as_json: JsonFlag = False
+) -> None:
+    """Take dead letters off the list; the jobs and what they left stay."""
+    with eval_command(as_json) as (cmd, client):
+        found = [client.dismiss_job(each) for each in jobs]
+        words = "\n".join(f"Job {clean(each['id'])} is dismissed." for each in found)
+        cmd.out.result({"items": found}, lambda: Text(words))
+
+
 def _facts(job: dict[str, Any]) -> list[tuple[str, object]]:
     error = job["error"] or {}
     return [
@@ -86,6 +99,9 @@ def _facts(job: dict[str, Any]) -> list[tuple[str, object]]:
         ("Stage", job["stage"] or ""),
         ("Done", f"{job['percent']} %, {job['progress']['done']} of {job['progress']['total']}"),
         ("Attempt", str(job["attempt"])),
+        ("Dead letter", "yes: retry it, or dismiss it" if job["dead_letter"] else ""),
+        ("Dismissed", job["dismissed_at"] or ""),
+        ("Succeeded by", job["succeeded_by"] or ""),
         ("Eval", job["eval_id"] or ""),
         ("Error", f"{clean(error['code'])}: {clean(error['message'])}" if error else ""),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import case, func
+from sqlalchemy import ColumnElement, and_, case, func
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
@@ -26,7 +26,7 @@ def page(
     after: str | None = None,
     kind: str | None = None,
     statuses: Collection[str] | None = None,
-    fruitless: int | None = None,
+    dead_after: int | None = None,
     eval_set_id: str | None = None,
     eval_id: str | None = None,
 ) -> Sequence[Row]:
@@ -38,14 +38,24 @@ def page(
         query = query.where(ContainerRun.kind == kind)
     if statuses is not None:
         query = query.where(col(ContainerRun.status).in_(statuses))
-    if fruitless is not None:
-        query = query.where(col(ContainerRun.fruitless) >= fruitless)
+    if dead_after is not None:
+        query = query.where(_dead_letter(dead_after))
     if eval_set_id is not None:
         query = query.where(EvalJob.eval_set_id == eval_set_id)
     if eval_id is not None:
         query = query.where(EvalJob.eval_id == eval_id)
     query = query.options(WITHOUT_PLAN, *WITHOUT_LOAD).order_by(col(ContainerRun.id).desc()).limit(limit)
     return [(run, job) for run, job in session.exec(query).all()]
+
+
+def _dead_letter(dead_after: int) -> ColumnElement[bool]:
+    """Given up after so many attempts, not dismissed, and without a retry that completed."""
+    return and_(
+        col(ContainerRun.status) == "failed",
+        col(ContainerRun.fruitless) >= dead_after,
+        col(ContainerRun.dismissed_at).is_(None),
+        col(ContainerRun.succeeded_by).is_(None),
+    )
 
 
 def get(session: Session, job_id: str) -> Row | None:
@@ -92,10 +102,10 @@ def holding_by_kind(session: Session) -> dict[str, int]:
 
 def figures(session: Session, dead_after: int) -> Sequence[tuple[str, str, int, int, datetime | None]]:
     """(kind, status, runs, dead letters, created_at of the oldest)."""
-    dead = func.sum(case((col(ContainerRun.fruitless) >= dead_after, 1), else_=0))
+    dead = func.sum(case((_dead_letter(dead_after), 1), else_=0))
     columns: Any = (ContainerRun.kind, ContainerRun.status, func.count(), dead, func.min(ContainerRun.created_at))
     query = select(*columns).group_by(ContainerRun.kind, ContainerRun.status)
     return [
-        (kind, status, int(count), int(letters or 0) if status == "failed" else 0, oldest)
+        (kind, status, int(count), int(letters or 0), oldest)
         for kind, status, count, letters, oldest in session.exec(query).all()
     ]

@@ -29,7 +29,7 @@ from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.identifiers import uuid7
 from orchestrator.runs.capacity import Capacity, never_fits
-from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, Status
+from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, CancelRequested, Status
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.transitions import advance
@@ -175,6 +175,25 @@ class RunService:
         self._wake()
         return stored_id
 
+    async def dismiss(self, run_id: str) -> None:
+        """A dead letter is none any more. Again is harmless."""
+        now = self._clock.now()
+
+        def work(session: Session) -> None:
+            run = run_queries.lock(session, run_id)
+            if run is None:
+                raise NotFound(f"there is no job {run_id!r}; GET /api/jobs lists those there are")
+            if run.dismissed_at is not None:
+                return
+            if not is_dead_letter(run):
+                if run.succeeded_by is not None:
+                    raise Conflict(f"job {run_id} is no dead letter any more: its retry {run.succeeded_by} completed")
+                raise Conflict(f"job {run_id} is {run.status} and no dead letter; only those can be dismissed")
+            run.dismissed_at = now
+            session.add(run)
+
+        await self._db.write(work)
+
     async def get(self, run_id: str) -> ContainerRun:
         run = await self._db.read(lambda s: run_queries.get(s, run_id))
         if run is None:
@@ -275,6 +294,12 @@ _COPIED = (
     "plan",
     "items_total",
 )
+
+
+def is_dead_letter(run: ContainerRun) -> bool:
+    """Given up after too many attempts, and nobody has settled it: neither a person nor a retry that completed."""
+    settled = run.dismissed_at is not None or run.succeeded_by is not None
+    return run.status == Status.FAILED and run.fruitless >= MAX_FRUITLESS and not settled
 
 
 def check_size(plan: Plan) -> None:

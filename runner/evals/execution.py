@@ -1,7 +1,8 @@
 """An eval over many traces: fetched as they are needed, judged in parts, reported part by part.
 
 An eval whose verdicts turn out to depend on what it judged before is from then on given a process for every trace. One
-that keeps running out of time is given up, with what it said before: every time-out costs many times an honest verdict.
+that never ends is given up at once, one that keeps running out of time after some traces, with what it said before: every
+time-out costs many times an honest verdict.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from runner.log import Log
 from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 
+SLOW_AT_FIRST = 10
+"""With so many time-outs, and fewer verdicts than that, nobody waits for the rest."""
 SLOW_LEAST = 20
 SLOW_SHARE = 0.05
 INFRA_LEAST = 20
@@ -33,6 +36,8 @@ class Execution:
         self._task, self._slots, self._reporter, self._log = task, slots, reporter, log
         self._trial = Trial(executor, task.code or "", task.limits, slots, failed=self._failed)
         self._steady = True
+        self._ends = asyncio.Lock()
+        self._known_to_end = False
         self._slow = self._broken = self.judged = 0
 
     async def run(self, lines: AsyncIterator[TraceLine]) -> int:
@@ -62,9 +67,21 @@ class Execution:
 
     async def _worker(self, parts: asyncio.Queue[list[Subject] | None]) -> None:
         while (part := await parts.get()) is not None:
+            await self._check_that_it_ends(part)
             judgements = await self._judged(part)
             await self._reporter.judgements(judgements)
             self.judged += len(judgements)
+
+    async def _check_that_it_ends(self, part: list[Subject]) -> None:
+        """With the first part, before anything else."""
+        async with self._ends:
+            if self._known_to_end:
+                return
+            if await self._trial.never_ends(part):
+                seconds = f"{self._task.limits.seconds:g} s"
+                message = f"the eval never ends: it ran out of its {seconds} on each of the shortest traces; look for a loop"
+                raise RunFailed(FailureReason.EVAL_FAILING, message, TIMEOUT)
+            self._known_to_end = True
 
     async def _judged(self, part: list[Subject]) -> list[Judgement]:
         salt = f"{self._task.seed} {part[0].key}"
@@ -82,6 +99,7 @@ class Execution:
         self._broken += judgement.failure is EvalFailure.INFRA
         if self._broken >= INFRA_LEAST:
             raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox keeps failing: {judgement.reason}", ERROR)
-        if self._slow > max(SLOW_LEAST, SLOW_SHARE * self._task.traces):
+        mostly = self._slow >= SLOW_AT_FIRST and 2 * self._slow > self._trial.judged
+        if mostly or self._slow > max(SLOW_LEAST, SLOW_SHARE * self._task.traces):
             message = f"the eval ran out of its {self._task.limits.seconds:g} s on {self._slow} traces and was given up"
             raise RunFailed(FailureReason.EVAL_FAILING, message, TIMEOUT)

@@ -6,6 +6,7 @@ knows no labels. What remains unfit after the last repair is refused with the re
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage
 from runner.errors import BudgetExhausted, GatewayAway, ProviderFailed, RunFailed
 from runner.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
-from runner.evals.trial import Subject, Trial, Unsteady, difference, differs
+from runner.evals.trial import Subject, Trial, Unsteady, difference, differs, too_many
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
@@ -63,6 +64,7 @@ class Generation:
         self._calls, self._executor, self._slots = calls, executor, slots
         self._reporter, self._log = reporter, log
         self._subjects = sorted([*(each.subject for each in training), *others], key=lambda subject: subject.key)
+        random.Random(task.seed).shuffle(self._subjects)  # so that the first ones say something about the others
         self._rounds: list[Round] = []
         self._words = ""
         self._stage = JobStage.FETCHING_TRACES
@@ -148,9 +150,11 @@ class Generation:
         except BudgetExhausted as error:
             raise RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error)) from None
         except ProviderFailed as error:
-            # One that refuses this call will refuse the next; one that failed may be well in the next attempt.
-            reason = FailureReason.PROVIDER_ERROR if error.hopeless else FailureReason.RUNNER_ERROR
-            raise RunFailed(reason, f"the provider did not answer: {error}", EXTERNAL) from None
+            # One that refuses this call will refuse it again; one that failed may be well in the next attempt.
+            if error.refused:
+                message = f"the provider refused the call: {error}"
+                raise RunFailed(FailureReason.PROVIDER_ERROR, message, EXTERNAL) from None
+            raise RunFailed(FailureReason.RUNNER_ERROR, f"the provider did not answer: {error}", EXTERNAL) from None
         except GatewayAway as error:
             raise RunFailed(FailureReason.RUNNER_ERROR, f"the gateway did not answer: {error}", EXTERNAL) from None
 
@@ -165,10 +169,15 @@ class Generation:
             if judgement.failure is EvalFailure.INFRA:
                 raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox failed: {judgement.reason}")
             failures.append(judgement)
-            if len(failures) >= max(most + 1, SHOWN_FAILURES):
+            timeouts = sum(each.failure is EvalFailure.TIMEOUT for each in failures)
+            slow = judgement.failure is EvalFailure.TIMEOUT and too_many(timeouts, trial.judged, self._task.failing_share)
+            if slow or len(failures) >= max(most + 1, SHOWN_FAILURES):
                 raise self._failing(failures)
 
         trial = Trial(self._executor, code, self._task.limits, self._slots, failed=failed)
+        if await trial.never_ends(self._subjects):
+            seconds = f"{self._task.limits.seconds:g} s"
+            raise Unfit(f"it never ends: a timeout after {seconds} on each of the shortest traces; look for a loop", TIMEOUT)
         judgements = await self._judged(trial, self._subjects, "first")
         if sum(each.failure is not None for each in judgements) > most:
             raise self._failing(failures)
@@ -176,6 +185,7 @@ class Generation:
             verdict = next((each.passed for each in judgements if each.failure is None), None)
             raise Unfit(f"it is constant: it says passed={verdict} of every trace, good or bad")
         failures.clear()
+        trial.judged = 0
         again = await self._judged(trial, self._subjects[::-1], "second")
         for one, other in zip(judgements, reversed(again), strict=True):
             if differs(one, other):

@@ -25,6 +25,8 @@ from runner.sandbox.values import DICT, TUPLE, Tree
 from runner.trimming import clean
 
 CHUNK = 100
+SHORTEST = 2
+"""So many traces tell whether an eval ends at all."""
 CHECKED_SHARE = 0.02
 CHECKED_LEAST = 1
 ANSWER_BYTES = 256 * 1024
@@ -80,6 +82,8 @@ class Trial:
         failed: Callable[[Judgement], None] = lambda _: None,
     ) -> None:
         self._executor, self._slots, self._failed = executor, slots, failed
+        self.judged = 0
+        """Traces that have been judged so far, with or without a verdict."""
         self._program = HARNESS.format(source=code)
         self._limits = Limits(
             cpu_s=limits.seconds,
@@ -98,6 +102,16 @@ class Trial:
             if differs(judgements[place], again):
                 raise Unsteady(difference(judgements[place], again))
         return judgements
+
+    async def never_ends(self, subjects: Sequence[Subject]) -> bool:
+        """Whether it runs out of time on each of the shortest traces. Every time-out costs as much as thousands of honest
+        verdicts, so this is asked before anything else; an eval that is slow on long traces ends on short ones."""
+        shortest = sorted(subjects, key=lambda subject: (len(subject.text), subject.key))[:SHORTEST]
+        for subject in shortest:
+            (found,) = await self._run([subject], "the shortest", counted=False)
+            if found.failure is not EvalFailure.TIMEOUT:
+                return False
+        return len(shortest) == SHORTEST
 
     async def alone(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
         """Each subject in a process of its own."""
@@ -124,7 +138,7 @@ class Trial:
             raise trouble.exceptions[0] from None
         return [judgement for part in found for judgement in part]
 
-    async def _run(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
+    async def _run(self, subjects: Sequence[Subject], salt: str, *, counted: bool = True) -> list[Judgement]:
         """Up to the first trace without a verdict in one child, then on in another."""
         done: list[Judgement] = []
         while len(done) < len(subjects):
@@ -139,10 +153,20 @@ class Trial:
                 prelude=False,
             )
             answered = zip(rest, executions, nonces, strict=False)
-            done += [judgement_of(subject.key, each, nonce) for subject, each, nonce in answered]
-            if done[-1].failure is not None:
-                self._failed(done[-1])
+            fresh = [judgement_of(subject.key, each, nonce) for subject, each, nonce in answered]
+            done += fresh
+            if counted:
+                self.judged += len(fresh)
+                if done[-1].failure is not None:
+                    self._failed(done[-1])
         return done
+
+
+def too_many(timeouts: int, judged: int, share: float, chance: float = 0.001) -> bool:
+    """Whether an eval that runs out of time on `share` of the traces would do so this often by chance alone: hardly ever.
+    Traces must come in random order."""
+    fewer = sum(math.comb(judged, count) * share**count * (1 - share) ** (judged - count) for count in range(timeouts))
+    return 1 - fewer < chance
 
 
 def differs(one: Judgement, other: Judgement) -> bool:

@@ -47,6 +47,7 @@ GET    /api/jobs/{job_id}                                          viewer  thing
 GET    /api/jobs/{job_id}/stream                                   viewer  thing
 POST   /api/jobs/{job_id}/cancel                                   member  thing
 POST   /api/jobs/{job_id}/retry                                    member  thing
+POST   /api/jobs/{job_id}/dismiss                                  member  thing
 GET    /api/container-runs/{run_id}/export                         viewer  thing
 GET    /api/container-runs/{run_id}/artefacts/{name}               viewer  thing
 POST   /api/batches                                                member  list
@@ -162,6 +163,7 @@ GET    /jobs                                                       viewer  list
 GET    /jobs/{job_id}                                              viewer  thing
 POST   /jobs/{job_id}/cancel                                       member  thing
 POST   /jobs/{job_id}/retry                                        member  thing
+POST   /jobs/{job_id}/dismiss                                      member  thing
 GET    /keys                                                       viewer  list
 POST   /keys                                                       member  list
 POST   /keys/{key_id}/remove                                       member  thing

@@ -98,6 +98,12 @@ async def cancel_job(page: Page, job_id: JobId) -> Response:
     return page.go(place_of(job))
 
 
+@router.post("/jobs/{job_id}/dismiss")
+async def dismiss_job(page: Page, job_id: JobId) -> Response:
+    await api.dismiss_job(job_id, page.context)
+    return page.go("/jobs?dead=1")
+
+
 @router.post("/jobs/{job_id}/retry")
 async def retry_job(page: Page, job_id: JobId) -> Response:
     made = await api.retry_job(job_id, page.context, page.request, Response())

@@ -228,6 +228,63 @@ async def test_a_refused_eval_is_no_eval_and_says_why(service: Service) -> None:
     assert "demo-eval-constant" not in slugs
 
 
+async def until_given_up(service: Service, job_id: str) -> None:
+    async with asyncio.timeout(60):
+        while (await service.client.get(f"/api/jobs/{job_id}")).json()["status"] != "failed":
+            service.clock.advance(2)
+            await asyncio.sleep(0.05)
+
+
+async def dead_letters(service: Service) -> list[str]:
+    """As the list has them; the metric must agree."""
+    listed = (await service.client.get("/api/jobs", params={"dead_letter": "true"})).json()["items"]
+    figures = (await service.stranger.get("/metrics")).text
+    assert f'benchyard_dead_letters{{kind="eval_generate"}} {len(listed)}.0' in figures
+    return [each["id"] for each in listed]
+
+
+async def test_dead_letters_are_settled_by_a_retry_that_completes_or_by_a_person(service: Service) -> None:
+    async def dead(container: FakeContainer) -> int:
+        return 1
+
+    # Given three that were given up, the second a retry of the first
+    service.engine.behaviour = dead
+    set_id = await with_traces(service, "settled")
+    ids = []
+    for path in (f"/api/eval-sets/{set_id}/generate", "/api/jobs/{}/retry", f"/api/eval-sets/{set_id}/generate"):
+        body = {"model_id": "demo-strong"} if "generate" in path else None
+        answer = await service.client.post(path.format(*ids), json=body)
+        assert answer.status_code == 202, answer.text
+        ids.append(answer.json()["job_id"])
+        await until_given_up(service, ids[-1])
+        service.clock.advance(1)
+    first, second, third = ids
+    assert await dead_letters(service) == [third, second, first]
+    # When a retry of the second is under way, it is none the better; when it completes, both are settled
+    service.engine.behaviour = EvalRunner()
+    retry = (await service.client.post(f"/api/jobs/{second}/retry")).json()["job_id"]
+    await service.until(retry, "completed")
+    assert await dead_letters(service) == [third]
+    for job_id in (first, second):
+        job = (await service.client.get(f"/api/jobs/{job_id}")).json()
+        assert (job["status"], job["dead_letter"], job["succeeded_by"]) == ("failed", False, retry)
+    refused = await service.client.post(f"/api/jobs/{first}/dismiss")
+    assert (refused.status_code, f"its retry {retry} completed" in refused.json()["detail"]) == (409, True)
+    # The third is dismissed from the page, and dismissing it again is harmless
+    assert f"/jobs/{third}/dismiss" in (await service.client.get("/jobs?dead=1", headers={"accept": "text/html"})).text
+    dismissed = await service.client.post(f"/jobs/{third}/dismiss", headers={"accept": "text/html"})
+    assert dismissed.status_code == 303, dismissed.text
+    assert await dead_letters(service) == []
+    again = await service.client.post(f"/api/jobs/{third}/dismiss")
+    assert (again.status_code, again.json()["dead_letter"], again.json()["status"]) == (200, False, "failed")
+    assert again.json()["dismissed_at"]
+    wrong = await service.client.post(f"/api/jobs/{retry}/dismiss")
+    assert (wrong.status_code, "no dead letter" in wrong.json()["detail"]) == (409, True)
+    assert (await service.client.post("/api/jobs/nothing/dismiss")).status_code == 404
+    entries = (await service.client.get("/api/audit")).json()["items"]
+    assert [each["object_id"] for each in entries if "dismiss" in each["action"] and each["status"] < 400] == [third, third]
+
+
 async def test_three_fruitless_attempts_make_a_dead_letter(service: Service) -> None:
     async def dead(container: FakeContainer) -> int:
         return 1
@@ -236,10 +293,7 @@ async def test_three_fruitless_attempts_make_a_dead_letter(service: Service) -> 
     set_id = await with_traces(service, "dead")
     answer = await service.client.post(f"/api/eval-sets/{set_id}/generate", json={"model_id": "demo-strong"})
     job_id = answer.json()["job_id"]
-    async with asyncio.timeout(60):
-        while (await service.client.get(f"/api/jobs/{job_id}")).json()["status"] != "failed":
-            service.clock.advance(2)
-            await asyncio.sleep(0.05)
+    await until_given_up(service, job_id)
     letters = (await service.client.get("/api/jobs", params={"dead_letter": "true"})).json()["items"]
     assert [(each["id"], each["attempt"], each["dead_letter"]) for each in letters] == [(job_id, 3, True)]
     figures = (await service.stranger.get("/metrics")).text

@@ -181,7 +181,13 @@ async def test_what_is_unfit_is_refused_with_the_reason(generate: Generate, name
     ("error", "reason", "code"),
     [
         (ProviderFailed("no such model", 404), FailureReason.PROVIDER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("top_k is not supported", 400), FailureReason.PROVIDER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("too large", 413), FailureReason.PROVIDER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("unprocessable", 422), FailureReason.PROVIDER_ERROR, "EXTERNAL_API_ERROR"),
         (ProviderFailed("overloaded", 529), FailureReason.RUNNER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("slow down", 429), FailureReason.RUNNER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("try again", 409), FailureReason.RUNNER_ERROR, "EXTERNAL_API_ERROR"),
+        (ProviderFailed("no answer at all"), FailureReason.RUNNER_ERROR, "EXTERNAL_API_ERROR"),
         (BudgetExhausted("nothing left"), FailureReason.BUDGET_EXHAUSTED, None),
     ],
 )
@@ -191,3 +197,4 @@ async def test_a_model_that_does_not_answer(
     with pytest.raises(RunFailed) as failed:
         await generate(error)
     assert (failed.value.reason, failed.value.code) == (reason, code)
+    assert str(error) in str(failed.value), "the provider's own words"
