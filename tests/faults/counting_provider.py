@@ -4,7 +4,8 @@
 
 `GET /seen` tells every request it was sent, in order: when, path, who asked with which key, and the question. A prompt that
 contains the word of `POST /refuse` is refused with the sentence given there, `{key}` being the asker's. After `POST /hold`
-each path answers one question, and the next ones once `POST /go` was sent.
+each path answers one question, and the next ones once `POST /go` was sent. `POST /allow` says how many questions it answers
+in all, until a higher number is sent.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def app(latency_s: float, program: str) -> Any:
     answered: set[str] = set()
     going = asyncio.Event()
     going.set()
+    allowed = asyncio.Condition()
+    answers = {"given": 0, "most": sys.maxsize}
 
     def note(request: Request, question: Any) -> str:
         key = request.headers.get("authorization") or request.headers.get("x-api-key", "")
@@ -55,6 +58,9 @@ def app(latency_s: float, program: str) -> Any:
         if request.url.path in answered:
             await going.wait()
         answered.add(request.url.path)
+        async with allowed:
+            await allowed.wait_for(lambda: answers["given"] < answers["most"])
+            answers["given"] += 1
         text = json.dumps(question)
         for word, sentence in refusals.items():
             if word in text:
@@ -83,6 +89,12 @@ def app(latency_s: float, program: str) -> Any:
         going.clear()
         return Response(status_code=204)
 
+    async def allow(request: Request) -> Response:
+        async with allowed:
+            answers["most"] = (await request.json())["most"]
+            allowed.notify_all()
+        return Response(status_code=204)
+
     async def go(_: Request) -> Response:
         going.set()
         return Response(status_code=204)
@@ -96,6 +108,7 @@ def app(latency_s: float, program: str) -> Any:
             Route("/refuse", refuse, methods=["POST"]),
             Route("/hold", hold, methods=["POST"]),
             Route("/go", go, methods=["POST"]),
+            Route("/allow", allow, methods=["POST"]),
         ]
     )
 
@@ -123,7 +136,7 @@ class CountingProvider:
         self.base_url = f"{self.url}/v1"
         self._log = log
         self._command = [sys.executable, "-m", "tests.faults.counting_provider", str(self.port), str(latency_s), program]
-        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        self._client = httpx.Client(base_url=self.url, timeout=300, trust_env=False)
 
     def __enter__(self) -> CountingProvider:
         with self._log.open("ab") as log:
@@ -134,7 +147,7 @@ class CountingProvider:
     def __exit__(self, *_: object) -> None:
         self._client.close()
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(60)
 
     def questions(self) -> list[dict[str, Any]]:
         """Everything it was asked, each time it was asked."""
@@ -152,6 +165,9 @@ class CountingProvider:
 
     def go(self) -> None:
         self._client.post("/go").raise_for_status()
+
+    def allow(self, most: int = sys.maxsize) -> None:
+        self._client.post("/allow", json={"most": most}).raise_for_status()
 
     def _up(self) -> bool:
         assert self._process.poll() is None, self._log.read_text()

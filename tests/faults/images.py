@@ -23,7 +23,7 @@ boot = json.loads(sys.stdin.readline())
 def post(path, body):
     headers = {"Authorization": "Bearer " + boot["token"], "Content-Type": "application/json"}
     request = urllib.request.Request(boot["orchestrator_url"] + path, json.dumps(body).encode(), headers)
-    return json.load(urllib.request.urlopen(request, timeout=10))
+    return json.load(urllib.request.urlopen(request, timeout=600))
 
 claim = {"runner_id": "x", "contract_version": 1, "instance_type": boot["instance_type"], "engine": boot["engine"]}
 spec = post("/runner/claim", claim)["spec"]

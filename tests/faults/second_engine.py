@@ -15,7 +15,7 @@ RUNNER = "benchyard-runner:latest"
 
 
 def _run(*command: str, check: bool = True) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -43,7 +43,7 @@ class SecondMachine:
         self.start_engine()
         with subprocess.Popen(["docker", "save", RUNNER], stdout=subprocess.PIPE) as saving:
             load = ["docker", "--host", self.socket, "load", "--quiet"]
-            subprocess.run(load, stdin=saving.stdout, check=True, capture_output=True, timeout=300)
+            subprocess.run(load, stdin=saving.stdout, check=True, capture_output=True, timeout=1800)
 
     def start_engine(self) -> None:
         log = (self._directory / "dockerd.log").open("ab")
@@ -56,7 +56,7 @@ class SecondMachine:
             stdout=log,
         )
         log.close()
-        until = time.monotonic() + 60
+        until = time.monotonic() + 600
         while subprocess.run(["docker", "--host", self.socket, "info"], capture_output=True, check=False).returncode:
             tail = (self._directory / "dockerd.log").read_text()[-2000:]
             assert self._engine.poll() is None, f"the second engine ended: {tail}"

@@ -47,7 +47,7 @@ def test_killed_again_and_again_every_answer_is_bought_once(
     provider: CountingProvider, start_service: StartService, database_url: str | None
 ) -> None:
     """Calls at the provider = distinct call keys + what was under way when the orchestrator was killed."""
-    service = start_service(lease_s=5, suspect_s=3)
+    service = start_service()
     bought = kill_a_lot(
         service,
         provider,

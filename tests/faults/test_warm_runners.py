@@ -24,7 +24,7 @@ def ready(service: Service) -> int:
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_warm_runners(start_service: StartService) -> None:
-    service = start_service(warm=f'{{"{TYPE}": 1}}', demo_latency_s=0.05, lease_s=5, suspect_s=3)
+    service = start_service(warm=f'{{"{TYPE}": 1}}', demo_latency_s=0.05, lease_s=15, suspect_s=5)
     wait_for(lambda: ready(service), 180, "one stands ready")
     (first,) = standing(service)
 
