@@ -21,7 +21,6 @@ import urllib3.exceptions
 
 from orchestrator.engines.engine import EngineError, EngineUnreachable, ImageMissing
 
-SOCKET_LIMIT_S = 9
 SILENCE_LIMIT_S = 60
 """Of a pull, which reports as it goes on but unpacks large layers without a word."""
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
@@ -42,10 +41,11 @@ class Conflict(EngineError):
 class DockerApi:
     """Safe to use from several threads. Connects at the first call."""
 
-    def __init__(self, base_url: str | None, connections: int) -> None:
+    def __init__(self, base_url: str | None, connections: int, limit_s: float = 9) -> None:
         self.address = base_url or os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
         self._use_environment = base_url is None
         self._connections = connections
+        self._limit_s = limit_s
         self._connecting = threading.Lock()
         self._client: docker.APIClient | None = None
 
@@ -96,7 +96,7 @@ class DockerApi:
             try:
                 client.start(container)
                 wire = getattr(attached, "_sock", attached)
-                wire.settimeout(SOCKET_LIMIT_S)
+                wire.settimeout(self._limit_s)
                 wire.sendall(first_line.rstrip(b"\n") + b"\n")
                 with contextlib.suppress(OSError):
                     wire.shutdown(socket.SHUT_WR)
@@ -172,14 +172,14 @@ class DockerApi:
         """A unix socket that nobody listens on is found here: the SDK would leave its own end of it open."""
         if self.address.startswith("unix://"):
             with socket.socket(socket.AF_UNIX) as probe:
-                probe.settimeout(SOCKET_LIMIT_S)
+                probe.settimeout(self._limit_s)
                 probe.connect(self.address.removeprefix("unix://"))
 
-    def _open(self, timeout_s: int = SOCKET_LIMIT_S) -> docker.APIClient:
+    def _open(self, timeout_s: float | None = None) -> docker.APIClient:
         """A client that speaks the engine's own version. The SDK's way to find it leaks a socket when it fails."""
         self._knock()
         arguments: dict[str, Any] = {**docker.utils.kwargs_from_env()} if self._use_environment else {}
-        arguments |= {"base_url": self.address, "timeout": timeout_s, "max_pool_size": self._connections}
+        arguments |= {"base_url": self.address, "timeout": timeout_s or self._limit_s, "max_pool_size": self._connections}
         with contextlib.closing(docker.APIClient(version=ANY_VERSION, **arguments)) as asking:
             answer = asking.version(api_version=False)
         if not isinstance(answer, dict) or not isinstance(answer.get("ApiVersion"), str):

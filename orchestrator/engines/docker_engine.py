@@ -44,7 +44,6 @@ from orchestrator.engines.launch_rules import check_fits, check_ours, check_same
 
 T = TypeVar("T")
 
-CALL_LIMIT_S = 9.5
 THREADS = 16
 
 
@@ -55,7 +54,7 @@ class DockerEngine:
 
     def __init__(self, config: DockerEngineConfig) -> None:
         self.config = config
-        self._api = DockerApi(config.base_url, connections=THREADS + 2)
+        self._api = DockerApi(config.base_url, connections=THREADS + 2, limit_s=config.socket_limit_s)
         self._threads = BoundedThreads(THREADS, "docker")
         self._pulls = GuestPulls(self._api, self._threads)
         self._network: RunnerNetwork | None = None
@@ -129,7 +128,7 @@ class DockerEngine:
 
     async def stop(self, name: str, *, grace_s: float) -> None:
         grace = math.ceil(grace_s)
-        await self._on_ours(name, lambda container: self._api.stop(container, grace), limit_s=CALL_LIMIT_S + grace_s)
+        await self._on_ours(name, lambda container: self._api.stop(container, grace), more_s=grace_s)
 
     async def kill(self, name: str) -> None:
         await self._on_ours(name, self._api.kill)
@@ -159,13 +158,14 @@ class DockerEngine:
         self._threads.close()
         self._api.close()
 
-    async def _call(self, function: Callable[[Deadline], T], limit_s: float = CALL_LIMIT_S) -> T:
+    async def _call(self, function: Callable[[Deadline], T], more_s: float = 0) -> T:
+        limit_s = self.config.call_limit_s + more_s
         try:
             return await self._threads.call(function, limit_s=limit_s)
         except TimeoutError as error:
             raise EngineUnreachable(f"Docker at {self._api.address} did not answer within {limit_s:g} s.") from error
 
-    async def _on_ours(self, name: str, act: Callable[[str], None], limit_s: float = CALL_LIMIT_S) -> None:
+    async def _on_ours(self, name: str, act: Callable[[str], None], more_s: float = 0) -> None:
         """Act on a container of ours, by its id, so that it cannot hit another one that took the name meanwhile."""
 
         def step(_: Deadline) -> None:
@@ -175,7 +175,7 @@ class DockerEngine:
             check_ours(labels_in(described), name, self.config.instance)
             act(described["Id"])
 
-        await self._call(step, limit_s)
+        await self._call(step, more_s)
 
     # -- in the threads
 

@@ -47,6 +47,10 @@ OPT_INHIBIT_IPV4 = "com.docker.network.bridge.inhibit_ipv4"
 class DockerEngineConfig:
     instance: str
     """Value of the label `benchyard.instance`: what carries it is ours."""
+    call_limit_s: float = 9.5
+    """After which the engine counts as unreachable."""
+    socket_limit_s: float = 9
+    """Of one request: less, so that the thread of a call that was given up comes back."""
     network: str = "benchyard-runners"
     base_url: str | None = None
     """Address of the engine; None takes DOCKER_HOST or the default socket, and never a context of the command line."""

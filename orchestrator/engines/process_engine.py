@@ -40,8 +40,6 @@ from orchestrator.engines.process_box import ProcessBox
 
 T = TypeVar("T")
 
-CALL_LIMIT_S = 9.5
-START_LIMIT_S = 6.0
 KILL_WAIT_S = 5.0
 WATCH_S = 0.5
 OPEN_FILES = 1024
@@ -57,6 +55,8 @@ class ProcessEngineConfig:
     command: tuple[str, ...] = (sys.executable, "-m", "runner")
     source_root: Path = Path(__file__).resolve().parents[2]
     """Where the runner package is."""
+    call_limit_s: float = 9.5
+    start_limit_s: float = 6.0
 
 
 class ProcessEngine:
@@ -97,7 +97,7 @@ class ProcessEngine:
             if box.signal(signal.SIGTERM) and not box.wait(grace_s):
                 self._kill(box)
 
-        await self._on_ours(name, stop, limit_s=CALL_LIMIT_S + grace_s)
+        await self._on_ours(name, stop, more_s=grace_s)
 
     async def kill(self, name: str) -> None:
         await self._on_ours(name, self._kill)
@@ -135,7 +135,8 @@ class ProcessEngine:
     async def close(self) -> None:
         self._threads.close()
 
-    async def _call(self, function: Callable[[Deadline], T], limit_s: float = CALL_LIMIT_S) -> T:
+    async def _call(self, function: Callable[[Deadline], T], more_s: float = 0) -> T:
+        limit_s = self.config.call_limit_s + more_s
         try:
             return await self._threads.call(function, limit_s=limit_s)
         except TimeoutError as error:
@@ -143,14 +144,14 @@ class ProcessEngine:
         except OSError as error:
             raise EngineUnreachable(f"The process engine's directory {self._root} cannot be used: {error}") from error
 
-    async def _on_ours(self, name: str, act: Callable[[ProcessBox], None], limit_s: float = CALL_LIMIT_S) -> None:
+    async def _on_ours(self, name: str, act: Callable[[ProcessBox], None], more_s: float = 0) -> None:
         def step(_: Deadline) -> None:
             box = self._box(name)
             if box.path.exists():
                 check_ours(box.labels(), name, self.config.instance)
                 act(box)
 
-        await self._call(step, limit_s)
+        await self._call(step, more_s)
 
     # -- in the threads
 
@@ -217,13 +218,13 @@ class ProcessEngine:
                 stderr=subprocess.DEVNULL,
                 env={},
                 start_new_session=True,
-                timeout=START_LIMIT_S,
+                timeout=self.config.start_limit_s,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EngineError(f"The program of {box.name} could not be started: {error}") from error
         if done.returncode == process_keeper.ALREADY:
-            box.wait_started(START_LIMIT_S / 2)
+            box.wait_started(self.config.start_limit_s / 2)
         elif done.returncode:
             raise EngineError(f"The program of {box.name} could not be started; its keeper ended with {done.returncode}.")
 

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.engines.docker_engine import DockerEngine
 from orchestrator.engines.docker_options import DockerEngineConfig
 
-from .rigs import PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
+from .rigs import PATIENT, PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +47,7 @@ def _network(name: str, *, host_mode: bool) -> Iterator[DockerEngineConfig]:
         host_mode=host_mode,
         runner_port=RUNNER_PORT if host_mode else None,
         command=("python3", "-c", PROGRAM),
+        **PATIENT,  # type: ignore[arg-type]
     )
     yield config
 

@@ -62,7 +62,8 @@ class CuttingProxy:
             writer.close()
             return
         engine_reader, engine_writer = await asyncio.open_unix_connection(REAL)
-        back = asyncio.create_task(self._relay(engine_reader, writer))
+        answered = asyncio.Event()
+        back = asyncio.create_task(self._relay(engine_reader, writer, answered))
         try:
             while text := await reader.read(65536):
                 if found := _REQUEST.match(text):
@@ -71,10 +72,11 @@ class CuttingProxy:
                         self.broken = True
                 if self.broken and not self.answer_lost:
                     return
+                answered.clear()
                 engine_writer.write(text)
                 await engine_writer.drain()
                 if self.broken:
-                    await asyncio.sleep(0.7)  # long enough for the engine to do it
+                    await asyncio.wait_for(answered.wait(), 120)  # then the engine has done it
                     return
             engine_writer.write_eof()
             await back
@@ -85,8 +87,11 @@ class CuttingProxy:
             for end in (writer, engine_writer):
                 end.close()
 
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answered: asyncio.Event) -> None:
         with contextlib.suppress(ConnectionError, OSError):
-            while (text := await reader.read(65536)) and not self.broken:
+            while text := await reader.read(65536):
+                answered.set()
+                if self.broken:
+                    return
                 writer.write(text)
                 await writer.drain()

@@ -60,6 +60,10 @@ def docker(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+PATIENT = {"call_limit_s": 300.0, "socket_limit_s": 290.0}
+"""Limits of a Docker engine on a machine that may be busy."""
+
+
 @dataclass
 class DockerRig:
     config: DockerEngineConfig
@@ -111,7 +115,11 @@ class ProcessRig:
 
     def _open(self, instance: str) -> ProcessEngine:
         command = (sys.executable, "-I", "-c", PROGRAM)
-        self.opened.append(ProcessEngine(ProcessEngineConfig(instance=instance, root=self.root, command=command)))
+        self.opened.append(
+            ProcessEngine(
+                ProcessEngineConfig(instance=instance, root=self.root, command=command, call_limit_s=300, start_limit_s=200)
+            )
+        )
         return self.opened[-1]
 
     def sibling(self, instance: str) -> Engine:
@@ -209,7 +217,7 @@ def request(rig: Rig, boot_line: bytes, **changes: Any) -> LaunchRequest:
     return LaunchRequest(**values)
 
 
-async def until(engine: Engine, name: str, state: ContainerState, seconds: float = 60) -> ContainerFacts:
+async def until(engine: Engine, name: str, state: ContainerState, seconds: float = 300) -> ContainerFacts:
     end = time.monotonic() + seconds
     while True:
         facts = await engine.inspect(name)
@@ -220,7 +228,7 @@ async def until(engine: Engine, name: str, state: ContainerState, seconds: float
         await asyncio.sleep(0.03)
 
 
-async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 60) -> bytes:
+async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 300) -> bytes:
     end = time.monotonic() + seconds
     while word not in (text := await engine.logs(name, tail_bytes=1 << 20)):
         if time.monotonic() > end:
@@ -229,7 +237,7 @@ async def until_logged(engine: Engine, name: str, word: bytes, seconds: float = 
     return text
 
 
-async def first(stream: AsyncIterator[str], name: str, seconds: float = 60) -> None:
+async def first(stream: AsyncIterator[str], name: str, seconds: float = 300) -> None:
     async with asyncio.timeout(seconds):
         async for seen in stream:
             if seen == name:

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.anyio
 
 async def test_an_answer_and_an_error_come_through() -> None:
     threads = BoundedThreads(2, "test")
-    assert await threads.call(lambda _: 7, limit_s=1) == 7
+    assert await threads.call(lambda _: 7, limit_s=60) == 7
 
     def fail(_: Deadline) -> None:
         raise LookupError("x")
 
     with pytest.raises(LookupError):
-        await threads.call(fail, limit_s=1)
+        await threads.call(fail, limit_s=60)
     threads.close()
 
 
@@ -44,7 +44,7 @@ async def test_a_slow_call_is_given_up_and_told_so() -> None:
     assert not stopped.is_set()  # neither waited for the slow one
     release.set()
     assert await asyncio.to_thread(stopped.wait, 60)
-    assert await threads.call(lambda _: 1, limit_s=1) == 1
+    assert await threads.call(lambda _: 1, limit_s=60) == 1
     threads.close()
 
 
@@ -57,7 +57,7 @@ async def test_a_cancelled_caller_gives_up_too() -> None:
         seen.append(deadline)
         release.wait(60)
 
-    task = asyncio.create_task(threads.call(slow, limit_s=5))
+    task = asyncio.create_task(threads.call(slow, limit_s=60))
     while not seen:
         await asyncio.sleep(0.01)
     task.cancel()
@@ -83,13 +83,13 @@ async def test_leaving_a_stream_stops_its_source() -> None:
 
     def items() -> Iterator[int]:
         yield 1
-        stop.wait(5)
+        stop.wait(60)
         ended.set()
 
     stream = stream_from_thread(items, stop.set, quiet=())
     assert await anext(stream) == 1
     await stream.aclose()  # type: ignore[attr-defined]
-    assert await asyncio.to_thread(ended.wait, 5)
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 async def test_a_reader_that_falls_behind_still_learns_of_the_end() -> None:

@@ -237,9 +237,11 @@ async def test_watch_tells_of_changes_and_can_be_left(rig: Rig) -> None:
     await rig.engine.prepare()
     asked = request(rig, order("sleep"))
     watching = asyncio.create_task(first(rig.engine.watch(), asked.name))
-    await asyncio.sleep(0.3)
-    await rig.engine.launch(asked)
-    await rig.engine.kill(asked.name)
+    while not watching.done():  # nobody says when the watch has begun: what came before it is not told
+        await rig.engine.launch(asked)
+        await rig.engine.kill(asked.name)
+        await asyncio.wait([watching], timeout=1)
+        await rig.engine.remove(asked.name)
     await watching
     left = asyncio.create_task(first(rig.engine.watch(), "nobody", seconds=60))
     await asyncio.sleep(0.2)

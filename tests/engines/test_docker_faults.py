@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines import docker_api, docker_engine
 from orchestrator.engines.docker_engine import DockerEngine
 from orchestrator.engines.docker_options import DockerEngineConfig
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable
@@ -39,8 +38,8 @@ CALLS: dict[str, Callable[[DockerEngine], Awaitable[Any]]] = {
 
 
 @contextlib.asynccontextmanager
-async def engine_at(base_url: str) -> AsyncIterator[DockerEngine]:
-    engine = DockerEngine(DockerEngineConfig(instance="x", base_url=base_url))
+async def engine_at(base_url: str, **limits: float) -> AsyncIterator[DockerEngine]:
+    engine = DockerEngine(DockerEngineConfig(instance="x", base_url=base_url, **limits))  # type: ignore[arg-type]
     try:
         yield engine
     finally:
@@ -73,8 +72,8 @@ async def outcome(call: Callable[[DockerEngine], Awaitable[Any]], engine: Docker
 
 
 def test_limits_are_within_the_specification() -> None:
-    assert docker_engine.CALL_LIMIT_S < 10
-    assert docker_api.SOCKET_LIMIT_S < 10
+    config = DockerEngineConfig(instance="x")
+    assert config.socket_limit_s < config.call_limit_s < 10
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -85,13 +84,12 @@ async def test_no_engine(call: Callable[[DockerEngine], Awaitable[Any]], base_ur
             await call(engine)
 
 
-async def test_a_hung_engine_is_given_up_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker_engine, "CALL_LIMIT_S", 0.6)
-    monkeypatch.setattr(docker_engine.DockerEngine._call, "__defaults__", (0.6,))
-    monkeypatch.setattr(docker_engine.DockerEngine._on_ours, "__defaults__", (0.6,))
-    monkeypatch.setattr(docker_api, "SOCKET_LIMIT_S", 1)
-    async with answering(tmp_path / "s", None) as base_url, engine_at(base_url) as engine:
-        async with asyncio.timeout(60):
+async def test_a_hung_engine_is_given_up_in_time(tmp_path: Path) -> None:
+    async with (
+        answering(tmp_path / "s", None) as base_url,
+        engine_at(base_url, call_limit_s=0.6, socket_limit_s=1) as engine,
+    ):
+        async with asyncio.timeout(300):
             ends = await asyncio.gather(*(outcome(call, engine) for call in CALLS.values()))
         assert set(ends) == {"EngineUnreachable"}
         await asyncio.sleep(1.2)  # the threads come back
@@ -160,7 +158,7 @@ async def test_an_engine_that_comes_back_is_used_again(docker_rig: DockerRig, tm
             await engine.launch(asked)
             watching = asyncio.ensure_future(anext(engine.watch(), None))
             await asyncio.sleep(0.3)
-        assert await asyncio.wait_for(watching, 60) is None, "the watch ends with the engine"
+        assert await asyncio.wait_for(watching, 300) is None, "the watch ends with the engine"
         with pytest.raises(EngineUnreachable):
             await engine.inspect(asked.name)
         path.unlink(missing_ok=True)
