@@ -24,6 +24,14 @@ CALL_KEY_HEADER = "x-benchyard-call"
 """Names a model call within its run; the gateway answers the same key and body with the stored answer."""
 
 
+class ErrorScope(StrEnum):
+    """Whom the error of a model call concerns; the gateway says it with the error, in `details.scope`."""
+
+    RUN = "run"  #: every call of the run would meet it: model unknown, key, parameter or certificate refused
+    ITEM = "item"  #: this one question only: its context is too long, a filter refused it
+    UNKNOWN = "unknown"  #: the error does not say
+
+
 class Outcome(StrEnum):
     """How an item ended; exactly one each."""
 
@@ -58,7 +66,8 @@ class FailureReason(StrEnum):
 
     DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or understood
     PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example for a wrong key
-    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget does not allow another call
+    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget, or a limit for the day, does not allow another call
+    PRICE_UNKNOWN = "price_unknown"  #: a budget or limit applies, and the model has no price
     EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is not fit to be used
     EVAL_FAILING = "eval_failing"  #: an eval that is executed gives no verdict on too many traces
     RUNNER_ERROR = "runner_error"  #: an error of the runner itself

@@ -7,7 +7,9 @@
     ├── ProblemError           a problem was not delivered, or its record cannot be understood
     └── CallError              a model call that got no answer
         ├── GatewayAway        nobody answered, or the stream was cut; asking again costs nothing
-        ├── BudgetExhausted    the run's budget does not allow this call
+        ├── CallsEnded         the run ends early, so that this call is not made any more
+        ├── BudgetExhausted    a budget does not allow this call
+        ├── PriceUnknown       a budget applies, and the model has no price
         └── ProviderFailed     the provider refused or failed, after the gateway's retries
 
 Standard library only: it is loaded before the first request goes out.
@@ -20,6 +22,8 @@ EXIT_FAILED = 4  # the run failed, and the orchestrator knows
 EXIT_CRASHED = 5  # the runner itself failed
 EXIT_ABANDONED = 6  # the orchestrator did not come back
 EXIT_TERMINATED = 143  # SIGTERM
+
+SCOPE_RUN = "run"  # `contract.ErrorScope.RUN`; this module imports nothing
 
 
 class RunnerError(Exception):
@@ -59,16 +63,26 @@ class GatewayAway(CallError):
         self.retry_after_s = retry_after_s
 
 
+class CallsEnded(CallError):
+    """The run ends early: a call that waited for its turn is not made any more."""
+
+
 class BudgetExhausted(CallError):
-    """The run's budget does not allow another call."""
+    """The run's budget, or a limit for the day, does not allow another call."""
+
+
+class PriceUnknown(CallError):
+    """A budget or limit applies, and the model has no price: no call can be allowed."""
 
 
 class ProviderFailed(CallError):
     """The provider refused or failed, after all retries of the gateway."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int = 0, scope: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.scope = scope or (SCOPE_RUN if status in (401, 403, 404) else "unknown")
+        """A `contract.ErrorScope`. A gateway that does not say it is read by its status."""
 
     @property
     def refused(self) -> bool:
@@ -77,5 +91,5 @@ class ProviderFailed(CallError):
 
     @property
     def hopeless(self) -> bool:
-        """A status that every other call will meet as well: a wrong key, no access, no such model."""
-        return self.status in (401, 403, 404)
+        """Every other call will meet it as well: a wrong key, no such model, a parameter that is refused."""
+        return self.scope == SCOPE_RUN

@@ -26,18 +26,26 @@ from runner.contract import (
     RunKind,
     RunSpec,
 )
-from runner.errors import BudgetExhausted, CallError, GatewayAway, ProblemError, ProviderFailed, RunFailed
+from runner.errors import (
+    BudgetExhausted,
+    CallsEnded,
+    GatewayAway,
+    PriceUnknown,
+    ProblemError,
+    ProviderFailed,
+    RunFailed,
+)
 from runner.grading import Verdict
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish
 from runner.log import Log
 from runner.problems import Problems
+from runner.refusals import Refusals
 from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.trimming import ANSWER_CHARS, cut, excerpt
 
 KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
-HOPELESS_ITEMS = 3
 TRIES = 2
 
 
@@ -88,8 +96,8 @@ class Work:
         self._left = Counter((item.benchmark, item.problem_id) for item in items)
         self._limits = {each.name: _limits(spec, each) for each in spec.benchmarks}
         self._end: RunFailed | None = None
-        self._answered = 0
-        self._hopeless = 0
+        self._refusals = Refusals(len(items), measured_before=bool(spec.finished))
+        self._refused: ProviderFailed | None = None
         self._unreadable = 0
         self._now: dict[Item, None] = {}
         self.finished = 0
@@ -121,11 +129,17 @@ class Work:
             try:
                 result = await self._item(item)
             except BudgetExhausted as error:
-                self._end = self._end or RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error))
+                self._end_with(FailureReason.BUDGET_EXHAUSTED, str(error))
+                return
+            except PriceUnknown as error:
+                self._end_with(FailureReason.PRICE_UNKNOWN, str(error))
+                return
+            except CallsEnded:
                 return
             finally:
                 self._now.pop(item, None)
                 self._done_with(item)
+                self._look_at_refusals()
             await self._reporter.item(result)
             self.finished += 1
 
@@ -144,13 +158,15 @@ class Work:
                 if result.outcome is not Outcome.INFRA_ERROR or not left:
                     return result
                 self._log("item.again", item=item.call_key, trouble=result.detail)
-            except BudgetExhausted:
+            except (BudgetExhausted, PriceUnknown, CallsEnded):
                 raise
             except ProblemError as error:
                 self._unreadable += 1
                 return _without_answer(item, Outcome.INFRA_ERROR, str(error))
             except ProviderFailed as error:
-                self._count_failure(error)
+                if self._refusals.refused(error):
+                    self._refused = error
+                    self._calls.hold()
                 return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
             except GatewayAway as error:
                 return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
@@ -165,7 +181,9 @@ class Work:
             return await self._grade(item)
         prompt = (await self._task(item)).prompt()
         completion = await self._calls.ask(prompt, item.call_key)
-        self._answered += 1
+        self._refusals.answered()
+        self._refused = None
+        self._calls.go_on()
         async with self._judging:
             task = await self._task(item)
             found = await search(task.extract, completion.text)
@@ -198,13 +216,15 @@ class Work:
         """The task, read afresh each time: with its tests it is large, and calls take minutes."""
         return item.adapter(await self._problems.get(item.benchmark, item.problem_id))
 
-    def _count_failure(self, error: CallError) -> None:
-        """A provider that refuses the very first calls will refuse them all."""
-        if self._answered or not (isinstance(error, ProviderFailed) and error.hopeless):
-            return
-        self._hopeless += 1
-        if self._hopeless >= min(HOPELESS_ITEMS, len(self._items)) and self._end is None:
-            self._end = RunFailed(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {error}")
+    def _look_at_refusals(self) -> None:
+        """A refusal comes sooner than an answer: the provider refuses every call only if none under way is answered."""
+        if self._refused is not None and not self._calls.in_flight:
+            self._end_with(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {self._refused}")
+
+    def _end_with(self, reason: FailureReason, message: str) -> None:
+        """End the run early. Calls at the provider are waited for, those that wait for their turn are not made."""
+        self._end = self._end or RunFailed(reason, message)
+        self._calls.end()
 
 
 WHY = {

@@ -11,13 +11,26 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictInt, model_validator
 
 from orchestrator.api.command_schemas import CommandBody, CommandPlace, FileBody, FileOut, Image
-from orchestrator.api.schemas import INT32, Answer, ArchiveOut, Body, Progress, RunShape, Score, Text
+from orchestrator.api.schemas import (
+    COST,
+    INT32,
+    KNOWN_COST,
+    UNPRICED,
+    Answer,
+    ArchiveOut,
+    Body,
+    Progress,
+    RunShape,
+    Score,
+    Text,
+)
 from orchestrator.batches.matrix import Matrix
 from orchestrator.batches.service import NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
 from orchestrator.db.batch_tables import ArchiveRow, Batch
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.runs.commands import NewCommand
+from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.unasked_model import model_shown
@@ -144,7 +157,9 @@ class BatchMember(Answer):
     progress: Progress
     passed: int
     score: Score | None
-    cost_usd: float
+    cost_usd: float | None = Field(description=COST)
+    known_cost_usd: float = Field(description=KNOWN_COST)
+    unpriced_calls: int = Field(description=UNPRICED)
     last_heartbeat: datetime | None
     current: Current | None
     reason: str | None
@@ -176,7 +191,9 @@ class BatchOut(Answer):
     counts: dict[str, int]
     progress: Progress
     passed: int
-    cost_usd: float
+    cost_usd: float | None = Field(description=COST)
+    known_cost_usd: float = Field(description=KNOWN_COST)
+    unpriced_calls: int = Field(description=UNPRICED)
     created_at: datetime
     end_asked_at: datetime | None
     end_mode: str | None
@@ -187,6 +204,7 @@ class BatchOut(Answer):
     def of(cls, batch: Batch, members: Sequence[Member], all_runs: Sequence[ContainerRun]) -> Self:
         runs = [run for run, _ in members]
         ends = [run.completed_at for run in runs]
+        cost = ModelCost.of(all_runs)
         return cls(
             **{name: getattr(batch, name) for name in Batch.model_fields if name in cls.model_fields},
             state=state_of((run.status for run in runs), end_asked=batch.end_asked_at is not None),
@@ -194,7 +212,9 @@ class BatchOut(Answer):
             counts=_counts(runs),
             progress=_progress(runs),
             passed=sum(run.items_passed for run in runs),
-            cost_usd=sum(run.cost_usd for run in all_runs),
+            cost_usd=cost.usd,
+            known_cost_usd=cost.known_usd,
+            unpriced_calls=cost.unpriced_calls,
             completed_at=max(end for end in ends if end) if ends and all(ends) else None,
         )
 
@@ -278,7 +298,7 @@ def groups(
                 **{
                     each: getattr(run, each)
                     for each in BatchMember.model_fields
-                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "model_id")
+                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "model_id", "cost_usd")
                 },
                 run_id=run.id,
                 slot=run.batch_slot or 0,
@@ -288,7 +308,9 @@ def groups(
                 benchmark=run.benchmarks[0],
                 progress=_progress([run]),
                 passed=run.items_passed,
-                score=Score(**run.score) if run.score else None,
+                score=Score.of(run.score, len(run.benchmarks)),
+                cost_usd=ModelCost(run.cost_usd, run.unpriced_calls).usd,
+                known_cost_usd=run.cost_usd,
                 last_heartbeat=attempts[run.id].last_event_at if run.id in attempts else None,
                 current=currents.get(run.id),
                 reason_sentence=sentence(run.reason),

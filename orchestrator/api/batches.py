@@ -197,5 +197,4 @@ def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
         for number, own in enumerate(repeats)
         for each in own
     ]
-    score = score_of(verdicts)
-    return Score(**score) if score else None
+    return Score.of(score_of(verdicts))

@@ -38,7 +38,7 @@ class CallOut(Answer):
     cached_tokens: int
     reasoning_tokens: int
     reserved_usd: float
-    cost_usd: float
+    cost_usd: float | None = Field(description="None: the model had no price, so that the cost is not known.")
     queue_s: float
     provider_s: float
     finish_reason: str | None
@@ -48,7 +48,10 @@ class CallOut(Answer):
 
     @classmethod
     def of(cls, row: Any, lost_sends: int) -> Self:
-        return cls(**{name: getattr(row, name) for name in cls.model_fields if name != "lost_sends"}, lost_sends=lost_sends)
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "lost_sends"}
+        if not row.priced:
+            values["cost_usd"] = None
+        return cls(**values, lost_sends=lost_sends)
 
 
 @router.get("/{run_id}/calls")

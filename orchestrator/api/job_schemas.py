@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from orchestrator.api.eval_schemas import RoundOut
-from orchestrator.api.schemas import Answer, Progress
+from orchestrator.api.schemas import COST, KNOWN_COST, UNPRICED, Answer, Progress
 from runner.contract import RunKind
 
 
@@ -51,7 +51,9 @@ class JobOut(Answer):
     error: JobError | None = None
     retry_of: str | None = None
     next_attempt_at: datetime | None = None
-    cost_usd: float = 0.0
+    cost_usd: float | None = Field(default=0.0, description=COST)
+    known_cost_usd: float = Field(default=0.0, description=KNOWN_COST)
+    unpriced_calls: int = Field(default=0, description=UNPRICED)
     created_at: datetime
     started_at: datetime | None = None
     completed_at: datetime | None = None

@@ -11,6 +11,7 @@ from orchestrator.db.eval_tables import EvalJob
 from orchestrator.db.tables import ContainerRun, Event
 from orchestrator.errors import Code
 from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.service import is_dead_letter
 from runner.contract import EVAL_KINDS, RunKind
@@ -19,6 +20,7 @@ from runner.contract_evals import JobStage
 CODES: dict[str, Code] = {
     Reason.PROVIDER_ERROR: Code.EXTERNAL_API_ERROR,
     Reason.BUDGET_EXHAUSTED: Code.BUDGET_EXHAUSTED,
+    Reason.PRICE_UNKNOWN: Code.BUDGET_EXHAUSTED,
     Reason.EVAL_REFUSED: Code.INVALID_CODE,
     Reason.EVAL_FAILING: Code.EXECUTION_ERROR,
     Reason.DEADLINE: Code.EXECUTION_TIMEOUT,
@@ -56,7 +58,9 @@ def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut
         error=_error(run, job),
         retry_of=run.retry_of,
         next_attempt_at=run.not_before,
-        cost_usd=run.cost_usd,
+        cost_usd=ModelCost(run.cost_usd, run.unpriced_calls).usd,
+        known_cost_usd=run.cost_usd,
+        unpriced_calls=run.unpriced_calls,
         created_at=run.created_at,
         started_at=run.started_at,
         completed_at=run.completed_at,

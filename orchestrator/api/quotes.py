@@ -9,16 +9,18 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.api.context import Context
-from orchestrator.api.schemas import Answer, RunCreate
+from orchestrator.api.schemas import COST, KNOWN_COST, UNPRICED, Answer, RunCreate
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.selection import Selection
 from orchestrator.db import call_reports, spending_queries
 from orchestrator.db.owned import workspace_of
 from orchestrator.gateway.quote import PastRun, Quote, quote, sentence
 from orchestrator.gateway_wiring import prices_of
+from orchestrator.runs.model_cost import ModelCost
 from runner.contract import ModelSpec
 
 router = APIRouter(tags=["money"])
@@ -57,14 +59,17 @@ class CostOut(Answer):
     calls: int
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float | None = Field(description=COST)
+    known_cost_usd: float = Field(description=KNOWN_COST)
+    unpriced_calls: int = Field(description=UNPRICED)
     lost_usd: float
     lost_sends: int
 
 
 class CostsOut(Answer):
     items: list[CostOut]
-    today_usd: float
+    today_usd: float = Field(description="What is known to have been spent today, lost sends included.")
+    unpriced_calls: int = Field(description="Calls of these days that are missing from the sums: their model had no price.")
     daily_budget_usd: float | None
 
 
@@ -112,13 +117,17 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
             calls=row.calls,
             input_tokens=row.input_tokens,
             output_tokens=row.output_tokens,
-            cost_usd=row.settled_usd,
+            cost_usd=ModelCost(row.settled_usd, row.unpriced_calls).usd,
+            known_cost_usd=row.settled_usd,
+            unpriced_calls=row.unpriced_calls,
             lost_usd=row.lost_usd,
             lost_sends=row.lost_sends,
         )
         for row in rows
     ]
-    return CostsOut(items=items, today_usd=today, daily_budget_usd=context.settings.daily_budget_usd)
+    unpriced = sum(item.unpriced_calls for item in items)
+    daily = context.settings.daily_budget_usd
+    return CostsOut(items=items, today_usd=today, unpriced_calls=unpriced, daily_budget_usd=daily)
 
 
 def _measure(catalogue: Catalogue, names: Sequence[str], wanted: Selection) -> tuple[int, int]:

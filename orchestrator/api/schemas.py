@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -9,12 +10,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from orchestrator.db.batch_tables import ArchiveRow
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract import Outcome
+from runner.contract import Outcome, RunKind
 
 INT32 = 2**31 - 1
+COST = "Of the model calls, in US dollars. None: calls were made while the model had no price, so that it is not known."
+KNOWN_COST = "What the calls with a price cost; all of it where `unpriced_calls` is 0."
+UNPRICED = "Calls that were made while the model had no price."
 T = TypeVar("T")
 
 
@@ -145,12 +152,25 @@ class Score(Answer):
     n: int
     passed: int = 0
     n_all: int = 0
+    excluded: int = Field(default=0, description="Items that ended with an error of provider or infrastructure.")
     estimate_all: float | None = None
     comparable: bool = True
     problems: int | None = None
     pass_at_k: dict[str, float] = {}
     parity: dict[str, Any] | None = Field(default=None, description="The score by the official checker's rules.")
     flips: int = Field(default=0, description="Items on which the two ways of judging differ.")
+    pooled_over: int = Field(
+        default=1, description="Over how many benchmarks the items are pooled; `scores` of the run has the score of each."
+    )
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None, benchmarks: int = 1) -> Self | None:
+        """From what is stored with a run of so many benchmarks."""
+        if not stored:
+            return None
+        known = {name: value for name, value in stored.items() if name in cls.model_fields}
+        excluded = stored.get("n_all", stored["n"]) - stored["n"]
+        return cls(**{"excluded": excluded, "pooled_over": benchmarks, **known})
 
 
 class ScoreDetail(Answer):
@@ -225,7 +245,9 @@ class RunOut(Answer):
     attempt: int
     progress: Progress
     passed: int
-    score: Score | None
+    score: Score | None = Field(description="Over all items: pooled where the run has several benchmarks.")
+    scores: dict[str, Score] = Field(default={}, description="The score of each benchmark.")
+    flags: list[Flag] = Field(default=[], description="What must be said with the score of a completed run.")
     reason: str | None
     reason_sentence: str | None
     error_message: str | None
@@ -234,24 +256,34 @@ class RunOut(Answer):
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
-    cost_usd: float
+    cost_usd: float | None = Field(description=COST)
+    known_cost_usd: float = Field(default=0.0, description=KNOWN_COST)
+    unpriced_calls: int = Field(default=0, description=UNPRICED)
     input_tokens: int
     output_tokens: int
 
     @classmethod
     def of(cls, row: ContainerRun, model_slug: str, waiting_for: str | None = None) -> Self:
-        own = {"model_id", "model", "image", "progress", "passed", "score", "reason_sentence", "waiting_for"}
+        built = {"model_id", "model", "image", "progress", "passed", "score", "scores", "flags"}
+        built |= {"reason_sentence", "waiting_for", "cost_usd", "known_cost_usd"}
+        cost = ModelCost(row.cost_usd, row.unpriced_calls)
         model = model_shown(row.kind, model_slug)
+        parts = scores_by_benchmark(row.score, row.benchmarks)
+        completed = row.status == Status.COMPLETED and row.kind in (RunKind.BENCHMARK, RunKind.GRADE)
         return cls(
-            **{name: getattr(row, name) for name in cls.model_fields if name not in own},
+            **{name: getattr(row, name) for name in cls.model_fields if name not in built},
             model_id=None if model is None else row.model_id,
             model=model,
             image=guest_image(row),
             progress=Progress(done=row.items_done, total=row.items_total),
             passed=row.items_passed,
-            score=Score(**row.score) if row.score else None,
+            score=Score.of(row.score, len(row.benchmarks)),
+            scores={name: score for name, part in parts.items() if (score := Score.of(part)) is not None},
+            flags=flags_of(row.score, row.items_done, row.items_total) if completed else [],
             reason_sentence=sentence(row.reason),
             waiting_for=waiting_for or row.waiting_for,
+            cost_usd=cost.usd,
+            known_cost_usd=cost.known_usd,
         )
 
 

@@ -31,6 +31,7 @@ from orchestrator.errors import NotFound
 from orchestrator.runs import exports
 from orchestrator.runs.answers import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.unasked_model import model_shown
 from runner.contract import RunKind
@@ -214,7 +215,7 @@ async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
-    facts = _facts(run, {"plan"})
+    facts = _facts(run, {"plan"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
     if model is None:
         facts["model_id"] = None
     return {"run": facts, "model": None if model is None else _facts(model), "plan": run.plan}

@@ -118,7 +118,7 @@ class BatchService:
             for slot, (slug, run) in enumerate(members(session)):
                 run.id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # they start in the order of their slots
                 run.batch_id, run.batch_slot = batch_id, slot
-                add_run(session, run, slug)
+                add_run(session, run, slug, daily_budget_usd=self._settings.daily_budget_usd)
             return batch_id
 
         stored_id = await self._db.write(insert)
@@ -191,9 +191,11 @@ class BatchService:
 
         def work(session: Session) -> list[str]:
             batch = _locked(session, batch_id)
-            new_ids = []
+            new_ids, daily = [], self._settings.daily_budget_usd
             for old, _ in newest_by_slot(batch_queries.lock_members(session, batch_id)):
-                if old.status in RETRIED[cancelled] and (new := add_retry(session, old, uuid7(now), now)) is not None:
+                if old.status not in RETRIED[cancelled]:
+                    continue
+                if (new := add_retry(session, old, uuid7(now), now, daily_budget_usd=daily)) is not None:
                     if old.budget_usd is not None:
                         new.budget_usd = max(old.budget_usd - old.cost_usd, 0.0)
                         session.add(new)

@@ -18,8 +18,9 @@ from orchestrator.cli.command_files import with_files
 from orchestrator.cli.command_tables import compare_table
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
+from orchestrator.cli.excluded import DEFAULT, MaxExcluded, MaxExcludedOption, raise_for_excluded, read_max_excluded
 from orchestrator.cli.output import JsonFlag, status_text, table
-from orchestrator.cli.text import clean, money
+from orchestrator.cli.text import clean, cost_of
 
 batch_app = typer.Typer()
 
@@ -41,13 +42,16 @@ def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A JSON or YAML file; docs/examples has some.")],
     provider: Annotated[str | None, typer.Option(help="Only on these machines: local, or the provider of agents.")] = None,
     out: OutOption = RESULTS,
+    max_excluded: MaxExcludedOption = DEFAULT,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the id and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a batch, show how it goes on, and fetch its archives.
 
-    Exit code: 0 all completed, 3 some runs or repeats of commands failed, 4 some were cancelled.
+    Exit code: 0 all completed, 3 some runs or repeats of commands failed, or more items were left out than
+    --max-excluded allows, 4 some were cancelled.
     """
+    limit = read_max_excluded(max_excluded)
     body = with_files(read_config(config), config.parent) | ({"provider": provider} if provider is not None else {})
     with command(as_json) as cmd:
         made = cmd.client.create_batch(body)
@@ -57,10 +61,10 @@ def run(
         if detach:
             cmd.out.result(made, lambda: Text(str(made["external_id"])))
             return
-        _see_through(cmd, made, out)
+        _see_through(cmd, made, out, limit)
 
 
-def _see_through(cmd: Command, made: dict[str, Any], out: Path) -> None:
+def _see_through(cmd: Command, made: dict[str, Any], out: Path, limit: MaxExcluded) -> None:
     """Follow the batch to its end. Interrupted, people are asked what shall become of it; programs leave it running."""
     follower = Follower(cmd.client, cmd.out, made["batch_id"], now=now)
     while True:
@@ -78,6 +82,7 @@ def _see_through(cmd: Command, made: dict[str, Any], out: Path) -> None:
                 raise RunCancelled(f"Batch {made['external_id']} was cancelled; none of its containers is left.") from None
             cmd.out.note("What has not begun is dropped; what runs finishes.")
     _deliver(cmd, batch, out)
+    raise_for_excluded(members(batch), limit)
 
 
 def _ask(cmd: Command) -> str:
@@ -139,7 +144,7 @@ def list_batches(
                 status_text(each["state"]),
                 counts_text(each["counts"]),
                 f"{each['progress']['done']}/{each['progress']['total']}",
-                money(each["cost_usd"]),
+                cost_of(each),
                 each["id"],
             )
             for each in found

@@ -14,7 +14,7 @@ from rich.text import Text
 from orchestrator.cli.client import Client
 from orchestrator.cli.errors import NotReachable
 from orchestrator.cli.output import STATUS_STYLES, Output, facts, status_text, table
-from orchestrator.cli.text import ago, clean, interval, money, percent
+from orchestrator.cli.text import ago, clean, cost_of, interval, percent
 
 OVER = frozenset({"completed", "ended", "cancelled", "failed", "incomplete"})
 ORDER = ("completed", "running", "starting", "pending", "failed", "cancelled")
@@ -51,7 +51,7 @@ def batch_table(batch: Batch, now: datetime) -> RenderableType:
     columns = ("Instance type", "State", "Runs", "Items", "Passed", "Heard of", "Works on")
     name = f" ({clean(batch['name'])})" if batch["name"] else ""
     title = f"Batch {batch['external_id']}{name}: "
-    head = Text.assemble((title, "bold"), status_text(batch["state"]), f", {money(batch['cost_usd'])}")
+    head = Text.assemble((title, "bold"), status_text(batch["state"]), f", {cost_of(batch)}")
     return Group(head, table(columns, rows, right=("Items", "Passed")))
 
 

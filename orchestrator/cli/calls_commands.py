@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.cli.context import command
 from orchestrator.cli.output import JsonFlag, table
 from orchestrator.cli.run_commands import RunArgument
-from orchestrator.cli.text import money
+from orchestrator.cli.text import cost
 
 FACTS = ("Call", "State", "Answer", "Paid by", "Ended")
 NUMBERS = ("Tries", "Lost", "Replays", "Tokens in", "Tokens out", "Cost", "Waited s", "Provider s")
@@ -44,15 +44,16 @@ def _calls(found: list[dict[str, Any]]) -> RenderableType:
             each["replays"],
             each["input_tokens"],
             each["output_tokens"],
-            money(each["cost_usd"]),
+            cost(each["cost_usd"]),
             f"{each['queue_s']:.1f}",
             f"{each['provider_s']:.1f}",
             each["finish_reason"] or each["error"] or "",
         )
         for each in found
     ]
-    cost, lost = sum(each["cost_usd"] for each in found), sum(each["lost_sends"] for each in found)
-    sentence = f"{len(found)} calls, {money(cost)}"
+    lost, unpriced = sum(each["lost_sends"] for each in found), sum(each["cost_usd"] is None for each in found)
+    known = sum(each["cost_usd"] or 0.0 for each in found)
+    sentence = f"{len(found)} calls, {cost(None if unpriced else known, known, unpriced)}"
     if cached := sum(each["source"] == "cached" for each in found):
         sentence += f"; {cached} of the answers were bought by other runs"
     if lost:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
+from orchestrator.cli.excluded import DEFAULT, MaxExcludedOption, raise_for_excluded, read_max_excluded
 from orchestrator.cli.live_view import RunView, watch
 from orchestrator.cli.output import JsonFlag
 from orchestrator.cli.run_tables import remarks, result_table, run_detail, runs_table, subject
@@ -51,13 +52,15 @@ def run(
     category: Annotated[list[str] | None, typer.Option(help="Only of this category; may be repeated.")] = None,
     ids: Annotated[list[str] | None, typer.Option("--id", help="Only this problem; may be repeated.")] = None,
     exclude_flagged: Annotated[bool, typer.Option("--exclude-flagged", help="Without problems known to be faulty.")] = False,
+    max_excluded: MaxExcludedOption = DEFAULT,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the ids and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Run models on a benchmark, show progress, then the scores with their 95 % intervals.
 
-    Exit code: 0 completed, 3 failed, 4 cancelled.
+    Exit code: 0 completed, 3 failed or more items left out than --max-excluded allows, 4 cancelled.
     """
+    limit = read_max_excluded(max_excluded)
     body: dict[str, Any] = {
         **read_sample_size(sample_size),
         "benchmarks": benchmark or None,
@@ -90,6 +93,7 @@ def run(
         cmd.out.result({"runs": finished}, lambda: result_table(finished, now()))
         say_remarks(cmd, finished)
         raise_for(finished)
+        raise_for_excluded(finished, limit)
 
 
 def submit(cmd: Command, bodies: list[dict[str, Any]]) -> list[str]:
@@ -229,10 +233,12 @@ def _cancel_sentence(run: dict[str, Any]) -> str:
 
 def retry(
     run_id: RunArgument,
+    max_excluded: MaxExcludedOption = DEFAULT,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the new id and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Take an ended run up again as a new one: finished results are kept, the rest is done again."""
+    limit = read_max_excluded(max_excluded)
     with command(as_json) as cmd:
         new_id = cmd.client.retry(str(cmd.client.find_run(run_id)["id"]))
         if detach:
@@ -242,6 +248,7 @@ def retry(
         cmd.out.result({"runs": finished}, lambda: result_table(finished, now()))
         say_remarks(cmd, finished)
         raise_for(finished)
+        raise_for_excluded(finished, limit)
 
 
 def read_sample_size(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output import facts, status_text, table
-from orchestrator.cli.text import ago, clean, interval, moment, money, outcomes_sentence, percent, short_ids, took
+from orchestrator.cli.text import ago, clean, cost_of, interval, moment, money, outcomes_sentence, percent, short_ids, took
 
 Run = dict[str, Any]
 
@@ -39,7 +39,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
             ", ".join(run["benchmarks"]),
             status_text(run["status"]),
             f"{run['progress']['done']}/{run['progress']['total']}",
-            percent((run["score"] or {}).get("estimate")),
+            _estimate(run),
             interval(run["score"]),
             ago(run["created_at"], now),
         )
@@ -50,22 +50,39 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
 
 
 def result_table(runs: Sequence[Run], now: datetime) -> Table:
-    """Scores with intervals, side by side."""
-    rows = [
-        (
-            Text(clean(subject(run)), "bold"),
-            status_text(run["status"]),
-            percent((run["score"] or {}).get("estimate")),
-            interval(run["score"]),
-            _passed(run),
-            outcomes_sentence(run["outcomes"]),
-            took(run, now),
-            money(run["cost_usd"]),
+    """Scores with intervals, side by side; of a run with several benchmarks the pooled score, then that of each."""
+    rows: list[tuple[object, ...]] = []
+    for run in runs:
+        rows.append(
+            (
+                Text(clean(subject(run)), "bold"),
+                status_text(run["status"]),
+                _estimate(run),
+                interval(run["score"]),
+                _passed(run),
+                outcomes_sentence(run["outcomes"]),
+                took(run, now),
+                cost_of(run),
+            )
         )
-        for run in runs
-    ]
+        for name, score in _parts(run).items():
+            passed = f"{score['passed']}/{score['n']}"
+            rows.append((f"  {name}", "", percent(score["estimate"]), interval(score), passed, "", "", ""))
     columns = ("Model", "Status", "Score", "95 % interval", "Passed", "Outcomes", "Took", "Cost")
     return table(columns, rows, right=("Score", "95 % interval", "Passed", "Took", "Cost"))
+
+
+def _estimate(run: Run) -> str:
+    """A score over several benchmarks says that it is pooled."""
+    score = run["score"] or {}
+    pooled = score.get("estimate") is not None and score.get("pooled_over", 1) > 1
+    return f"{percent(score.get('estimate'))}{' pooled' if pooled else ''}"
+
+
+def _parts(run: Run) -> dict[str, dict[str, Any]]:
+    """The score of each benchmark, where there are several."""
+    scores: dict[str, dict[str, Any]] = run.get("scores") or {}
+    return scores if len(run["benchmarks"]) > 1 else {}
 
 
 def remarks(run: Run) -> list[str]:
@@ -101,7 +118,8 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Benchmark", ", ".join(run["benchmarks"])),
             ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
             ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),
-            ("Score", score and f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"),
+            (_score_name(score), score and _score_words(score)),
+            *((f"  {clean(name)}", _score_words(part)) for name, part in _parts(run).items()),
             ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
             ("Outcomes", outcomes_sentence(run["outcomes"])),
             ("Sample", _sample(run)),
@@ -109,7 +127,7 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
             ("Answers", "those of other runs are used again" if run["reuse_answers"] else None),
-            ("Cost", f"{money(run['cost_usd'])}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
+            ("Cost", f"{cost_of(run)}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
             ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
             ("Started", run["started_at"] and _at(run["started_at"])),
             ("Ended", run["completed_at"] and f"{_at(run['completed_at'])}, took {took(run, now)}"),
@@ -118,6 +136,15 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
         )
     )
     return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
+
+
+def _score_name(score: dict[str, Any]) -> str:
+    over = score.get("pooled_over", 1)
+    return f"Score, pooled over {over} benchmarks" if over > 1 else "Score"
+
+
+def _score_words(score: dict[str, Any]) -> str:
+    return f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"
 
 
 def attempts_table(attempts: Sequence[dict[str, Any]]) -> Table:

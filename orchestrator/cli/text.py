@@ -50,6 +50,20 @@ def money(usd: float | None) -> str:
     return f"${usd:.2f}" if usd >= 0.995 else f"${usd:.{max(2, 1 - math.floor(math.log10(usd)))}f}"
 
 
+def cost(usd: float | None, known_usd: float = 0.0, unpriced_calls: int = 0) -> str:
+    """Of model calls. What is not known is said to be unknown, and never shown as nothing."""
+    if usd is not None:
+        return money(usd)
+    if not known_usd:
+        return "unknown"
+    return f"at least {money(known_usd)}, {unpriced_calls} call{'' if unpriced_calls == 1 else 's'} without a price"
+
+
+def cost_of(row: dict[str, Any]) -> str:
+    """Of a run, a batch or a line of costs, as the API answers it."""
+    return cost(row["cost_usd"], row.get("known_cost_usd", 0.0), row.get("unpriced_calls", 0))
+
+
 def moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).astimezone(UTC) if text else None
 

@@ -49,6 +49,7 @@ for _name in (
     "duration",
     "size",
     "money",
+    "cost",
     "number",
     "words",
     "visible",

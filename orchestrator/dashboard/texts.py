@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 DASH = "–"
 _STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -63,6 +64,17 @@ def money(usd: float | None) -> str:
     if usd == 0:
         return "$0"
     return f"${usd:,.2f}" if usd >= 1 else f"${usd:.2g}" if usd >= 0.0001 else "under $0.0001"
+
+
+def cost(it: Any) -> str:
+    """Of the calls of a run or a batch. What is not known is said to be unknown, and never shown as nothing."""
+    known = it.cost_usd if it.cost_usd is not None else it.known_cost_usd
+    if not it.unpriced_calls:
+        return money(known)
+    if not known:
+        return "unknown"
+    calls = "1 call" if it.unpriced_calls == 1 else f"{it.unpriced_calls:,} calls"
+    return f"at least {money(known)}; {calls} without a price"
 
 
 def number(count: float | None) -> str:

@@ -30,6 +30,18 @@ _LOST: Any = LostSend.__table__  # type: ignore[attr-defined]
 _DAYS: Any = DaySpending.__table__  # type: ignore[attr-defined]
 
 
+_NOTHING: dict[str, float] = {
+    "calls": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "settled_usd": 0.0,
+    "lost_usd": 0.0,
+    "lost_sends": 0,
+    "unpriced_calls": 0,
+}
+"""The sums of a day, by the names of their columns."""
+
+
 def _of(table: Any) -> Any:
     return and_(table.c.run_id == bindparam("of_run"), table.c.call_key == bindparam("of_key"))
 
@@ -41,7 +53,7 @@ def _take_off(dialect: Any) -> Any:
 
 
 def _book(dialect: Any) -> Any:
-    names = ("calls", "input_tokens", "output_tokens", "settled_usd", "lost_usd", "lost_sends")
+    names = tuple(_NOTHING)
     of_run = {
         name: sa_select(_RUNS.c[name]).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
         for name in ("workspace_id", "model_id")
@@ -92,6 +104,9 @@ _TAKE_OFF = Prepared({"sqlite": _take_off(sqlite), "postgresql": _take_off(postg
 _LAND = Prepared(delete(_FLIGHTS).where(_of(_FLIGHTS)))
 _CHARGE = Prepared(
     update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
+)
+_UNPRICED = Prepared(
+    update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(unpriced_calls=_RUNS.c.unpriced_calls + 1)
 )
 _SETTLED_USD = Prepared(sa_select(_RUNS.c.cost_usd).where(_RUNS.c.id == bindparam("of_run")))
 _LOST_USD = Prepared(sa_select(func.sum(_LOST.c.worst_usd), func.count()).where(_LOST.c.run_id == bindparam("of_run")))
@@ -232,6 +247,11 @@ def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
     _CHARGE.run(connection, {"of_run": run_id, "more_usd": cost_usd})
 
 
+def count_unpriced(connection: Connection, run_id: str) -> None:
+    """One more call of the run of which nobody knows the cost."""
+    _UNPRICED.run(connection, {"of_run": run_id})
+
+
 def money(connection: Connection, run_id: str) -> Money:
     """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
     run = {"of_run": run_id}
@@ -243,9 +263,8 @@ def money(connection: Connection, run_id: str) -> Money:
 
 def book(connection: Connection, run_id: str, now: datetime, **more: float) -> None:
     """Add to the sums of the day, by the names of their columns."""
-    nothing = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "settled_usd": 0.0, "lost_usd": 0.0, "lost_sends": 0}
     day = now.date().isoformat()
-    values = {**nothing, **more, "of_run": run_id, "day": day}
+    values = {**_NOTHING, **more, "of_run": run_id, "day": day}
     _BOOK.run(connection, values)
     settled, lost = more.get("settled_usd", 0.0), more.get("lost_usd", 0.0)
     if settled or lost:

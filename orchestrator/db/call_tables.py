@@ -50,3 +50,4 @@ class DaySpending(Owned, table=True):
     settled_usd: float = 0.0
     lost_usd: float = 0.0
     lost_sends: int = 0
+    unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})

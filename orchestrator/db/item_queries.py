@@ -101,6 +101,19 @@ def outcome_counts(session: Session, run_id: str) -> dict[str, int]:
     return {outcome: int(count) for outcome, count in session.exec(query).all()}
 
 
+def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[tuple[str, str, int]]:
+    """(outcome, detail, number of items), the most frequent first."""
+    number = func.count()
+    query = (
+        select(ItemRow.outcome, ItemRow.detail, number)
+        .where(ItemRow.run_id == run_id)
+        .group_by(col(ItemRow.outcome), col(ItemRow.detail))
+        .order_by(number.desc(), col(ItemRow.detail))
+        .limit(limit)
+    )
+    return [(outcome, detail, int(count)) for outcome, detail, count in session.exec(query).all()]
+
+
 def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
     """Give `target` the results of `source`, except those with the outcomes in `without`."""
     columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
@@ -116,6 +129,7 @@ def copy_answers(session: Session, source: str, target: str) -> int:
         "run_id": literal(target),
         "cost_usd": literal(0.0),
         "reserved_usd": literal(0.0),
+        "priced": literal(True),
         "source": case((col(GatewayCall.source) == "bought", "replayed"), else_=col(GatewayCall.source)),
         "from_run": func.coalesce(col(GatewayCall.from_run), col(GatewayCall.run_id)),
         "from_key": func.coalesce(col(GatewayCall.from_key), col(GatewayCall.call_key)),

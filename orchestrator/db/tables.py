@@ -16,6 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    true,
 )
 from sqlmodel import Field, SQLModel
 
@@ -101,6 +102,8 @@ class ContainerRun(Owned, table=True):
     items_passed: int = 0
     score: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
     cost_usd: float = 0.0
+    unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """Calls that are missing from `cost_usd`: their model had no price."""
     input_tokens: int = 0
     output_tokens: int = 0
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
@@ -257,6 +260,8 @@ class GatewayCall(SQLModel, table=True):
     from_key: str | None = Field(default=None, max_length=400)
     payer: str = Field(default="system", max_length=20, sa_column_kwargs={"server_default": "system"})
     payer_name: str = Field(default="", max_length=200, sa_column_kwargs={"server_default": ""})
+    priced: bool = Field(default=True, sa_column_kwargs={"server_default": true()})
+    """False: the model had no price, and what the call cost is not known."""
 
 
 class IdempotencyKey(Owned, table=True):

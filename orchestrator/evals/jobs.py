@@ -103,7 +103,8 @@ class EvalJobs:
                 len(payload["examples"]),
                 request.seed,
             )
-            _queue(session, run, model.slug, EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload))
+            job = EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload)
+            _queue(session, run, model.slug, job, daily_budget_usd=self._settings.daily_budget_usd)
             return Queued(run.id, run.sample_size)
 
         return await self._insert(insert, idempotency, [set_id, asdict(request)], now)
@@ -227,7 +228,7 @@ class EvalJobs:
             run.sample_size = old.sample_size
             again = EvalJob(run_id=run.id, eval_set_id=job.eval_set_id, payload=payload)
             again.eval_id = job.eval_id if old.kind == RunKind.EVAL_EXECUTE else None
-            _queue(session, run, model.slug, again)
+            _queue(session, run, model.slug, again, daily_budget_usd=self._settings.daily_budget_usd)
             if old.kind == RunKind.EVAL_GENERATE and old.reason != Reason.EVAL_REFUSED:
                 item_queries.copy_answers(session, old.id, run.id)
             return Queued(run.id, run.items_total)
@@ -299,7 +300,9 @@ def _wanted(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> lis
     return sorted(set(numbers.values()))
 
 
-def _queue(session: Session, run: ContainerRun, model_slug: str, job: EvalJob) -> None:
-    add_run(session, run, model_slug)
+def _queue(
+    session: Session, run: ContainerRun, model_slug: str, job: EvalJob, *, daily_budget_usd: float | None = None
+) -> None:
+    add_run(session, run, model_slug, daily_budget_usd=daily_budget_usd)
     session.add(job)
     session.flush()

@@ -66,8 +66,8 @@ def _worst_nusd(context: RunContext, asked: Asked, body_bytes: int) -> int:
     if context.prices is None:
         if not context.capped:
             return 0
-        whose = "the day" if context.budget_nusd is None else "the run"
-        sentence = f"{whose} has a budget but no price is known for {context.slug}; enter its prices or take the budget off"
+        whose = "of the run" if context.budget_nusd is not None else context.day_caps[0].whose
+        sentence = f"the budget {whose} cannot be kept: no price is known for {context.slug}; enter its prices"
         raise GatewayError(402, Code.PRICE_UNKNOWN, sentence)
     if asked.max_output_tokens is None:
         if not context.capped:

@@ -47,6 +47,8 @@ class Settlement:
     tries: int
     queue_s: float
     provider_s: float
+    priced: bool = True
+    """False: the model has no price, and `cost_nusd` says nothing."""
 
 
 class Source(StrEnum):

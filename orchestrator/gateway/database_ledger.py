@@ -101,8 +101,13 @@ class DatabaseLedger:
             calls.land(connection, run_id, call_key)
             if settlement.cost_nusd:
                 calls.charge(connection, run_id, cost_usd)
+            unpriced = 0 if settlement.priced else 1
+            if unpriced:
+                calls.count_unpriced(connection, run_id)
             tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            calls.book(connection, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, **tokens)
+            calls.book(
+                connection, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, unpriced_calls=unpriced, **tokens
+            )
 
         await self._write(work)
 
@@ -179,7 +184,7 @@ class DatabaseLedger:
         found = call_reuse.find(connection, run_id, call_key, opening.question_key, opening.reuse_since)
         if found is None:
             return None
-        settlement = replace(unpack(found.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0)
+        settlement = replace(unpack(found.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
         values = {
             **_settled(settlement, now),
             "request_hash": opening.request_hash,
@@ -250,6 +255,7 @@ def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
         "state": CallState.SETTLED,
         "reserved_usd": 0.0,
         "cost_usd": usd(settlement.cost_nusd),
+        "priced": settlement.priced,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_tokens": usage.cached_tokens,

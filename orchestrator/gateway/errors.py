@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from runner.contract import ErrorScope
+
 
 class Code(StrEnum):
     """Why a call got no answer."""
@@ -31,11 +33,31 @@ class Code(StrEnum):
     UNAVAILABLE = "UNAVAILABLE"  #: the orchestrator cannot serve now (shutting down, database away)
 
 
-class GatewayError(Exception):
-    """A call that ends without an answer."""
+SCOPES = {
+    Code.FORBIDDEN: ErrorScope.RUN,
+    Code.NOT_FOUND: ErrorScope.RUN,
+    Code.PRICE_UNKNOWN: ErrorScope.RUN,
+    Code.PROVIDER_KEY_REFUSED: ErrorScope.RUN,
+    Code.PAYLOAD_TOO_LARGE: ErrorScope.ITEM,
+    Code.CONFLICT: ErrorScope.ITEM,
+}
+"""Whom an error with this code concerns, unless the error itself says otherwise."""
 
-    def __init__(self, status: int, code: Code, message: str, *, retry_after_s: float | None = None) -> None:
+
+class GatewayError(Exception):
+    """A call that ends without an answer. `scope` says whether every other call of the run would end so."""
+
+    def __init__(
+        self,
+        status: int,
+        code: Code,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        scope: ErrorScope | None = None,
+    ) -> None:
         super().__init__(message)
+        self.scope = scope or SCOPES.get(code, ErrorScope.UNKNOWN)
         self.status = status
         self.code = code
         self.message = message
@@ -60,8 +82,9 @@ class UpstreamError(GatewayError):
         maybe_billed: bool = False,
         retry_after_s: float | None = None,
         body: Mapping[str, Any] | None = None,
+        scope: ErrorScope | None = None,
     ) -> None:
-        super().__init__(status, code, message, retry_after_s=retry_after_s)
+        super().__init__(status, code, message, retry_after_s=retry_after_s, scope=scope)
         self.retry = retry
         self.crowded = crowded
         self.maybe_billed = maybe_billed

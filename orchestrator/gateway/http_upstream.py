@@ -35,7 +35,7 @@ from orchestrator.gateway.upstream_errors import (
 )
 from orchestrator.gateway.wires.sse import EventReader, EventTooLarge
 from orchestrator.gateway.wires.wire import Assembler, BadStream, Message, StreamedError
-from runner.contract import Protocol
+from runner.contract import ErrorScope, Protocol
 
 MAX_ANSWER_BYTES = 16 << 20
 STREAM_OVERHEAD = 16
@@ -97,7 +97,7 @@ class HttpUpstream:
                 return await self._reply(call, head, connection, (*self._secrets, key) if key else self._secrets)
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
-            raise UpstreamError(502, message, retry=False) from error
+            raise UpstreamError(502, message, retry=False, scope=ErrorScope.RUN) from error
         except (ConnectFailed, ConnectionBroke, Silence, BadResponse, TimeoutError) as error:
             raise transport_error(self._provider.name, error) from error
 

@@ -141,7 +141,7 @@ class MemoryLedger:
         if not found:
             return None
         _, source, settlement = min(found, key=lambda each: each[0])
-        free = replace(settlement, cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0)
+        free = replace(settlement, cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
         return Row(
             opening.request_hash, CallState.SETTLED, 0, settlement=free, question_key=opening.question_key, taken_from=source
         )

@@ -257,6 +257,7 @@ def _settlement(call: Call, message: Message, trip: _Trip) -> Settlement:
         tries=trip.tries,
         queue_s=trip.queue_s,
         provider_s=trip.provider_s,
+        priced=call.context.prices is not None,
     )
 
 

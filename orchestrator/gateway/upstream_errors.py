@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from orchestrator.gateway.error_scope import scope_of
 from orchestrator.gateway.errors import Code, UpstreamError
 from orchestrator.gateway.http_connection import ConnectFailed, Silence
 from orchestrator.gateway.http_framing import BadResponse
@@ -14,6 +15,7 @@ from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.retry import CROWDED_STATUSES, retried
 from orchestrator.gateway.scrubbing import scrubbed, storable
 from orchestrator.gateway.wires.wire import StreamedError
+from runner.contract import ErrorScope
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})
 MAX_MESSAGE_CHARS = 2000
@@ -40,7 +42,8 @@ def status_error(
     """The provider answered with an error status."""
     if status < 400:
         where = " to another address" if 300 <= status < 400 else ""
-        return UpstreamError(502, f"{provider} answered {status}{where}, which is not followed", retry=False)
+        message = f"{provider} answered {status}{where}, which is not followed"
+        return UpstreamError(502, message, retry=False, scope=ErrorScope.RUN)
     error = _error_object(body.decode("utf-8-sig", "replace"), secrets)
     wait_s = retry_after_s(headers, now)
     if wait_s is None and status == 429:
@@ -63,7 +66,8 @@ def _status_of(kind: str) -> int | None:
 def transport_error(provider: str, error: Exception) -> UpstreamError:
     """No answer, or not all of it. What never reached the provider cannot have cost anything."""
     if isinstance(error, ConnectFailed):
-        return UpstreamError(502, f"{provider} cannot be reached: {error}", retry=not error.lasting)
+        message = f"{provider} cannot be reached: {error}"
+        return UpstreamError(502, message, retry=not error.lasting, scope=ErrorScope.RUN)
     if isinstance(error, Silence | TimeoutError):
         return UpstreamError(504, f"{provider} did not answer in time", retry=True, maybe_billed=True)
     if isinstance(error, BadResponse):
@@ -117,6 +121,7 @@ def _judged(
         maybe_billed=maybe_billed,
         retry_after_s=wait_s,
         body={name: value for name, value in error.items() if name != "message"},
+        scope=ErrorScope.RUN if broke else scope_of(status, error),
     )
 
 

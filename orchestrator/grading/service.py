@@ -93,7 +93,7 @@ class GradeService:
         def insert(session: Session) -> str:
             model = unasked_model(session, now)
             run = self._row(request, (spec,), model, type_name, now)
-            add_run(session, run, model.slug)
+            add_run(session, run, model.slug, daily_budget_usd=None)
             given_queries.add(session, run.id, info.name, answers.rows())
             return run.id
 
@@ -136,7 +136,7 @@ class GradeService:
             assert model is not None
             run = self._row(request, specs, model, type_name, now)
             run.retry_of = old.id
-            add_run(session, run, model.slug)
+            add_run(session, run, model.slug, daily_budget_usd=None)
             for name, answers in gathered.items():
                 given_queries.add(session, run.id, name, answers.rows())
             return run.id

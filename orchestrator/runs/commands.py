@@ -90,7 +90,7 @@ class CommandRuns:
         def insert(session: Session) -> str:
             model = unasked_model(session, now, COMMAND_MODEL)
             run = command_run(request, type_name, model.id or 0, deadline_s, now)
-            return add_once(session, run, model.slug, idempotency, digest)
+            return add_once(session, run, model.slug, idempotency, digest, daily_budget_usd=None)
 
         run_id = await self._db.write(insert)
         self._wake()

@@ -21,8 +21,9 @@ from orchestrator.db.tables import Attempt, ContainerRun, ItemRow, LlmModel
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs.answers import answer_digest
 from orchestrator.runs.eval_hand import EvalEvent, EvalHand
-from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, Status
+from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.machine_cost import Used, used_after
+from orchestrator.runs.measured import counts, nothing_measured
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
 from orchestrator.runs.scores import run_score
@@ -276,19 +277,26 @@ class _Context:
             self._evals.gave_up(self._session, self._run, event.code)
         final = reason in FINAL or (self._evals is not None and reason is Reason.BUDGET_EXHAUSTED)
         if reason is Reason.BUDGET_EXHAUSTED and not final:
-            self._finish(reason, None)
+            self._finish(reason, None, message)
         elif final and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
             self._run.score = self._score()
 
-    def _finish(self, reason: Reason | None, event: CompleteEvent | None) -> None:
+    def _finish(self, reason: Reason | None, event: CompleteEvent | None, message: str | None = None) -> None:
+        """The runner is done. Whether anything was measured is seen in the stored items, not in what the runner says."""
         self._run.score = self._score(cut_short=reason is not None)
         if event is not None:
             done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
             self._append(event, done)
         # The last event of a run is the transition: streams end with it.
-        advance(self._session, self._run, Completed(self._now, reason), self._now)
-        run_queries.mark_succeeded(self._session, self._run)
+        if self._evals is None and not counts(item_queries.outcome_counts(self._session, self._run.id)):
+            details = item_queries.outcome_details(self._session, self._run.id)
+            reason, message = nothing_measured(details, reason, message)
+            self._attempt.reason, self._attempt.detail = reason.value, message
+            advance(self._session, self._run, NothingMeasured(self._now, reason, message), self._now)
+        else:
+            advance(self._session, self._run, Completed(self._now, reason, message), self._now)
+            run_queries.mark_succeeded(self._session, self._run)
 
 
 def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:

@@ -87,6 +87,16 @@ class Completed:
 
     at: datetime
     reason: Reason | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class NothingMeasured:
+    """The runner is done and everything is stored, but no item counts: there is no score."""
+
+    at: datetime
+    reason: Reason
+    message: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ class CancelRequested:
     at: datetime
 
 
-RunEvent = Dispatched | Claimed | AttemptEnded | Completed | GaveUp | CancelRequested
+RunEvent = Dispatched | Claimed | AttemptEnded | Completed | NothingMeasured | GaveUp | CancelRequested
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
@@ -134,7 +144,12 @@ def apply(state: RunState, event: RunEvent) -> RunState:
         case ((Status.STARTING | Status.RUNNING), AttemptEnded()):
             return _after_attempt(state, event)
         case Status.RUNNING, Completed():
-            return _terminal(state, Status.COMPLETED, event.at, event.reason, sentence(event.reason))
+            return _terminal(state, Status.COMPLETED, event.at, event.reason, event.message or sentence(event.reason))
+        case Status.RUNNING, NothingMeasured() if state.desired == "cancel":
+            reason = Reason.CANCELLED_BY_USER
+            return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
+        case Status.RUNNING, NothingMeasured():
+            return _terminal(state, Status.FAILED, event.at, event.reason, event.message)
         case Status.RUNNING, GaveUp():
             return _terminal(state, Status.FAILED, event.at, event.reason, event.message)
         case Status.PENDING, CancelRequested():

@@ -19,6 +19,8 @@ class Reason(StrEnum):
     DATASET_ERROR = "dataset_error"
     PROVIDER_ERROR = "provider_error"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    PRICE_UNKNOWN = "price_unknown"
+    NOTHING_MEASURED = "nothing_measured"
     EVAL_REFUSED = "eval_refused"
     EVAL_FAILING = "eval_failing"
     COMMAND_FAILED = "command_failed"
@@ -41,14 +43,25 @@ SENTENCES: dict[Reason, str] = {
     Reason.RUNNER_ERROR: "The runner stopped with an error of its own; its log says more.",
     Reason.DATASET_ERROR: "A problem of the benchmark could not be fetched or understood.",
     Reason.PROVIDER_ERROR: "The provider refused the model calls; check key, model name and the provider's status.",
-    Reason.BUDGET_EXHAUSTED: "The run's budget does not allow another call; it ended early with what it had.",
+    Reason.BUDGET_EXHAUSTED: "A budget does not allow another call; the run ended early with what it had.",
+    Reason.PRICE_UNKNOWN: "A budget or limit applies, but the model has no price; enter its prices, then retry.",
+    Reason.NOTHING_MEASURED: "No item of the run counts: all ended with errors of provider or infrastructure.",
     Reason.EVAL_REFUSED: "The eval that the model wrote is not fit to be used; the message says why.",
     Reason.EVAL_FAILING: "The eval gives no verdict on too many traces; what it said before that is kept.",
     Reason.COMMAND_FAILED: "Every repeat of the command failed, so nothing was measured; its output says why.",
     Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
 }
 
-FINAL = frozenset({Reason.DATASET_ERROR, Reason.PROVIDER_ERROR, Reason.DEADLINE, Reason.EVAL_REFUSED, Reason.EVAL_FAILING})
+FINAL = frozenset(
+    {
+        Reason.DATASET_ERROR,
+        Reason.PROVIDER_ERROR,
+        Reason.PRICE_UNKNOWN,
+        Reason.DEADLINE,
+        Reason.EVAL_REFUSED,
+        Reason.EVAL_FAILING,
+    }
+)
 """Another attempt would meet the same end: these fail the run at once."""
 
 

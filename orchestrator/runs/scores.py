@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from enum import StrEnum
 from typing import Any
 
 from orchestrator.datasets.pack import Entry
-from orchestrator.stats.summary import ItemScore, around_cut_off, summarise
+from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, around_cut_off, summarise
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind
 
 Verdict = tuple[str, str, int, str, str | None]
@@ -22,10 +23,50 @@ Facts = Callable[[str], Mapping[str, Entry]]
 _BARE = Entry("")
 
 
+class Flag(StrEnum):
+    """What must be said with the score of a run that completed."""
+
+    EXCLUDED = "excluded_over_limit"  #: more than 2 % of the items ended with an error of provider or infrastructure
+    CUT_SHORT = "cut_short"  #: the run ended before its last item
+
+
 def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
-    """Pass rate with a 95 % interval, pass@k, and the official way of judging; None while there is nothing to score."""
+    """Pass rate with a 95 % interval, pass@k, and the official way of judging; None while there is nothing to score.
+
+    Over several benchmarks it is pooled: `pooled_over` says over how many, `benchmarks` has the score of each.
+    """
     if not verdicts:
         return None
+    by_benchmark: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_benchmark.setdefault(verdict[0], []).append(verdict)
+    pooled = _score(verdicts, cut_short) | {"pooled_over": len(by_benchmark)}
+    if len(by_benchmark) > 1:
+        pooled["benchmarks"] = {name: _score(own, cut_short) for name, own in by_benchmark.items()}
+    return pooled
+
+
+def scores_by_benchmark(score: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The score of each benchmark, from a stored score. Empty where an older version stored only the pooled one."""
+    if not score:
+        return {}
+    if len(benchmarks) == 1:
+        return {benchmarks[0]: dict(score)}
+    parts: dict[str, dict[str, Any]] = score.get("benchmarks") or {}
+    return {name: parts[name] for name in benchmarks if name in parts}
+
+
+def flags_of(score: Mapping[str, Any] | None, done: int, total: int) -> list[Flag]:
+    """Of a completed run with so many finished items out of so many."""
+    found = []
+    if score and score.get("n_all", 0) - score.get("n", 0) > COMPARABLE_UP_TO * score.get("n_all", 0):
+        found.append(Flag.EXCLUDED)
+    if done < total:
+        found.append(Flag.CUT_SHORT)
+    return found
+
+
+def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
     summary = summarise([_item(verdict, _BARE) for verdict in verdicts])
     counted = summary.n > 0
     return {
@@ -35,6 +76,7 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
         "n": summary.n,
         "passed": summary.passed,
         "n_all": summary.n_all,
+        "excluded": summary.n_all - summary.n,
         "estimate_all": summary.estimate_all,
         "comparable": summary.comparable and not cut_short,
         "problems": summary.problems,

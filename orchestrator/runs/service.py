@@ -32,6 +32,7 @@ from orchestrator.runs.capacity import Capacity, never_fits
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, CancelRequested, Status
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
+from orchestrator.runs.price_check import check_price
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.settings import Settings
@@ -122,7 +123,8 @@ class RunService:
         def insert(session: Session) -> str:
             if model_queries.lock(session, run.model_id) is None:
                 raise _no_model(request.model)  # deleted since we looked
-            return add_once(session, run, model.slug, idempotency, digest)
+            daily = self._settings.daily_budget_usd
+            return add_once(session, run, model.slug, idempotency, digest, daily_budget_usd=daily)
 
         run_id = await self._db.write(insert)
         self._wake()
@@ -167,7 +169,7 @@ class RunService:
                 raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
             if old.status not in TERMINAL:
                 raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
-            if add_retry(session, old, new_id, now) is None:
+            if add_retry(session, old, new_id, now, daily_budget_usd=self._settings.daily_budget_usd) is None:
                 raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
             return new_id
 
@@ -333,27 +335,42 @@ def pending_run(
     )
 
 
-def add_run(session: Session, run: ContainerRun, model_slug: str) -> None:
-    """Queue a run within the caller's transaction."""
+def add_run(session: Session, run: ContainerRun, model_slug: str, *, daily_budget_usd: float | None) -> None:
+    """Queue a run within the caller's transaction. Raises `PriceUnknown`; `daily_budget_usd` is that of the service."""
+    model = model_queries.get(session, run.model_id)
+    if model is not None:
+        check_price(session, run, model, daily_budget_usd)
     session.add(run)
     session.flush()
     data = {"model": model_shown(run.kind, model_slug), "status": "pending"}
     event_queries.append(session, "created", run.created_at, run_id=run.id, data=data)
 
 
-def add_once(session: Session, run: ContainerRun, model_slug: str, idempotency: Idempotency | None, digest: str) -> str:
+def add_once(
+    session: Session,
+    run: ContainerRun,
+    model_slug: str,
+    idempotency: Idempotency | None,
+    digest: str,
+    *,
+    daily_budget_usd: float | None,
+) -> str:
     """Queue a run within the caller's transaction, unless its key was used: the id of the run that there is then."""
     if idempotency is not None:
         answer = {"run_id": run.id}
         known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, run.created_at)
         if known is not None:
             return same_request(known.request_hash, digest, known.answer)
-    add_run(session, run, model_slug)
+    add_run(session, run, model_slug, daily_budget_usd=daily_budget_usd)
     return run.id
 
 
-def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -> ContainerRun | None:
-    """Queue a run that takes up an ended one, within the caller's transaction; None if that one has every result."""
+def add_retry(
+    session: Session, old: ContainerRun, new_id: str, now: datetime, *, daily_budget_usd: float | None
+) -> ContainerRun | None:
+    """Queue a run that takes up an ended one, within the caller's transaction; None if that one has every result.
+
+    Raises `PriceUnknown`, as `add_run` does."""
     again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
     if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a repeat that failed measured nothing
         again = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
@@ -362,6 +379,9 @@ def add_retry(session: Session, old: ContainerRun, new_id: str, now: datetime) -
         return None
     values = {name: getattr(old, name) for name in _COPIED}
     new = ContainerRun(id=new_id, retry_of=old.id, trigger_type="retry", created_at=now, **values)
+    model = model_queries.get(session, old.model_id)
+    if model is not None:
+        check_price(session, new, model, daily_budget_usd)
     session.add(new)
     session.flush()
     item_queries.copy(session, old.id, new.id, without=again)

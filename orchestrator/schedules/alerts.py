@@ -31,14 +31,18 @@ def missed(schedule: Schedule, slug: str, instants: list[datetime], reason: str,
     )
 
 
-def run_failed(model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime) -> Alert:
+def run_failed(
+    model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime, *, measured: bool = True
+) -> Alert:
+    """`measured`: some items of the run count, so that it has a score of a kind."""
+    nothing = "" if measured or why.startswith("nothing was measured") else " Nothing was measured."
     return Alert(
         uid=f"msg_failed_{run_id}",
         model_id=model_id,
         kind=AlertKind.RUN_FAILED,
         run_id=run_id,
-        title=f"{slug}: the scheduled run ended {status}. {why}".rstrip(),
-        data={"model": slug, "run_id": run_id, "status": status, "why": why},
+        title=f"{slug}: the scheduled run ended {status}.{nothing} {_capital(why)}".rstrip(),
+        data={"model": slug, "run_id": run_id, "status": status, "why": why, "measured": measured},
         at=now,
     )
 
@@ -55,6 +59,10 @@ def drift(model_id: int, slug: str, run_id: str, comparison: dict[str, Any], now
         data={"model": slug, "run_id": run_id, **{key: comparison[key] for key in _TOLD}},
         at=now,
     )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 _TOLD = ("verdict", "effect", "low", "high", "p_value", "evidence", "needed", "window", "flipped")

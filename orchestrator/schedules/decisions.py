@@ -16,6 +16,7 @@ class FireOutcome(StrEnum):
     SKIPPED_MISFIRE = "skipped_misfire"  #: too late to be worth a run
     SKIPPED_OVERLAP = "skipped_overlap"  #: the schedule's run before it had not ended
     SKIPPED_PAUSED = "skipped_paused"  #: the schedule was paused
+    REFUSED = "refused"  #: the run could not be made; the detail says why
 
 
 class Misfire(StrEnum):
@@ -59,4 +60,5 @@ def sentence(outcome: FireOutcome, instant: datetime, now: datetime) -> str:
         FireOutcome.SKIPPED_MISFIRE: f"{minutes} min late, more than the schedule allows; no run.",
         FireOutcome.SKIPPED_OVERLAP: "The schedule's run before this one had not ended; no run.",
         FireOutcome.SKIPPED_PAUSED: "The schedule was paused.",
+        FireOutcome.REFUSED: "The run could not be made.",
     }[outcome]

@@ -23,6 +23,7 @@ from orchestrator.db.schedule_tables import Schedule, ScheduleFire
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import Invalid
 from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.price_check import PriceUnknown
 from orchestrator.schedules import alerts
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import LATE, FireOutcome, Misfire, Overlap, Rules, decide, sentence
@@ -125,8 +126,13 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         under_way = schedule_queries.under_way(session, model_id) is not None
         outcome = decide(newest.instant, now, rules, newest=True, under_way=under_way)
         last = _row(schedule, newest.instant, outcome, now)
+        run = None
         if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
-            run = launcher.start(session, schedule, now, delay)
+            try:
+                run = launcher.start(session, schedule, now, delay)
+            except PriceUnknown as error:  # since the schedule was made, a price was taken away or a limit set
+                last.outcome, last.detail = FireOutcome.REFUSED.value, _capital(error.detail)
+        if run is not None:
             last.run_id = run_id = run.id
             session.add(last)
             audit_queries.add_by_system(session, now, "schedule fired", run.id, f"model {model_id}", run.workspace_id)
@@ -175,15 +181,22 @@ def _row(schedule: Schedule, instant: datetime, outcome: FireOutcome, now: datet
 
 
 def _tell(session: Session, schedule: Schedule, rows: list[ScheduleFire], now: datetime) -> None:
-    for outcome, reason in _REASONS.items():
+    for outcome, general in _REASONS.items():
         missed = [row.instant for row in rows if row.outcome == outcome]
         if missed:
+            details = [row.detail for row in rows if row.outcome == outcome == FireOutcome.REFUSED]
+            reason = details[-1] if details else general
             model = model_queries.get(session, schedule.model_id)
             slug = model.slug if model else str(schedule.model_id)
             schedule_alert_queries.add(session, alerts.missed(schedule, slug, missed, reason, now))
 
 
+def _capital(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
 _REASONS = {
     FireOutcome.SKIPPED_MISFIRE: "They were too late: the orchestrator was down, or the clock was set forward.",
     FireOutcome.SKIPPED_OVERLAP: "The run before had not ended.",
+    FireOutcome.REFUSED: "The run could not be made.",
 }

@@ -68,7 +68,9 @@ class Case:
     """One ended run with everything that is needed to judge it."""
 
     def __init__(self, run: ContainerRun, why_not: str | None, series: list[Look], baseline: Baseline, rate: float) -> None:
-        self.run_id, self.status, self.reason = run.id, run.status, run.reason
+        self.run_id, self.status = run.id, run.status
+        self.why = run.error_message or sentence(run.reason) or ""
+        self.measured = bool(run.score and run.score.get("n"))
         self.why_not = why_not
         self.series = series
         self.baseline = baseline
@@ -126,7 +128,7 @@ def results_of(session: Session, run_id: str) -> Results:
 def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | None:
     """Why a run is left out of the series, or None."""
     if run.status != Status.COMPLETED:
-        return f"The run ended {run.status}. {sentence(run.reason) or ''}".rstrip()
+        return f"The run ended {run.status}. {run.error_message or sentence(run.reason) or ''}".rstrip()
     if not run.score or not run.score.get("comparable"):
         return "More than 2 % of the results are trouble of provider or infrastructure, or the run was cut short."
     panel = schedule_queries.panel(session, fire.model_id, fire.panel_version)
@@ -148,7 +150,7 @@ def store(session: Session, model_id: int, instant: datetime, case: Case, found:
     model = model_queries.get(session, model_id)
     slug = model.slug if model else str(model_id)
     if case.status == Status.FAILED:
-        alert = alerts.run_failed(model_id, slug, case.run_id, case.status, sentence(case.reason) or "", now)
+        alert = alerts.run_failed(model_id, slug, case.run_id, case.status, case.why, now, measured=case.measured)
         schedule_alert_queries.add(session, alert)
     elif found.verdict in CHANGED and found.verdict != case.before:
         schedule_alert_queries.add(session, alerts.drift(model_id, slug, case.run_id, comparison, now))

@@ -11,9 +11,10 @@ from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.db import model_queries, schedule_queries
 from orchestrator.db.owned import acting_in
 from orchestrator.db.schedule_tables import Schedule
-from orchestrator.db.tables import ContainerRun
+from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import NotFound
 from orchestrator.runs.plan import Plan
+from orchestrator.runs.price_check import check_price_of_schedule
 from orchestrator.runs.service import NewRun, add_run, pending_run
 from orchestrator.settings import Settings
 from runner.contract import BenchmarkSpec
@@ -54,8 +55,12 @@ class Launcher:
         run.user_id = who.user_id if who and who.user_id else schedule.user_id
         if delay:
             run.not_before = now + delay
-        add_run(session, run, model.slug)
+        add_run(session, run, model.slug, daily_budget_usd=self._settings.daily_budget_usd)
         return run
+
+    def check_price(self, session: Session, schedule: Schedule, model: LlmModel) -> None:
+        """Raises `PriceUnknown` if no run of the schedule could be made."""
+        check_price_of_schedule(session, model, schedule.budget_usd, schedule.user_id, self._settings.daily_budget_usd)
 
     def _today(self, spec: BenchmarkSpec) -> BenchmarkSpec:
         """The same problems, with the digest of the pack they come from now: a run names what it really used."""

@@ -59,10 +59,12 @@ class ScheduleService:
 
     async def save(self, model: int | str, given: dict[str, Any], *, redraw: bool = False) -> Saved:
         """Create a model's schedule, or change what is given of it. The panel stays unless what it is drawn by changes."""
-        model_id = (await self._runs.find_model(model)).id or 0
+        found = await self._runs.find_model(model)
+        model_id = found.id or 0
         known = await self._db.read(lambda s: schedule_queries.get(s, model_id))
         now = self._clock.now()
         wanted = _merged(known, given, model_id, now)
+        await self._db.read(lambda s: self._launcher.check_price(s, wanted, found))
         wanted.benchmarks = wanted.benchmarks or [self._catalogue.default_benchmark()]
         cron, where = parse(wanted.cron_expression), zone(wanted.timezone)
         wanted.cron_expression = cron.written

@@ -16,7 +16,7 @@ from runner.benchmarks.extraction import extract_code
 from runner.benchmarks.searching import search
 from runner.contract import FailureReason
 from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage, Judgement, Label, Round
-from runner.errors import BudgetExhausted, GatewayAway, ProviderFailed, RunFailed
+from runner.errors import BudgetExhausted, GatewayAway, PriceUnknown, ProviderFailed, RunFailed
 from runner.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
 from runner.evals.trial import Subject, Trial, Unsteady, difference, differs, too_many
@@ -149,6 +149,8 @@ class Generation:
             return await self._calls.ask(prompt, f"eval/generate/{turn}/0")
         except BudgetExhausted as error:
             raise RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error)) from None
+        except PriceUnknown as error:
+            raise RunFailed(FailureReason.PRICE_UNKNOWN, str(error)) from None
         except ProviderFailed as error:
             # One that refuses this call will refuse it again; one that failed may be well in the next attempt.
             if error.refused:

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 
-from runner.errors import GatewayAway
+from runner.errors import CallsEnded, GatewayAway
 from runner.llm.client import Completion, LlmClient, Prompt
 from runner.log import Log
 
@@ -41,12 +41,18 @@ class Calls:
         self._client, self._log, self._changed, self._reachable = client, log, changed, reachable
         self._room = asyncio.Semaphore(concurrency)
         self._patience_s, self._max_pause_s = patience_s, max_pause_s
+        self._open = asyncio.Event()
+        self._open.set()
+        self._ended = False
         self._trouble: dict[str, str] = {}
         self._since: dict[str, float] = {}
 
     async def ask(self, prompt: Prompt, call_key: str) -> Completion:
         """Raises `GatewayAway` when patience ends, and any other `CallError` at once."""
         async with self._room:
+            await self._open.wait()
+            if self._ended:
+                raise CallsEnded("the run ends early")
             self._since[call_key] = time.monotonic()
             try:
                 return await self._patiently(prompt, call_key)
@@ -54,6 +60,23 @@ class Calls:
                 self._since.pop(call_key, None)
                 if self._trouble.pop(call_key, None) and not self._trouble:
                     self._changed()
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls were made and have not ended."""
+        return len(self._since)
+
+    def hold(self) -> None:
+        """Make no new call until `go_on` or `end`."""
+        self._open.clear()
+
+    def go_on(self) -> None:
+        self._open.set()
+
+    def end(self) -> None:
+        """Calls that wait for their turn are not made any more."""
+        self._ended = True
+        self._open.set()
 
     async def _patiently(self, prompt: Prompt, call_key: str) -> Completion:
         failures, give_up = 0, 0.0

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from runner import contract
 from runner.boot import seconds
 from runner.contract import ModelSpec
-from runner.errors import BudgetExhausted, CallError, GatewayAway, ProviderFailed
+from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
 
 REPLAYED_HEADER = "x-benchyard-replayed"
 CODE_HEADER = "x-benchyard-code"
@@ -123,13 +123,16 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
     if told and isinstance(body, Mapping) and isinstance(body.get("status"), int):
         status = body["status"]
     text = f"{detail} (status {status}{f', {code}' if code else ''})" if status >= 400 else detail
+    scope = _scope_of(body)
+    if code == "PRICE_UNKNOWN":
+        return PriceUnknown(detail)
     if status == 402 or code == "BUDGET_EXHAUSTED":
         return BudgetExhausted(detail)
     if code == "PROVIDER_KEY_REFUSED":
-        return ProviderFailed(text, 401)
+        return ProviderFailed(text, 401, scope)
     if code in GATEWAY_CODES or (status in AWAY and code not in FINAL_CODES and not told):
         return GatewayAway(text, seconds(headers.get("retry-after")))
-    return ProviderFailed(text, status)
+    return ProviderFailed(text, status, scope)
 
 
 def _parts(body: object) -> list[Mapping[str, Any]]:
@@ -147,6 +150,16 @@ def _code_of(body: object) -> str | None:
         nested = details.get("error_code") if isinstance(details, Mapping) else None
         found += [value for value in (part.get("code"), nested, part.get("type")) if isinstance(value, str)]
     return next((value for value in found if value.isupper()), None)
+
+
+def _scope_of(body: object) -> str | None:
+    """What the gateway says of an error; only its own words count."""
+    known = {each.value for each in contract.ErrorScope}
+    for part in _parts(body):
+        details = part.get("details")
+        if isinstance(details, Mapping) and details.get("scope") in known:
+            return str(details["scope"])
+    return None
 
 
 def _message_of(body: object) -> str | None:

@@ -146,7 +146,7 @@ def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
                 finish_reason=call.finish_reason,
                 replayed=call.replayed,
                 state=row.state if row else None,
-                cost_usd=row.cost_usd if row else None,
+                cost_usd=row.cost_usd if row and row.priced else None,
                 tries=row.tries if row else None,
                 queue_s=row.queue_s if row else None,
                 provider_s=row.provider_s if row else None,

@@ -70,6 +70,8 @@ class RunPage:
     run: ContainerRun
     score: ScoreView | None
     summary: Summary | None
+    by_benchmark: dict[str, Summary]
+    """The score of each benchmark, where there are several."""
     outcomes: list[Segment]
     stages: list[StageMark]
     attempts: list[AttemptView]
@@ -111,6 +113,7 @@ def run_page(
         run=run,
         score=line.score,
         summary=summary,
+        by_benchmark=_by_benchmark(items) if len(run.benchmarks) > 1 else {},
         outcomes=outcome_bar(Counter(item.outcome for item in items)),
         stages=stage_marks(run, attempts[-1] if attempts else None),
         attempts=[attempt_view(each, containers, now) for each in attempts],
@@ -120,6 +123,11 @@ def run_page(
         flipped=[item for item in items if _flips(item)],
         regrade_possible=run.status in TERMINAL and bool(items) and run.kind != RunKind.COMMAND,
     )
+
+
+def _by_benchmark(items: Sequence[Verdict]) -> dict[str, Summary]:
+    names = dict.fromkeys(item.benchmark for item in items)
+    return {name: summarise([item_score(item, {}) for item in items if item.benchmark == name]) for name in names}
 
 
 def item_score(item: Verdict, entries: Entries) -> ItemScore:

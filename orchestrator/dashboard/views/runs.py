@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from orchestrator.db.tables import ContainerRun
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import sentence
+from orchestrator.runs.scores import scores_by_benchmark
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.stats.intervals import wilson
 from runner.contract import RunKind
@@ -29,6 +30,8 @@ class ScoreView:
     estimate_all: float
     comparable: bool = True
     provisional: bool = False
+    pooled_over: int = 1
+    """Over how many benchmarks the items are pooled."""
 
     @property
     def left_out(self) -> int:
@@ -47,8 +50,12 @@ class RunLine:
     done: int
     total: int
     score: ScoreView | None
+    scores: dict[str, ScoreView]
+    """The score of each benchmark, where there are several."""
     note: str
     cost_usd: float
+    unpriced_calls: int
+    """Calls that are missing from the cost: their model had no price."""
     created_at: datetime
     live: bool
 
@@ -58,7 +65,8 @@ class RunLine:
         return self.id[-6:]
 
 
-def score_view(stored: Mapping[str, Any] | None) -> ScoreView | None:
+def score_view(stored: Mapping[str, Any] | None, benchmarks: int = 1) -> ScoreView | None:
+    """Of what is stored with a run of so many benchmarks."""
     if not stored or stored.get("estimate") is None:
         return None
     return ScoreView(
@@ -70,7 +78,16 @@ def score_view(stored: Mapping[str, Any] | None) -> ScoreView | None:
         n_all=stored.get("n_all", stored["n"]),
         estimate_all=stored.get("estimate_all") or 0.0,
         comparable=stored.get("comparable", True),
+        pooled_over=stored.get("pooled_over", benchmarks),
     )
+
+
+def score_views(stored: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, ScoreView]:
+    """The score of each benchmark, where there are several."""
+    if len(benchmarks) < 2:
+        return {}
+    parts = scores_by_benchmark(stored, benchmarks)
+    return {name: view for name, part in parts.items() if (view := score_view(part)) is not None}
 
 
 def provisional_score(run: ContainerRun) -> ScoreView | None:
@@ -79,7 +96,17 @@ def provisional_score(run: ContainerRun) -> ScoreView | None:
         return None
     found = wilson(run.items_passed, run.items_done)
     done, passed = run.items_done, run.items_passed
-    return ScoreView(found.estimate, found.low, found.high, done, passed, done, found.estimate, provisional=True)
+    return ScoreView(
+        found.estimate,
+        found.low,
+        found.high,
+        done,
+        passed,
+        done,
+        found.estimate,
+        provisional=True,
+        pooled_over=len(run.benchmarks) or 1,
+    )
 
 
 def explanation(run: ContainerRun, why: str | None = None) -> str:
@@ -118,9 +145,11 @@ def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
         stage=run.stage or "",
         done=run.items_done,
         total=run.items_total,
-        score=score_view(run.score) or provisional_score(run),
+        score=score_view(run.score, len(run.benchmarks)) or provisional_score(run),
+        scores=score_views(run.score, run.benchmarks),
         note=explanation(run, why),
         cost_usd=run.cost_usd,
+        unpriced_calls=run.unpriced_calls,
         created_at=run.created_at,
         live=run.status not in TERMINAL,
     )

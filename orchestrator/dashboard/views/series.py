@@ -41,7 +41,7 @@ def series(runs: Sequence[ScoredRun], models: Mapping[int, str]) -> list[Series]
 
 def _one(members: Sequence[ScoredRun], models: Mapping[int, str]) -> Series | None:
     newest = members[0]
-    score = score_view(newest.score)
+    score = score_view(newest.score, len(newest.benchmarks))
     if score is None:
         return None
     past = [(run.score["estimate"], run.score["low"], run.score["high"]) for run in reversed(members)]

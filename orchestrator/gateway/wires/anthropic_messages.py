@@ -142,8 +142,7 @@ class AnthropicMessages:
     def error_body(self, error: GatewayError) -> Message:
         own = error.body if isinstance(error, UpstreamError) else None
         body: Message = {"type": _ERROR_TYPE.get(error.code, "api_error"), **(own or {}), "message": error.message}
-        if own is None:
-            body["details"] = {"error_code": error.code}
+        body["details"] = {"error_code": error.code, "scope": error.scope}
         return {"type": "error", "error": body, "code": error.code}
 
     def error_event(self, error: GatewayError) -> bytes:

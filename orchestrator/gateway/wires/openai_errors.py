@@ -22,11 +22,12 @@ _ERROR_TYPE = {
 def error_body(error: GatewayError) -> Message:
     own = error.body if isinstance(error, UpstreamError) else None
     standard = {"type": _ERROR_TYPE.get(error.code, "server_error"), "param": None, "code": error.code}
-    return {"error": {**standard, **(own or {}), "message": error.message}, "code": error.code}
+    details = {"error_code": error.code, "scope": error.scope}
+    return {"error": {**standard, **(own or {}), "message": error.message, "details": details}, "code": error.code}
 
 
 def told_in_stream(error: GatewayError) -> Message:
     """SDKs keep only the inner object of an error in a stream, so that everything must be in it."""
     body = error_body(error)
-    body["error"] |= {"status": error.status, "details": {"error_code": error.code}}
+    body["error"]["status"] = error.status
     return body

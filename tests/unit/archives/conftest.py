@@ -82,7 +82,7 @@ class Yard:
             run = run_queries.get(session, run_id)
             assert run is not None
             run.items_done -= 1
-            new = add_retry(session, run, "r-again", self.clock.now())
+            new = add_retry(session, run, "r-again", self.clock.now(), daily_budget_usd=None)
             assert new is not None
             return new.id
 

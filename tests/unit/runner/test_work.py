@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from runner.llm.calls import Calls
 from runner.llm.client import open_client
 from runner.log import Log
 from runner.problems import Problems
+from runner.refusals import ALIKE
 from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
@@ -213,6 +215,57 @@ async def test_one_refused_call_among_good_ones_ends_nothing(orchestrator: FakeO
     orchestrator.answer = lambda key, body: RIGHT if key == "sample/p1/0/0" else refused(404, "EXTERNAL_API_ERROR")
     assert await work_on(orchestrator) == 6
     assert sorted(outcomes(orchestrator).values()) == ["passed", *["provider_error"] * 5]
+
+
+def refused_for(scope: str, message: str) -> Response:
+    details = {"error_code": "EXTERNAL_API_ERROR", "scope": scope}
+    return JSONResponse({"error": {"message": message, "details": details}, "code": "EXTERNAL_API_ERROR"}, 400)
+
+
+@pytest.mark.parametrize("scope", ["run", "unknown"])
+async def test_a_provider_that_refuses_every_call_is_asked_a_few_times(orchestrator: FakeOrchestrator, scope: str) -> None:
+    orchestrator.problems = [problem(f"p{index}") for index in range(40)]
+    orchestrator.spec["concurrency"] = 4
+    orchestrator.answer = lambda key, body: refused_for(scope, "Invalid model name")
+    with pytest.raises(RunFailed, match="refuses every call: Invalid model name") as failed:
+        await work_on(orchestrator)
+    assert failed.value.reason == "provider_error"
+    assert len(orchestrator.calls) <= 10
+    assert len(orchestrator.items) == len(orchestrator.calls), "what was asked is reported"
+
+
+async def test_what_is_refused_for_its_own_sake_ends_nothing(orchestrator: FakeOrchestrator) -> None:
+    orchestrator.problems = [problem(f"p{index}") for index in range(20)]
+    orchestrator.answer = lambda key, body: RIGHT if key == "sample/p19/0/0" else refused_for("item", "prompt is too long")
+    assert await work_on(orchestrator) == 20
+    assert sorted(outcomes(orchestrator).values()) == ["passed", *["provider_error"] * 19]
+
+
+async def test_an_answer_that_takes_longer_than_refusals_is_waited_for(orchestrator: FakeOrchestrator) -> None:
+    """Refusals come at once, answers take their time: whether all are refused is seen when those under way have ended."""
+    orchestrator.problems = [problem(f"p{index}") for index in range(20)]
+    orchestrator.spec["concurrency"] = 4
+    begun, late = threading.Event(), threading.Event()
+
+    def answer(key: str, body: dict[str, Any]) -> Response | str:
+        if key == "sample/p0/0/0":
+            begun.set()
+            assert late.wait(60)
+        assert begun.wait(60)
+        return RIGHT if late.is_set() else refused_for("unknown", "odd")
+
+    orchestrator.answer = answer
+    working = asyncio.create_task(work_on(orchestrator))
+    async with asyncio.timeout(60):
+        while len(orchestrator.items) < ALIKE:
+            await asyncio.sleep(0.01)
+    late.set()
+    assert await working == 20
+    found = outcomes(orchestrator)
+    assert found["p0"] == "passed"
+    refusals = [key for key, outcome in found.items() if outcome == "provider_error"]
+    assert ALIKE <= len(refusals) < 19, "no new call is made while those under way decide, then it goes on"
+    assert [outcome for key, outcome in found.items() if key not in refusals] == ["passed"] * (20 - len(refusals))
 
 
 async def test_judging_does_not_hold_up_the_calls(orchestrator: FakeOrchestrator) -> None:

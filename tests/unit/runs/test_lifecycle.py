@@ -20,6 +20,7 @@ from orchestrator.runs.lifecycle import (
     Dispatched,
     GaveUp,
     IllegalTransition,
+    NothingMeasured,
     RunEvent,
     RunState,
     Status,
@@ -35,6 +36,7 @@ CLAIMED = Claimed(START, SOON)
 LOST = AttemptEnded(START, Reason.CONTAINER_GONE, None, 0, timedelta(seconds=1))
 COMPLETED = Completed(START)
 GAVE_UP = GaveUp(START, Reason.DATASET_ERROR, "no such problem")
+NOTHING = NothingMeasured(START, Reason.PROVIDER_ERROR, "nothing was measured")
 CANCEL = CancelRequested(START)
 EVENTS: dict[str, RunEvent] = {
     "dispatched": DISPATCHED,
@@ -42,6 +44,7 @@ EVENTS: dict[str, RunEvent] = {
     "attempt ended": LOST,
     "completed": COMPLETED,
     "gave up": GAVE_UP,
+    "nothing measured": NOTHING,
     "cancel": CANCEL,
 }
 LEGAL = {
@@ -53,6 +56,7 @@ LEGAL = {
     (Status.RUNNING, "attempt ended"): Status.PENDING,
     (Status.RUNNING, "completed"): Status.COMPLETED,
     (Status.RUNNING, "gave up"): Status.FAILED,
+    (Status.RUNNING, "nothing measured"): Status.FAILED,
     (Status.RUNNING, "cancel"): Status.RUNNING,
 }
 ILLEGAL = [(status, name) for status in Status for name in EVENTS if (status, name) not in LEGAL]

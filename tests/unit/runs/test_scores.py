@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.datasets.pack import Entry
-from orchestrator.runs.scores import Verdict, score_detail, score_of
+from orchestrator.runs.scores import Verdict, flags_of, score_detail, score_of, scores_by_benchmark
 
 
 def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None) -> Verdict:
@@ -67,3 +67,32 @@ def test_groups_come_from_what_is_known_of_the_problems() -> None:
     assert set(detail["by_platform"]) == {"atcoder", "leetcode"}
     assert detail["around_cut_off"]["before"]["estimate"] == 1.0
     assert detail["n"] == 3
+
+
+def test_several_benchmarks_are_pooled_and_each_has_its_own_score() -> None:
+    verdicts = [("a", f"p{n}", 0, "passed", None) for n in range(4)]
+    verdicts += [("b", f"p{n}", 0, "wrong_answer", None) for n in range(12)]
+    score = score_of(verdicts)
+    assert score is not None
+    assert (score["pooled_over"], score["estimate"], score["n"]) == (2, 0.25, 16)
+    parts = scores_by_benchmark(score, ["a", "b"])
+    assert {name: (part["estimate"], part["n"]) for name, part in parts.items()} == {"a": (1.0, 4), "b": (0.0, 12)}
+    single = score_of(verdicts[:4])
+    assert single is not None
+    assert single["pooled_over"] == 1
+    assert scores_by_benchmark(single, ["a"])["a"]["estimate"] == 1.0
+    assert scores_by_benchmark({"estimate": 0.5, "n": 2}, ["a", "b"]) == {}, "stored by an older version"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "of", "done", "flags"),
+    [
+        (0, 100, 100, []),
+        (2, 100, 100, []),
+        (3, 100, 100, ["excluded_over_limit"]),
+        (0, 100, 40, ["cut_short"]),
+        (1, 10, 5, ["excluded_over_limit", "cut_short"]),
+    ],
+)
+def test_what_must_be_said_with_a_score(left_out: int, of: int, done: int, flags: list[str]) -> None:
+    assert flags_of({"n": of - left_out, "n_all": of}, done, 100 if of == 100 else 10) == flags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from sqlmodel import Session
 from orchestrator.db import audit_queries, run_queries
 from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.schedule_tables import Schedule
+from orchestrator.db.tables import LlmModel
 from orchestrator.runs.plan import Plan
 from orchestrator.schedules import firing as firing_module
 from tests.manual_clock import START
@@ -67,6 +69,39 @@ async def test_a_run_that_goes_on_is_not_overtaken(world: ScheduleWorld) -> None
     world.clock.advance(MINUTE)
     await firing.round()
     assert await world.outcomes() == ["fired", "skipped_overlap", "skipped_overlap", "fired"]
+    await every_instant_once(world, model_id, FIRST)
+
+
+async def test_a_run_that_cannot_be_paid_is_refused_and_told_and_the_schedule_goes_on(world: ScheduleWorld) -> None:
+    """The price was taken away after the schedule was made; later it is entered again."""
+    model_id = await world.add(budget_usd=2.0)
+
+    def priced(price: float | None) -> Callable[[Session], None]:
+        def change(session: Session) -> None:
+            model = session.get(LlmModel, model_id)
+            assert model is not None
+            model.input_price = model.output_price = price
+            session.add(model)
+
+        return change
+
+    await world.db.write(priced(None))
+    _, firing = await world.boot()
+    world.clock.advance(MINUTE)
+    await firing.round()
+    (fire,) = await world.fires(model_id)
+    assert (fire.outcome, fire.run_id) == ("refused", None)
+    assert fire.detail.startswith(
+        "The run has a budget of $2, which cannot be kept: the price of m1 is not known; enter input_price"
+    )
+    (alert,) = await world.alerts()
+    assert alert.kind == "schedule.missed"
+    assert "the price of m1 is not known" in alert.title
+    assert await world.runs() == []
+    await world.db.write(priced(1.0))
+    world.clock.advance(MINUTE)
+    await firing.round()
+    assert await world.outcomes() == ["refused", "fired"]
     await every_instant_once(world, model_id, FIRST)
 
 

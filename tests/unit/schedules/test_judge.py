@@ -106,6 +106,17 @@ async def test_a_failed_run_is_told(world: ScheduleWorld) -> None:
     assert await series.kinds() == ["run.failed"], "somebody who cancels knows it"
 
 
+async def test_a_run_in_which_nothing_was_measured_is_told_with_the_providers_sentence(world: ScheduleWorld) -> None:
+    series = await a_series(world)
+    said = "nothing was measured (20 provider_error): lab answered 400: Invalid model name passed in model=x"
+    await series.run(0, trouble=40, status="failed", reason="provider_error", error_message=said, score={"n": 0})
+    (alert,) = await world.alerts()
+    assert (alert.kind, alert.data["measured"]) == ("run.failed", False)
+    assert alert.title == f"m1: the scheduled run ended failed. N{said[1:]}"
+    await series.run(0, status="failed", reason="image_missing", error_message=None, score=None)
+    assert "ended failed. Nothing was measured. The image is not on the engine" in (await world.alerts())[-1].title
+
+
 async def test_another_pack_is_not_compared(world: ScheduleWorld) -> None:
     series = await a_series(world)
     await series.run(30)

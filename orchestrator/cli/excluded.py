@@ -1,0 +1,63 @@
+"""How many items of a run may be missing from its score before the command ends with an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator.cli.errors import BadUsage, RunFailed
+from orchestrator.cli.text import clean
+
+DEFAULT = "2%"
+
+MaxExcludedOption = Annotated[
+    str,
+    typer.Option(
+        "--max-excluded",
+        metavar="P%|N",
+        help="Exit with 3 if more items than this ended with an error of provider or infrastructure.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class MaxExcluded:
+    """A share of the finished items, or a number of them."""
+
+    text: str
+    share: float | None = None
+    items: int | None = None
+
+    def allows(self, excluded: int, of: int) -> bool:
+        if self.items is not None:
+            return excluded <= self.items
+        return excluded <= (self.share or 0.0) * of
+
+
+def read_max_excluded(text: str) -> MaxExcluded:
+    """From `2%`, a fraction such as `0.02`, or a number of items such as `5`."""
+    word = text.strip()
+    if re.fullmatch(r"\d{1,9}", word):
+        return MaxExcluded(word, items=int(word))
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9})", word)
+    share = None if found is None else float(found[1]) / 100 if found[1] else float(found[2])
+    if share is None or share > 1:
+        raise BadUsage(f"--max-excluded {clean(text)!r} is not a share such as 2%, or a number of items.")
+    return MaxExcluded(word, share=share)
+
+
+def raise_for_excluded(runs: Sequence[dict[str, Any]], limit: MaxExcluded) -> None:
+    """Raises `RunFailed` if a completed run leaves out more of its items than allowed. Takes runs, or members of a batch."""
+    said = []
+    for run in runs:
+        score = run["score"] or {}
+        left_out, of = score.get("n_all", 0) - score.get("n", 0), score.get("n_all", 0)
+        if run["status"] == "completed" and not limit.allows(left_out, of):
+            name = clean(run.get("id") or run.get("run_id"))
+            said.append(f"Run {name} leaves {left_out} of {of} items out of its score, --max-excluded is {limit.text}.")
+    if said:
+        raise RunFailed(" ".join(said))
