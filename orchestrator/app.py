@@ -40,6 +40,7 @@ from orchestrator.api import (
     openapi,
     problems,
     quotes,
+    run_deletion,
     schedule_alerts,
     schedule_leaderboard,
     schedule_shares,
@@ -85,6 +86,8 @@ from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
 from orchestrator.models_sync import ModelSync
 from orchestrator.private_files import private_directory
+from orchestrator.retention.queries import deletion_of
+from orchestrator.retention.service import RunDeletion
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
 from orchestrator.runner_api.artefacts import ArtefactStore
 from orchestrator.runner_api.routes import RunnerDeps, runner_router
@@ -145,6 +148,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     problems.install(app)
     routed = (
         container_runs,
+        run_deletion,
         commands,
         calls,
         quotes,
@@ -296,7 +300,9 @@ async def open_services(
             rng=rng,
             on_change=signals.wake,
         )
-        runs = RunService(db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake)
+        runs = RunService(
+            db, catalogue, settings, clock, capacity=fleet_view.capacity, wake=signals.wake, deletion_of=deletion_of
+        )
         command_runs = CommandRuns(db, settings, clock, runs, engine_name=engine.name, wake=signals.wake)
         grade_service = GradeService(db, catalogue, settings, clock, runs, wake=signals.wake)
         batch_service = BatchService(db, settings, clock, runs, command_runs, wake=signals.wake)
@@ -368,6 +374,16 @@ async def open_services(
                 rng=rng,
             )
         )
+        deletion = RunDeletion(
+            db,
+            clock,
+            leadership,
+            data_dir=data_dir,
+            remove_archive=kept.runs.remove_stored,
+            keep_days=settings.result_retention_days,
+        )
+        deleting = asyncio.create_task(deletion.keep_on())
+        stack.callback(deleting.cancel)
         app.state.pace.open(people.limits)
         stack.callback(app.state.pace.open, None)
         authority: Authority = app.state.authority
@@ -387,6 +403,7 @@ async def open_services(
             grades=grade_service,
             batches=batch_service,
             archives=kept,
+            deletion=deletion,
             uploads=uploads,
             evals=EvalService(db, clock),
             eval_jobs=EvalJobs(db, settings, clock, runs, wake=signals.wake),

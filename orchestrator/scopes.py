@@ -38,7 +38,7 @@ class Role(StrEnum):
 _SCOPES = {Role.VIEWER: Scope.READ, Role.MEMBER: Scope.SCHEDULE, Role.ADMIN: Scope.ADMIN, Role.OWNER: Scope.OWNER}
 _STEPS = (Scope.READ, Scope.RUN, Scope.SCHEDULE, Scope.ADMIN, Scope.OWNER)
 _SECRETS = re.compile(
-    r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings|/members)(/.*)?", re.DOTALL
+    r"(/api/tokens|/api/audit|/audit|/api/alerts/webhooks|/api/share-links|/settings|/members|/runs/delete)(/.*)?", re.DOTALL
 )
 _EVERYBODY = re.compile(r"/api/users(/.*)?", re.DOTALL)
 """Shows people of all workspaces."""
@@ -55,14 +55,14 @@ _OWN_KEYS = re.compile(r"/api/keys(/\d+)?|/keys(/\d+/remove)?")
 _SCHEDULES = re.compile(r"/api/schedules(/.*)?|/schedules/(new|[^/]+/(pause|remove))", re.DOTALL)
 _WORK = re.compile(
     r"/api/(container-runs|batches|grades|quotes)"
-    r"|/api/container-runs/[^/]+/(cancel|retry|regrade)"
+    r"|/api/container-runs/[^/]+/(cancel|retry|regrade|pin|unpin)"
     r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
     r"|/api/(traces|eval-sets)|/api/eval-sets/[^/]+/(feedback|generate)|/api/evals/[^/]+/(execute|contradictions)"
     r"|/api/jobs/[^/]+/(cancel|retry|dismiss)"
     r"|/eval-sets|/eval-sets/[^/]+/(label|generate)|/evals/[^/]+/(execute|contradictions)|/jobs/[^/]+/(cancel|retry|dismiss)"
     r"|/batches/[^/]+/(end|retry)"
-    r"|/runs/new(/command)?|/runs/[^/]+/(cancel|retry|regrade)"
+    r"|/runs/new(/command)?|/runs/[^/]+/(cancel|retry|regrade|pin|unpin)"
     r"|/schedules/[^/]+/run"
 )
 _OPINION = re.compile(r"/api/eval-sets/[^/]+/feedback/.+", re.DOTALL)

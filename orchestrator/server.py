@@ -14,10 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator import event_loop
 from orchestrator.app import create_app
 from orchestrator.log import configure
+from orchestrator.log_rotation import LogRotation
 from orchestrator.private_files import only_for_owner
 from orchestrator.runner_door import server_config
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
+
+LOG_FILE = "benchyard.log"
+"""Where `benchyard up` has the service write."""
 
 
 class Server(uvicorn.Server):
@@ -48,8 +52,13 @@ def serve(settings: Settings) -> int:
     server = Server(config, app)
     if app.state.login_link:  # only at the first start: later ones find the token in the data directory
         sys.stderr.write(f"Benchyard is new here. Sign in once with this link: {app.state.login_link}\n")
+    rotation = LogRotation(
+        settings.data.absolute() / LOG_FILE, max_bytes=settings.log_max_bytes, keep=settings.log_files_kept
+    )
+    rotation.start()
     with contextlib.suppress(SystemExit):  # uvicorn's way to say that it did not start
         event_loop.run(server.serve())
+    rotation.close()
     if (reason := getattr(app.state, "cannot_start", None)) is not None:
         return _refuse(reason)
     if not server.started:

@@ -162,6 +162,7 @@ class Settings(BaseSettings):
     max_upload_bytes: int = Field(default=4 * GIB, gt=0)
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
+    result_retention_days: int = Field(default=0, ge=0, le=36500)
     event_retention_days: int = Field(default=30, ge=1)
     archive_max_bytes: int = Field(default=8 * GIB, gt=0)
     archive_total_bytes: int = Field(default=20 * GIB, ge=0)
@@ -180,6 +181,8 @@ class Settings(BaseSettings):
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
+    log_max_bytes: int = Field(default=20 * MIB, ge=64 * 1024)
+    log_files_kept: int = Field(default=3, ge=0, le=99)
     log_level: Annotated[str, BeforeValidator(check_log_level)] = "info"
 
     @model_validator(mode="after")

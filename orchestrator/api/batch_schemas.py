@@ -29,6 +29,7 @@ from orchestrator.batches.service import NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
 from orchestrator.db.batch_tables import ArchiveRow, Batch
 from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.retention.queries import DeletedMembers
 from orchestrator.runs.commands import NewCommand
 from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.plan import guest_image
@@ -188,6 +189,7 @@ class BatchOut(Answer):
     name: str
     state: BatchState
     runs: int
+    deleted_runs: int = Field(default=0, description="Runs of this batch that were deleted; their cost is still counted.")
     counts: dict[str, int]
     progress: Progress
     passed: int
@@ -201,10 +203,17 @@ class BatchOut(Answer):
     request: dict[str, Any]
 
     @classmethod
-    def of(cls, batch: Batch, members: Sequence[Member], all_runs: Sequence[ContainerRun]) -> Self:
+    def of(
+        cls,
+        batch: Batch,
+        members: Sequence[Member],
+        all_runs: Sequence[ContainerRun],
+        deleted: DeletedMembers | None = None,
+    ) -> Self:
+        gone = deleted or DeletedMembers()
         runs = [run for run, _ in members]
         ends = [run.completed_at for run in runs]
-        cost = ModelCost.of(all_runs)
+        cost = ModelCost.of([*all_runs, gone])
         return cls(
             **{name: getattr(batch, name) for name in Batch.model_fields if name in cls.model_fields},
             state=state_of((run.status for run in runs), end_asked=batch.end_asked_at is not None),
@@ -215,6 +224,7 @@ class BatchOut(Answer):
             cost_usd=cost.usd,
             known_cost_usd=cost.known_usd,
             unpriced_calls=cost.unpriced_calls,
+            deleted_runs=gone.runs,
             completed_at=max(end for end in ends if end) if ends and all(ends) else None,
         )
 

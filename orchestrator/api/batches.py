@@ -32,6 +32,7 @@ from orchestrator.batches.service import NewBatch
 from orchestrator.batches.state import EndMode, newest_by_slot
 from orchestrator.db import archive_queries, batch_queries, model_queries
 from orchestrator.db.tables import ContainerRun
+from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.answers import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
@@ -98,8 +99,9 @@ async def list_batches(
         by_batch: dict[str | None, list[ContainerRun]] = {}
         for run in batch_queries.members(session, [batch.id for batch in batches]):
             by_batch.setdefault(run.batch_id, []).append(run)
+        gone = retention_queries.deleted_of_batches(session, [batch.id for batch in batches])
         own = [(batch, by_batch.get(batch.id, [])) for batch in batches]
-        return [BatchOut.of(batch, newest_by_slot(runs), runs) for batch, runs in own]
+        return [BatchOut.of(batch, newest_by_slot(runs), runs, gone.get(batch.id)) for batch, runs in own]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -124,7 +126,8 @@ async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
             archive_queries.of_runs(session, [run.id for run, _ in members]),
             {run.id: context.waiting_for(run.id) for run in live},
         )
-        return BatchDetail(**BatchOut.of(batch, members, runs).model_dump(), instance_types=detail)
+        gone = retention_queries.deleted_of_batches(session, [batch.id]).get(batch.id)
+        return BatchDetail(**BatchOut.of(batch, members, runs, gone).model_dump(), instance_types=detail)
 
     return await context.db.read(read)
 

@@ -32,6 +32,7 @@ from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.pack import Entry
 from orchestrator.db import archive_queries, event_queries, item_queries, model_queries, run_queries
 from orchestrator.errors import Invalid, NotFound
+from orchestrator.retention.queries import is_pinned
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.scores import score_detail
@@ -136,6 +137,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
                 throttled_s=sum(each.throttled_s for each in tries),
                 cost_usd=rates_of(context.settings).cost(vcpu_s, gib_s),
             ),
+            pinned=is_pinned(session, run_id),
         )
 
     return await context.db.read(read)

@@ -23,6 +23,7 @@ from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
 from orchestrator.models_sync import SyncResult
+from orchestrator.retention.service import RunDeletion
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.agents import Agents
 from orchestrator.runs.commands import CommandRuns
@@ -48,6 +49,7 @@ class Services:
     grades: GradeService
     batches: BatchService
     archives: Archives
+    deletion: RunDeletion
     uploads: Uploads
     evals: EvalService
     eval_jobs: EvalJobs

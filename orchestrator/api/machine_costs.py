@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
+from sqlmodel import Session
 
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer
 from orchestrator.db import machine_queries
+from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.machine_cost import Rates
 from orchestrator.settings import Settings
 
@@ -40,6 +43,24 @@ class MachineCostsOut(Answer):
     gib_hour_usd: float
 
 
+class MachineUse(NamedTuple):
+    key: str
+    runs: int
+    vcpu_s: float
+    gib_s: float
+    throttled_s: float
+
+
+def with_deleted(there: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
+    """What runs used, those that were deleted since included: what was paid for stays counted."""
+    sums: dict[str, MachineUse] = {}
+    for row in (*there, *deleted):
+        before = sums.get(row.key, MachineUse(row.key, 0, 0.0, 0.0, 0.0))
+        added = (mine + theirs for mine, theirs in zip(before[1:], tuple(row)[1:5], strict=True))
+        sums[row.key] = MachineUse(row.key, *added)
+    return sorted(sums.values(), key=lambda each: each.key if newest_first else each.vcpu_s, reverse=True)
+
+
 def rates_of(settings: Settings) -> Rates:
     return Rates(settings.vcpu_hour_usd, settings.gib_hour_usd)
 
@@ -53,16 +74,12 @@ async def machine_costs(
 ) -> MachineCostsOut:
     """Processor and memory that runs used in the last days, by the kernel's figures, and what that costs."""
     since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
-    rows = await context.db.read(lambda session: machine_queries.used(session, by.value, since, limit))
-    items = [
-        MachineCostOut(
-            key=row.key,
-            runs=row.runs,
-            vcpu_s=row.vcpu_s,
-            gib_s=row.gib_s,
-            throttled_s=row.throttled_s,
-            cost_usd=rates.cost(row.vcpu_s, row.gib_s),
-        )
-        for row in rows
-    ]
+
+    def read(session: Session) -> list[MachineUse]:
+        there = machine_queries.used(session, by.value, since, limit)
+        deleted = retention_queries.used_by_deleted(session, by.value, since)
+        return with_deleted(there, deleted, newest_first=by is MachineBy.DAY)[:limit]
+
+    used = await context.db.read(read)
+    items = [MachineCostOut(**each._asdict(), cost_usd=rates.cost(each.vcpu_s, each.gib_s)) for each in used]
     return MachineCostsOut(items=items, vcpu_hour_usd=rates.vcpu_hour_usd, gib_hour_usd=rates.gib_hour_usd)

@@ -314,6 +314,7 @@ class RunDetail(RunOut):
     artefacts: list[ArtefactOut]
     archive: ArchiveOut | None
     machine: MachineOut
+    pinned: bool = Field(default=False, description="It cannot be deleted until it is unpinned.")
 
 
 class MachineOut(Answer):

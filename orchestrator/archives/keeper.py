@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import random
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ log = structlog.get_logger()
 AT_ONCE = 4
 PIECE = 1 << 20
 DISK, S3 = "disk", "s3"
+
+
+class RunDeleted(Exception):
+    """The run was deleted while its archive was made; nobody wants it any more."""
 
 
 class ArchiveKeeper:
@@ -86,6 +91,11 @@ class ArchiveKeeper:
             return None
         return self._store.address(row.run_id, f"{row.kind}.tar.gz")
 
+    async def remove_stored(self, run_id: str, filename: str) -> None:
+        """From the object store, if there is one; of a run that was deleted."""
+        if self._store is not None:
+            await self._store.delete(run_id, filename)
+
     async def contents(self, run_id: str) -> Contents:
         """What the archive holds, or would hold."""
         return await contents_of(self._db, self._artefacts, run_id, max_bytes=self._policy.max_bytes)
@@ -104,12 +114,15 @@ class ArchiveKeeper:
                 await asyncio.to_thread(self._remove, row)
         except (DatabaseUnavailable, LeadershipLost):
             raise
+        except RunDeleted:
+            await asyncio.to_thread(shutil.rmtree, self._folder / row.run_id, ignore_errors=True)
         except Exception as error:  # written down, and tried again
             tries = row.tries + 1
             again = self._clock.now() + wait_after(tries, self._rng)
             said = f"{type(error).__name__}: {error}"[:500]
             log.warning("archive not stored", action="archive_failed", run_id=row.run_id, tries=tries, error=said)
-            await self._note(row.run_id, tries=tries, not_before=again, error=said)
+            with contextlib.suppress(RunDeleted):
+                await self._note(row.run_id, tries=tries, not_before=again, error=said)
 
     async def _build(self, run_id: str) -> dict[str, Any]:
         """Written under another name, and renamed when it is whole and on the disk."""
@@ -135,7 +148,8 @@ class ArchiveKeeper:
     async def _note(self, run_id: str, **values: Any) -> ArchiveRow:
         def work(session: Session) -> ArchiveRow:
             row = queries.lock(session, run_id)
-            assert row is not None
+            if row is None:
+                raise RunDeleted(run_id)
             for name, value in values.items():
                 setattr(row, name, value)
             session.add(row)
@@ -157,7 +171,8 @@ class ArchiveKeeper:
             except (StoreError, OSError) as error:
                 log.warning("archive not removed", action="archive_kept", run_id=run_id, error=str(error))
                 return  # with the next sweep
-            await self._note(run_id, state=queries.EXPIRED, place=None)
+            with contextlib.suppress(RunDeleted):
+                await self._note(run_id, state=queries.EXPIRED, place=None)
             log.info("archive removed", action="archive_expired", run_id=run_id)
 
     def _remove(self, row: ArchiveRow) -> None:

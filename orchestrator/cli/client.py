@@ -105,6 +105,16 @@ class Client:
     def cancel(self, run_id: str) -> Json:
         return self._call("POST", f"{_run(run_id)}/cancel")
 
+    def delete_runs(self, body: Json) -> Json:
+        """Those that match; one request deletes a bounded number, so `more` says whether to ask again."""
+        return self._call("POST", "/api/container-runs/delete", json=body)
+
+    def delete_run(self, run_id: str, *, dry_run: bool) -> Json:
+        return self._call("DELETE", _run(run_id), params={"dry_run": str(dry_run).lower()})
+
+    def pin_run(self, run_id: str, *, pinned: bool) -> None:
+        self._call("POST", f"{_run(run_id)}/{'pin' if pinned else 'unpin'}")
+
     def retry(self, run_id: str) -> str:
         return str(self._call("POST", f"{_run(run_id)}/retry")["run_id"])
 

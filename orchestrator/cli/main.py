@@ -17,6 +17,7 @@ from orchestrator.cli import (
     catalogue_commands,
     command_commands,
     dataset_commands,
+    deletion_commands,
     eval_commands,
     export_commands,
     grade_commands,
@@ -65,7 +66,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     login_commands.logout,
     login_commands.whoami,
     run_commands.run,
-    run_commands.runs,
     run_commands.show,
     run_commands.logs,
     calls_commands.calls,
@@ -85,6 +85,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for _function in _COMMANDS:
     app.command()(_function)
 app.add_typer(image_commands.images_app, name="images")
+app.add_typer(deletion_commands.runs_app, name="runs")
 app.add_typer(model_commands.models_app, name="models")
 app.add_typer(batch_commands.batch_app, name="batch")
 app.add_typer(command_commands.command_app, name="command")

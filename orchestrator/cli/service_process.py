@@ -21,7 +21,6 @@ from orchestrator.cli.text import clean
 from orchestrator.settings import Settings
 
 LOG_FILE = "benchyard.log"
-LOG_LIMIT_BYTES = 20 * 1024 * 1024
 READY_S = 90.0
 DOOR_S = 10.0
 STOP_S = 20.0
@@ -171,8 +170,6 @@ def _await_door(child: subprocess.Popen[bytes], data_dir: Path, since: int) -> N
 def _open_log(data_dir: Path) -> tuple[int, int]:
     """A descriptor to append to the log, readable by its owner only, and the place where it will begin."""
     path = data_dir / LOG_FILE
-    if path.exists() and path.stat().st_size > LOG_LIMIT_BYTES:
-        path.replace(path.with_suffix(".log.1"))
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     return number, os.fstat(number).st_size
 

@@ -42,6 +42,7 @@ class DeletedRun(Owned, table=True):
     gib_s: float = 0.0
     throttled_s: float = 0.0
     cost_usd: float = 0.0
+    unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     deleted_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     deleted_by: str = Field(max_length=200)

@@ -99,7 +99,10 @@ class RunService:
         *,
         capacity: Callable[[], Capacity | None],
         wake: Callable[[], None],
+        deletion_of: Callable[[Session, str], str | None] = lambda _session, _run_id: None,
     ) -> None:
+        """`deletion_of` says when a run that is not there was deleted, if it was."""
+        self._deletion_of = deletion_of
         self._db = db
         self._catalogue = catalogue
         self._settings = settings
@@ -199,6 +202,8 @@ class RunService:
     async def get(self, run_id: str) -> ContainerRun:
         run = await self._db.read(lambda s: run_queries.get(s, run_id))
         if run is None:
+            if (sentence := await self._db.read(lambda s: self._deletion_of(s, run_id))) is not None:
+                raise NotFound(sentence)
             raise _no_run(run_id)
         return run
 

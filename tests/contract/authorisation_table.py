@@ -18,6 +18,11 @@ GET    /api/container-runs/{run_id}/items/{position}               viewer  thing
 GET    /api/container-runs/{run_id}/logs                           viewer  thing
 POST   /api/container-runs/{run_id}/cancel                         member  thing
 POST   /api/container-runs/{run_id}/retry                          member  thing
+POST   /api/container-runs/{run_id}/pin                            member  thing
+POST   /api/container-runs/{run_id}/unpin                          member  thing
+POST   /api/container-runs/delete                                  admin   list
+DELETE /api/container-runs/{run_id}                                admin   thing
+POST   /runs/{run_id}/delete                                       admin   thing
 GET    /api/container-runs/{run_id}/calls                          viewer  thing
 POST   /api/quotes                                                 member  list
 GET    /api/costs                                                  viewer  list
@@ -185,6 +190,10 @@ GET    /runs/new/command                                           viewer  list
 POST   /runs/new/command                                           member  list
 GET    /runs                                                       viewer  list
 GET    /runs/{run_id}                                              viewer  thing
+GET    /runs/delete                                                admin   list
+POST   /runs/delete                                                admin   list
+POST   /runs/{run_id}/pin                                          member  thing
+POST   /runs/{run_id}/unpin                                        member  thing
 POST   /runs/{run_id}/cancel                                       member  thing
 POST   /runs/{run_id}/retry                                        member  thing
 POST   /runs/{run_id}/regrade                                      member  thing

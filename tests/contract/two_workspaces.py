@@ -142,7 +142,15 @@ def fill(session: Session, slug: str, number: int) -> Place:
                 **at,
             ),
             EvalJob(run_id=job_id, eval_set_id=set_id, eval_id=eval_id, detail=secret, payload={"name": secret}),
-            Schedule(**own, model_id=model.id or 0, cron_expression="0 9 * * 1", sample_size=1, benchmarks=["sample"], **at),
+            Schedule(
+                **own,
+                model_id=model.id or 0,
+                cron_expression="0 9 * * 1",
+                sample_size=1,
+                benchmarks=["sample"],
+                baseline_run_id=run.id,  # so that nobody's DELETE takes it away from the other tests
+                **at,
+            ),
             SchedulePanel(
                 **own,
                 model_id=model.id or 0,

@@ -23,6 +23,7 @@ from orchestrator.db.page_queries import ItemLine, Verdict
 from orchestrator.db.tables import Artefact, ContainerRun, Event
 from orchestrator.errors import Conflict
 from orchestrator.grading.service import Move
+from orchestrator.retention.queries import is_pinned
 from runner.contract import Outcome, RunKind
 
 router = page_router()
@@ -45,6 +46,7 @@ class _Read:
     artefacts: list[Artefact]
     positions: dict[tuple[str, str, int], int]
     payers: list[str]
+    pinned: bool
 
 
 @router.get("/runs/{run_id}")
@@ -76,7 +78,7 @@ async def show_run(
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))
         positions = {_key(each): each.position for each in verdicts} if run.kind == RunKind.GRADE else {}
         files, payers = list(run_queries.artefacts(session, run_id)), call_reports.payers(session, run_id)
-        return _Read(view, items, lines, tail, files, positions, payers)
+        return _Read(view, items, lines, tail, files, positions, payers, is_pinned(session, run_id))
 
     found = await context.db.read(read)
     shown = found.items[:ITEMS_ON_A_PAGE]
@@ -95,6 +97,7 @@ async def show_run(
         lines=found.lines,
         tail=found.tail,
         payers=found.payers,
+        pinned=found.pinned,
         artefacts=found.artefacts,
         moves=[(move, found.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
         moved=None if moves is None else len(moves),
