@@ -109,6 +109,9 @@ from orchestrator.schedules.webhooks import WebhookService
 from orchestrator.schedules.wiring import open_schedules
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
+from orchestrator.tasks import routes as task_routes
+from orchestrator.tasks.routes import TaskDesk
+from orchestrator.tasks.service import TaskService
 
 log = structlog.get_logger()
 
@@ -182,6 +185,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     )
     for module in routed:
         app.include_router(module.router)
+    for router in (task_routes.router, task_routes.files, task_routes.bare):
+        app.include_router(router)
     pages.install(app)
     openapi.install(app)
     # The last one added is the outermost.
@@ -323,6 +328,7 @@ async def open_services(
             interval_s=settings.reconcile_s,
             tidy=runs.tidy,
         )
+        artefact_store = ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes)
         deps = RunnerDeps(
             settings=settings,
             clock=clock,
@@ -330,7 +336,7 @@ async def open_services(
             catalogue=catalogue,
             intake=intake,
             hand_over=hand_over,
-            artefacts=ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes),
+            artefacts=artefact_store,
             gateway_url=lambda: f"{runner_url()}/gateway",
             wake=signals.look,
             trace_lines=trace_lines,
@@ -387,6 +393,8 @@ async def open_services(
         app.state.pace.open(people.limits)
         stack.callback(app.state.pace.open, None)
         authority: Authority = app.state.authority
+        tasks = TaskService(db, clock, settings, intake, has_room=lambda: fleet_view.disk_has_room)
+        app.state.task_desk = TaskDesk(tasks, artefact_store, settings, clock, authority.signature, signals.look)
         authority.open(db, people.sessions)
         app.state.audit.open(db)
         stack.callback(authority.open, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from orchestrator.scopes import FOR_TASK_RUNNERS
 from orchestrator.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -15,6 +16,7 @@ OPEN = (
     "/shared/",
     "/runner/",
     "/gateway/",
+    "/tasks/",
     "/docs",
     "/openapi.json",
     "/favicon.ico",
@@ -29,7 +31,7 @@ def needs_of(settings: Settings) -> Callable[[str], str | None]:
     """Which paths need a token: "api", "page" or None. The runner paths check tokens of their own."""
 
     def needs(path: str) -> str | None:
-        if path.startswith("/api/") or path == "/api":
+        if path.startswith(("/api/", "/run/")) or path == "/api" or path in FOR_TASK_RUNNERS:
             return "api"
         if path == "/metrics":
             return None if settings.host in LOOPBACK else "api"
@@ -42,7 +44,9 @@ def needs_of(settings: Settings) -> Callable[[str], str | None]:
 
 def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
     def cap(path: str) -> int | None:
-        if path.startswith("/runner/"):
+        if path in FOR_TASK_RUNNERS:
+            return settings.max_event_body_bytes
+        if path.startswith(("/runner/", "/tasks/")):
             return None if "/artefacts/" in path else settings.max_event_body_bytes
         if path.startswith("/gateway/"):
             return settings.max_event_body_bytes

@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+TASK_WORDS = ("claim", "heartbeat", "complete", "fail")
+FOR_TASK_RUNNERS = frozenset(f"{prefix}/{word}" for prefix in ("", "/api/tasks") for word in TASK_WORDS)
+FOR_AGENTS = frozenset({"/api/agents/claim", "/api/agents/report"}) | FOR_TASK_RUNNERS
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -81,7 +84,7 @@ def spends(method: str, path: str) -> bool:
 
 def needed(method: str, path: str) -> Scope:
     """What a request asks of its caller. What is not known here needs the most."""
-    if method == "POST" and path in ("/api/agents/claim", "/api/agents/report"):
+    if method == "POST" and path in FOR_AGENTS:
         return Scope.AGENT
     if _OWNERS.fullmatch(path) or _EVERYBODY.fullmatch(path):
         return Scope.OWNER

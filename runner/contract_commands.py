@@ -135,3 +135,5 @@ class RepeatFacts(Message):
     output: str = ""
     """The beginning and the end of what it wrote."""
     output_bytes: int = 0
+    self_reported: bool = False
+    """A task runner said so: the figures are not of our own kernel readings. The orchestrator sets it, no runner does."""

@@ -28,7 +28,7 @@ from orchestrator.db.audit_queries import ActorKind
 from orchestrator.db.audit_tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import ServiceError
-from orchestrator.scopes import SAFE_METHODS
+from orchestrator.scopes import FOR_AGENTS, SAFE_METHODS
 
 log = structlog.get_logger()
 
@@ -37,9 +37,9 @@ REFUSALS = frozenset({401, 403, 429})
 REFUSALS_A_SECOND, REFUSALS_AT_ONCE = 0.2, 30
 UNWRITTEN = 1000
 """Entries that are held while the database is away."""
-ELSEWHERE = ("/runner/", "/gateway/")
+ELSEWHERE = ("/runner/", "/gateway/", "/tasks/")
 """Runners report to the event log, model calls to the ledger."""
-NO_CHANGE = frozenset({"/api/quotes", "/api/agents/claim", "/api/agents/report"})
+NO_CHANGE = frozenset({"/api/quotes"}) | FOR_AGENTS
 """A price, and what agents say every few seconds; the runs that they carry have events."""
 MARKED_SECRET = re.compile(r"(?:by_|sk-)[\w-]{8,}", re.ASCII)
 LONG_WORD = re.compile(r"[\w-]{40,}", re.ASCII)

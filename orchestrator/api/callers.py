@@ -143,6 +143,10 @@ class Authority:
         text = f"benchyard page session 3 {token_id} {issued} {workspace_id} {secret_hash}"
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
+    def signature(self, text: str) -> str:
+        """Seals an address that carries its own permission."""
+        return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
     async def _owner_in(self, slug: str | None, workspace_id: int = DEFAULT_WORKSPACE) -> Caller:
         if (slug or DEFAULT_SLUG) == DEFAULT_SLUG and (slug or workspace_id == DEFAULT_WORKSPACE):
             return OWNER

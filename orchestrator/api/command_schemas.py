@@ -285,6 +285,7 @@ class CommandOut(Answer):
     status: str
     instance_type: str
     image_id: str | None = Field(description="Of the image that was there when it ran.")
+    self_reported: bool = Field(description="A task runner measured it, not the kernel's counters of our own containers.")
     task: dict[str, Any]
     repeats: list[RepeatOut]
     figures: list[FigureOut]
@@ -296,6 +297,7 @@ class CommandOut(Answer):
             status=run.status,
             instance_type=run.instance_type,
             image_id=run.image_id,
+            self_reported=run.self_reported,
             task=shown_task(run.task),
             repeats=[RepeatOut.of(repeat) for repeat in run.repeats],
             figures=[FigureOut.of(figure) for figure in figures_of([run])],

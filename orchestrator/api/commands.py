@@ -95,6 +95,8 @@ def _notes(runs: list[CommandRun], *, by_cell: bool) -> list[str]:
     ]
     if open_ := [run.run_id for run in runs if run.status not in ("completed", "failed", "cancelled")]:
         notes.append(f"{len(open_)} of the runs have not ended: figures will change.")
+    if told := sum(run.self_reported for run in runs):
+        notes.append(f"{told} of the runs were measured by task runners, which report their own figures.")
     ids: dict[str, set[str]] = {}
     for run in runs:
         if run.image_id:

@@ -36,6 +36,7 @@ def command_result(found: dict[str, Any]) -> RenderableType:
             ("Files", ", ".join(f"{each['name']} ({each['size_bytes']} bytes)" for each in task.get("files", ()))),
             ("Instance type", found["instance_type"]),
             ("Status", status_text(found["status"])),
+            *((("Measured by", "a task runner, which reports its own figures"),) if found["self_reported"] else ()),
         )
     )
     failed = [each for each in found["repeats"] if each["outcome"] != "passed"]

@@ -22,6 +22,7 @@ from orchestrator.db.agent_queries import PREFIX
 from orchestrator.db.agent_tables import Agent
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.db.task_queries import TASK_ENGINE
 from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
 from orchestrator.errors import NotFound
 from orchestrator.identifiers import new_token, token_hash
@@ -105,7 +106,7 @@ def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -
     """The agents that are there, with what they hold."""
     found = []
     for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
-        if agent.leaving:
+        if agent.leaving or agent.engine == TASK_ENGINE:  # a task runner takes its runs itself
             continue
         held = [type_or_largest(types, row.instance_type) for _, row in agent_queries.living_attempts(session, agent.id)]
         capacity = Capacity(agent.max_at_once, agent.vcpu, agent.memory_bytes)

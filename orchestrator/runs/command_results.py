@@ -44,6 +44,8 @@ class Repeat:
     throttled_s: float | None
     output_bytes: int
     figures: list[Figure]
+    self_reported: bool = False
+    """By a task runner; what it did not say is zero."""
 
     @property
     def counts(self) -> bool:
@@ -53,6 +55,8 @@ class Repeat:
         """The kernel's figures, then the command's own; a name of ours cannot be taken by a command."""
         seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
         ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
+        if self.self_reported:
+            ours = [each for each in ours if each.name == "wall_s" or each.value > 0]
         return ours + [each for each in self.figures if each.name not in WORDS and abs(each.value) <= LARGEST_FIGURE]
 
 
@@ -66,6 +70,11 @@ class CommandRun:
     instance_type: str
     status: str
     repeats: list[Repeat]
+
+    @property
+    def self_reported(self) -> bool:
+        """Whether figures of it come from a task runner, not from our own kernel readings."""
+        return any(repeat.self_reported for repeat in self.repeats)
 
 
 @dataclass
@@ -135,6 +144,7 @@ def _repeat(row: ItemRow) -> Repeat:
         throttled_s=facts.throttled_s,
         output_bytes=facts.output_bytes,
         figures=facts.figures,
+        self_reported=facts.self_reported,
     )
 
 

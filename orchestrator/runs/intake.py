@@ -7,7 +7,7 @@ one that follows a gap is not taken; what is acknowledged is committed. Nothing 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -126,6 +126,12 @@ class Intake:
             raise Superseded(f"the token belongs to attempt {attempt.number}, the events to attempt {batch.attempt}")
         now = self._clock.now()
         return await self._db.write(lambda session: self._store(session, attempt, batch, now))
+
+    def append_within(self, session: Session, attempt: Attempt, events: Sequence[RunnerEvent]) -> EventAck:
+        """Store these events after the newest of the attempt, as a part of the caller's transaction."""
+        first = attempt.last_seq + 1
+        numbered = [event.model_copy(update={"seq": first + place}) for place, event in enumerate(events)]
+        return self._store(session, attempt, EventBatch(attempt=attempt.number, events=numbered), self._clock.now())
 
     def _store(self, session: Session, attempt: Attempt, batch: EventBatch, now: datetime) -> EventAck:
         run, row = _current(session, attempt.run_id, attempt.number)

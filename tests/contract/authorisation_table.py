@@ -109,6 +109,16 @@ DELETE /api/datasets/{name}                                        owner   share
 GET    /api/fleet                                                  viewer  list
 POST   /api/agents/claim                                           agent   shared
 POST   /api/agents/report                                          agent   shared
+POST   /api/tasks/claim                                           agent   shared
+POST   /api/tasks/heartbeat                                       agent   shared
+POST   /api/tasks/complete                                        agent   shared
+POST   /api/tasks/fail                                            agent   shared
+POST   /claim                                                     agent   shared
+POST   /heartbeat                                                 agent   shared
+POST   /complete                                                  agent   shared
+POST   /fail                                                      agent   shared
+GET    /tasks/{task_id}/command.sh                                -       open
+PUT    /tasks/{task_id}/artefacts/{name}                          -       open
 GET    /api/agents                                                 viewer  list
 DELETE /api/agents/{agent_id}                                      owner   shared
 GET    /api/machine-costs                                          viewer  list

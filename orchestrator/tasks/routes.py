@@ -1,0 +1,155 @@
+"""REST for task runners, under `/api/tasks` and at the bare paths that such runners know; files at signed addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from starlette.responses import PlainTextResponse, Response
+
+from orchestrator.clock import Clock
+from orchestrator.errors import Forbidden
+from orchestrator.identifiers import same_token
+from orchestrator.runner_api.artefacts import ArtefactStore
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.plan import command_of
+from orchestrator.settings import Settings
+from orchestrator.tasks.addresses import Sign, is_good, script_path, signed_url, upload_path
+from orchestrator.tasks.results import shell_script
+from orchestrator.tasks.schemas import Done, Task, TaskClaim, TaskComplete, TaskFail, TaskHeartbeat, TaskState
+from orchestrator.tasks.service import Given, Held, Nothing, TaskService
+
+AFTER_DEADLINE = timedelta(minutes=10)
+TaskId = Annotated[str, Path(pattern=r"^[0-9a-zA-Z-]{1,60}\.[0-9]{1,9}$")]
+FileName = Annotated[str, Path(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$")]
+Expires = Annotated[int, Query(ge=0, le=2**53)]
+Signature = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True)
+class TaskDesk:
+    """What these handlers need."""
+
+    service: TaskService
+    artefacts: ArtefactStore
+    settings: Settings
+    clock: Clock
+    sign: Sign
+    ended: Callable[[], None]
+    """Has the loops see to an attempt that is over."""
+
+
+def desk_of(request: Request) -> TaskDesk:
+    desk: TaskDesk = request.app.state.task_desk
+    return desk
+
+
+Desk = Annotated[TaskDesk, Depends(desk_of)]
+router = APIRouter(prefix="/api/tasks", tags=["tasks"])
+files = APIRouter(prefix="/tasks", tags=["tasks"], include_in_schema=False)
+bare = APIRouter(tags=["tasks"], include_in_schema=False)
+
+
+@bare.post("/claim")
+@router.post("/claim")
+async def claim_task(body: TaskClaim, request: Request, desk: Desk) -> Task | Done:
+    """Take the next command benchmark of this provider, or be told that there is none (`done`)."""
+    found = await desk.service.claim(body)
+    if isinstance(found, Nothing):
+        return Done(open=found.open, detail=found.detail)
+    return _task(found, body, desk, str(desk.settings.public_url or request.base_url).rstrip("/"))
+
+
+@bare.post("/heartbeat")
+@router.post("/heartbeat")
+async def task_heartbeat(body: TaskHeartbeat, desk: Desk) -> TaskState:
+    """Keep the task; with `results`, repeats that are done are stored already. `cancel`: stop, then report `fail`."""
+    held = await desk.service.heartbeat(body, body.results, body.message)
+    return _state(held, "cancel" if held.cancel else "ok")
+
+
+@bare.post("/complete")
+@router.post("/complete")
+async def complete_task(body: TaskComplete, desk: Desk) -> TaskState:
+    """Every repeat is done. The run completes, or fails if none of them ended well."""
+    held = await desk.service.complete(body, body.results)
+    desk.ended()
+    return _state(held, "failed" if held.run.status == Status.FAILED else "completed")
+
+
+@bare.post("/fail")
+@router.post("/fail")
+async def fail_task(body: TaskFail, desk: Desk) -> TaskState:
+    """Give the task up, with a reason. Its run is tried again, up to three times without progress."""
+    held = await desk.service.fail(body)
+    desk.ended()
+    return _state(held, "failed" if held.run.status == Status.FAILED else "retrying")
+
+
+@files.get("/{task_id}/command.sh")
+async def get_script(task_id: TaskId, desk: Desk, expires: Expires, signature: Signature) -> Response:
+    """The command as a script for sh."""
+    _check(desk, "GET", script_path(task_id), expires, signature)
+    run, _ = await desk.service.living(task_id)
+    task = command_of(run)
+    assert task is not None
+    return PlainTextResponse(shell_script(task), media_type="text/x-shellscript")
+
+
+@files.put("/{task_id}/artefacts/{name}", status_code=204)
+async def put_file(
+    task_id: TaskId, name: FileName, request: Request, desk: Desk, expires: Expires, signature: Signature
+) -> None:
+    """A file of the run; a second one of the name replaces the first."""
+    _check(desk, "PUT", upload_path(task_id, name), expires, signature)
+    _, attempt = await desk.service.living(task_id)
+    await desk.artefacts.store(attempt, name, request.stream())
+
+
+def _check(desk: TaskDesk, method: str, path: str, expires: int, signature: str) -> None:
+    if not is_good(desk.sign, same_token, method, path, expires, signature, desk.clock.now()):
+        raise Forbidden("this address is not signed for this, or has expired; claim answers with the right ones")
+
+
+def _task(given: Given, body: TaskClaim, desk: TaskDesk, base: str) -> Task:
+    run, task, now = given.run, given.task, desk.clock.now()
+    until = (run.started_at or now) + timedelta(seconds=run.deadline_s)
+    good_for = until - now + AFTER_DEADLINE
+
+    def address(method: str, path: str) -> str:
+        return signed_url(desk.sign, base, method, path, now, good_for)
+
+    return Task(
+        command=task.model_dump(mode="json"),
+        task_id=given.task_id,
+        lease=given.lease,
+        run_id=run.id,
+        attempt=given.attempt.number,
+        name=task.name,
+        provider=run.provider or "",
+        instance_type=run.instance_type,
+        repeats=task.repeats,
+        todo=given.todo,
+        timeout_s=task.timeout_s,
+        lease_s=desk.settings.lease_s,
+        heartbeat_s=desk.settings.heartbeat_s,
+        deadline=until,
+        script_url=address("GET", script_path(given.task_id)),
+        uploads={name: address("PUT", upload_path(given.task_id, name)) for name in body.uploads},
+    )
+
+
+def _state(held: Held, status: str) -> TaskState:
+    run = held.run
+    return TaskState.model_validate(
+        {
+            "status": status,
+            "run_id": run.id,
+            "repeats_done": run.items_done,
+            "repeats": run.items_total,
+            "lease_until": run.lease_until,
+        }
+    )

@@ -1,0 +1,303 @@
+"""Gives command runs to task runners, and takes what they report.
+
+A task is an attempt like any other: the same row, lease, states, retries and costs. What differs is who decides: a task
+runner takes its run itself, in one transaction that also claims it, and only runs whose `provider` it names. Its results
+are marked as self-reported. Nothing here talks to an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import agent_queries, event_queries, item_queries, job_queries, run_queries, task_queries
+from orchestrator.db.agent_tables import Agent
+from orchestrator.db.session import Database
+from orchestrator.db.tables import Attempt, ContainerRun
+from orchestrator.errors import Conflict, Invalid
+from orchestrator.identifiers import new_token, same_token, token_hash
+from orchestrator.runs.agents import REMOTE, engine_name
+from orchestrator.runs.capacity import kind_is_full
+from orchestrator.runs.holders import full_holders
+from orchestrator.runs.intake import Claim, Intake, Superseded, storable
+from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
+from orchestrator.runs.placement import LOCAL
+from orchestrator.runs.plan import command_of
+from orchestrator.runs.reasons import Reason, sentence
+from orchestrator.runs.transitions import advance
+from orchestrator.settings import Settings
+from orchestrator.tasks.results import items_of, machine_use
+from orchestrator.tasks.schemas import RepeatReport, TaskClaim, TaskFail, TaskMessage
+from runner.contract import CompleteEvent, HeartbeatEvent, ItemResult, LogEvent, ProgressEvent, RunKind, RunnerEvent
+from runner.contract_commands import CommandTask
+
+LOOK_S = 0.5
+FORGOTTEN_AFTER = timedelta(days=1)
+SELF_REPORTED = "self_reported"
+"""The fact of an attempt that a task runner has, and of which it alone reports."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A task that was just given out."""
+
+    run: ContainerRun
+    attempt: Attempt
+    task: CommandTask
+    lease: str
+    todo: list[int]
+
+    @property
+    def task_id(self) -> str:
+        return f"{self.run.id}.{self.attempt.number}"
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """There is no task now; how many of this provider are open all the same, and why it should not ask again, if so."""
+
+    open: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """A task as it stands after a message."""
+
+    run: ContainerRun
+    cancel: bool = False
+
+
+class TaskService:
+    def __init__(
+        self, db: Database, clock: Clock, settings: Settings, intake: Intake, *, has_room: Callable[[], bool]
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._settings = settings
+        self._intake = intake
+        self._has_room = has_room
+
+    async def claim(self, who: TaskClaim) -> Given | Nothing:
+        """The next task of this provider; waits for one as long as the runner wants to."""
+        types = self._types(who)
+        if who.provider == LOCAL:
+            raise Invalid(
+                f"provider: {LOCAL!r} is the engine of this service; take a name of your own, and make runs with it"
+            )
+        until = self._clock.monotonic() + min(who.wait_s, self._settings.request_timeout_s / 2)
+        while True:
+            found = await self._db.write(lambda session: self._take(session, who, types))
+            left = until - self._clock.monotonic()
+            if isinstance(found, Given) or left <= 0:
+                return found
+            await asyncio.sleep(min(left, LOOK_S))
+
+    async def heartbeat(self, about: TaskMessage, results: Sequence[RepeatReport], message: str) -> Held:
+        """The runner lives; with what is done already. A cancelled task is not kept alive by it."""
+
+        def work(session: Session) -> Held:
+            run, row = self._own(session, about)
+            if run.desired == "cancel":
+                return Held(run, cancel=True)
+            line = [LogEvent(seq=1, level="info", message=message)] if message else []
+            self._store(session, run, row, [*line, HeartbeatEvent(seq=1)], results)
+            return Held(run)
+
+        return await self._db.write(work)
+
+    async def complete(self, about: TaskMessage, results: Sequence[RepeatReport]) -> Held:
+        """Every repeat is done. Saying so again, because the answer was lost, is harmless."""
+
+        def work(session: Session) -> Held:
+            if (ended := self._ended(session, about)) is not None:
+                return Held(ended)
+            run, row = self._own(session, about)
+            self._store(session, run, row, [], results)
+            if run.items_done != run.items_total:
+                missing = sorted(set(range(1, run.items_total + 1)) - self._stored(session, run))
+                raise Conflict(
+                    f"repeats {', '.join(map(str, missing[:20]))} of {run.items_total} are missing: report them with "
+                    "`results`, a failed one with its exit code, or give the task up with fail"
+                )
+            self._store(session, run, row, [CompleteEvent(seq=1, items=run.items_done)], [])
+            self._over(session, row)
+            return Held(run)
+
+        return await self._db.write(work)
+
+    async def fail(self, about: TaskFail) -> Held:
+        """The runner gives the task up: it is tried again, unless no attempt can succeed."""
+        reason = Reason(about.reason.value)
+        message = storable(about.message) or sentence(reason) or ""
+
+        def work(session: Session) -> Held:
+            run, row = self._own(session, about)
+            now = self._clock.now()
+            row.reason, row.detail = reason.value, message
+            data = {"reason": reason.value, "message": message}
+            event_queries.append(session, "failed", now, run_id=run.id, attempt=row.number, data=data)
+            if not about.retry and run.desired != "cancel":
+                advance(session, run, GaveUp(now, reason, message), now)
+            self._over(session, row)
+            return Held(run)
+
+        return await self._db.write(work)
+
+    async def living(self, task_id: str) -> tuple[ContainerRun, Attempt]:
+        """The task of an address that was signed for it, while its attempt lasts."""
+
+        def read(session: Session) -> tuple[ContainerRun, Attempt]:
+            run_id, number = _parts(task_id)
+            run, row = run_queries.get(session, run_id), run_queries.attempt(session, run_id, number)
+            if run is None or row is None or row.token_hash is None or run.attempt != number:
+                raise _lost(task_id)
+            return run, row
+
+        return await self._db.read(read)
+
+    def _types(self, who: TaskClaim) -> list[str]:
+        known = list(self._settings.instance_types)
+        if who.instance_type is None:
+            return known
+        if who.instance_type not in known:
+            raise Invalid(f"instance_type: there is no {who.instance_type!r}; choose of {', '.join(known)}")
+        return [who.instance_type]
+
+    def _take(self, session: Session, who: TaskClaim, types: list[str]) -> Given | Nothing:
+        now = self._clock.now()
+        runner, left = self._introduced(session, who, types, now)
+        if left:
+            return Nothing(0, "this task runner was told to leave")
+        still_open = task_queries.open_count(session, who.provider, types)
+        if not self._has_room():
+            return Nothing(still_open, "the service has too little disk to take results; it gives nothing out meanwhile")
+        limits = self._settings.kind_limits
+        if (full := kind_is_full(limits, job_queries.holding_by_kind(session), RunKind.COMMAND)) is not None:
+            return Nothing(still_open, full)
+        held = full_holders(session)
+        due = task_queries.due(
+            session,
+            now,
+            provider=who.provider,
+            instance_types=types,
+            full_workspaces=held.workspaces,
+            full_users=held.users,
+        )
+        for run_id in due:
+            run = run_queries.lock(session, run_id)
+            if run is not None and run.status == Status.PENDING:
+                return self._give(session, run, runner, now)
+        return Nothing(still_open, "no task waits for this provider and instance type now")
+
+    def _introduced(self, session: Session, who: TaskClaim, types: list[str], now: datetime) -> tuple[Agent, bool]:
+        """The row of this runner among the agents, and whether it was told to leave."""
+        name = f"{who.provider}/{who.runner}/{who.instance_type or ''}"
+        agent_id = "t" + hashlib.sha256(name.encode()).hexdigest()[:19]
+        agent = agent_queries.lock(session, agent_id)
+        if agent is None:
+            agent = Agent(
+                id=agent_id,
+                name=who.runner,
+                provider=who.provider,
+                engine=task_queries.TASK_ENGINE,
+                instance_types=types,
+                max_at_once=1,
+                vcpu=0.0,
+                memory_bytes=0,
+                door_url="",
+                created_at=now,
+                seen_at=now,
+            )
+            task_queries.forget_silent(session, now - FORGOTTEN_AFTER)
+        if agent.leaving:
+            session.delete(agent)
+            return agent, True
+        agent.seen_at = now
+        session.add(agent)
+        return agent, False
+
+    def _give(self, session: Session, run: ContainerRun, runner: Agent, now: datetime) -> Given:
+        """Dispatch and claim in one: whoever asks is there."""
+        lease = new_token()
+        advance(session, run, Dispatched(now, now + timedelta(seconds=self._settings.start_timeout_s), run.items_done), now)
+        attempt = Attempt(
+            run_id=run.id,
+            number=run.attempt,
+            token_hash=token_hash(lease),
+            engine=engine_name(runner.id),
+            instance_type=run.instance_type,
+            container_name=f"benchyard-run-{run.id}-a{run.attempt}",
+            dispatched_at=now,
+            launched_at=now,
+            facts={SELF_REPORTED: True, "agent": runner.name},
+        )
+        session.add(attempt)
+        session.flush()
+        claim: Claim = self._intake.taken_up(session, run, attempt, runner.id, now)
+        task = command_of(claim.run)
+        assert task is not None
+        done = {index + 1 for _, _, index in claim.finished}
+        todo = [number for number in range(1, task.repeats + 1) if number not in done]
+        return Given(claim.run, claim.attempt, task, lease, todo)
+
+    def _own(self, session: Session, about: TaskMessage) -> tuple[ContainerRun, Attempt]:
+        """The run and attempt that the lease is for, locked; refused when it was lost."""
+        found = task_queries.lock_task(session, *_parts(about.task_id))
+        if found is None:
+            raise _lost(about.task_id)
+        run, row = found
+        ours = row.token_hash is not None and same_token(row.token_hash, token_hash(about.lease))
+        if not ours or not row.facts.get(SELF_REPORTED) or run.attempt != row.number or run.status != Status.RUNNING:
+            raise _lost(about.task_id)
+        if row.facts.get(REMOTE):  # it failed a moment ago, and the reconciler has not looked yet
+            raise _lost(about.task_id)
+        return run, row
+
+    def _ended(self, session: Session, about: TaskMessage) -> ContainerRun | None:
+        """The run, if this attempt has ended it already."""
+        run_id, number = _parts(about.task_id)
+        run = run_queries.get(session, run_id)
+        return run if run is not None and run.status in TERMINAL and run.attempt == number else None
+
+    def _stored(self, session: Session, run: ContainerRun) -> set[int]:
+        return {index + 1 for _, _, index in item_queries.keys(session, run.id)}
+
+    def _store(
+        self,
+        session: Session,
+        run: ContainerRun,
+        row: Attempt,
+        events: Sequence[RunnerEvent],
+        results: Sequence[RepeatReport],
+    ) -> None:
+        items: list[ItemResult] = []
+        if results:
+            session.refresh(run, ["plan"])
+            task = command_of(run)
+            assert task is not None
+            items = items_of(task, results, self._stored(session, run))
+        vcpu_s, gib_s = machine_use(items)
+        row.vcpu_s, row.gib_s = row.vcpu_s + vcpu_s, row.gib_s + gib_s
+        self._intake.append_within(session, row, [*(ProgressEvent(seq=1, item=item) for item in items), *events])
+
+    def _over(self, session: Session, row: Attempt) -> None:
+        """Nothing more comes of this attempt: what an agent says when its container has ended."""
+        now = self._clock.now()
+        row.facts = {**row.facts, REMOTE: {"ended": True, "at": now.isoformat(), "refused": False, "gone": False}}
+        session.add(row)
+
+
+def _parts(task_id: str) -> tuple[str, int]:
+    run_id, _, number = task_id.rpartition(".")
+    return run_id, min(int(number), 2**31 - 1)
+
+
+def _lost(task_id: str) -> Superseded:
+    return Superseded(f"task {task_id} is not yours (any more): its lease ran out, or its run has ended; claim another one")
