@@ -27,11 +27,12 @@ def claim(
     log: Log,
     *,
     patience_s: float = PATIENCE_S,
-    before: Callable[[], None] = lambda: None,
+    before: Callable[[], dict[str, Any]] = dict,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any] | None:
-    """The `spec` of the claimed run as plain JSON, or None when there is nothing to do. `before` comes before each request.
+    """The `spec` of the claimed run as plain JSON, or None when there is nothing to do. `before` comes before each request,
+    and what it returns goes with it.
 
     Raises `ClaimRefused` when the orchestrator says no, or does not answer for `patience_s`.
     """
@@ -43,9 +44,9 @@ def claim(
     }
     give_up, failures = now() + patience_s, 0
     while True:
-        before()
+        more = before()
         try:
-            reply = link.post("/runner/claim", boot.token, body)
+            reply = link.post("/runner/claim", boot.token, {**body, **more})
             trouble = None if 200 <= reply.status < 300 else problem_of(reply)
             retry_after_s = reply.retry_after_s
         except NO_ANSWER as error:

@@ -98,11 +98,20 @@ class BootConfig(Message):
     """Set for a runner that is started ahead of its run: it opens everything, then claims until it is given one."""
 
 
+class IdleReading(Message):
+    """What a runner that stands ready has used so far, by the kernel's figures."""
+
+    cpu_s: float = Field(ge=0, allow_inf_nan=False)
+    memory_bytes: int = Field(ge=0)
+
+
 class ClaimRequest(Message):
     runner_id: str
     contract_version: int
     instance_type: str
     engine: str
+    idle: IdleReading | None = None
+    """Of a runner that stands ready."""
 
 
 class Protocol(StrEnum):

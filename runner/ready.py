@@ -48,9 +48,10 @@ async def stand_ready(boot: Boot, log: Log) -> Ended:
         link, facts = Link(boot.orchestrator_url), boot_facts(boot)
         read, until_now = reader(boot.engine), list[Reading | None]([None])
 
-        def try_sandbox() -> None:
+        def try_sandbox() -> dict[str, Any]:
             asyncio.run_coroutine_threadsafe(_try(executor), loop).result()
-            until_now[0] = read()  # waiting takes next to nothing, and after the answer every millisecond counts
+            until_now[0] = found = read()  # waiting takes next to nothing, and after the answer every millisecond counts
+            return {} if found is None else {"idle": {"cpu_s": found.cpu_s, "memory_bytes": found.memory_bytes}}
 
         def claim_and_announce() -> tuple[dict[str, Any], float, int] | None:
             if (raw := claim(link, boot, runner_id(), log, before=try_sandbox)) is None:

@@ -25,7 +25,7 @@ router = APIRouter(prefix="/api/fleet", tags=["fleet"])
 async def get_fleet(context: Context) -> FleetOut:
     fleet, settings = context.fleet, context.settings
     capacity, load, hold = fleet.capacity(), await fleet.load(), fleet.hold()
-    types = []
+    types, counts = [], await fleet.counts()
     for name in settings.instance_types:
         kind = settings.instance_type(name)
         why = never_fits(capacity, kind) if capacity else None
@@ -38,6 +38,10 @@ async def get_fleet(context: Context) -> FleetOut:
                 fits=why is None,
                 why_not=why,
                 default=name == settings.default_instance_type,
+                max_instances=kind.max_instances,
+                in_use=counts[name].in_use,
+                ready=counts[name].ready,
+                starting=counts[name].starting,
             )
         )
     containers = [

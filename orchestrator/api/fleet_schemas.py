@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from pydantic import Field
+
 from orchestrator.api.schemas import Answer
 
 
@@ -15,6 +17,12 @@ class InstanceTypeOut(Answer):
     fits: bool
     why_not: str | None
     default: bool
+    max_instances: int | None = Field(
+        description="Most containers of this type at once; null: as many as there is room for."
+    )
+    in_use: int = Field(description="Containers that runs hold here.")
+    ready: int = Field(description="Runners that stand ready here; they count towards `max_instances`.")
+    starting: int = Field(description="Runners that will stand ready.")
 
 
 class ContainerOut(Answer):

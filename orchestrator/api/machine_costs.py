@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.api.context import Context
 from orchestrator.api.schemas import Answer
-from orchestrator.db import machine_queries
+from orchestrator.db import machine_queries, pool_queries
 from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.machine_cost import Rates
 from orchestrator.settings import Settings
@@ -37,8 +38,21 @@ class MachineCostOut(Answer):
     cost_usd: float
 
 
+class IdleCostOut(Answer):
+    """What runners of one instance type used on one day while they stood ready, apart from any run."""
+
+    day: str
+    instance_type: str
+    ready_s: float = Field(description="How long they stood ready, all together.")
+    vcpu_s: float
+    gib_s: float
+    cost_usd: float
+
+
 class MachineCostsOut(Answer):
     items: list[MachineCostOut]
+    idle: list[IdleCostOut] = Field(description="Runners that stood ready, in no item above; of the whole installation.")
+    idle_cost_usd: float
     vcpu_hour_usd: float
     gib_hour_usd: float
 
@@ -72,7 +86,8 @@ async def machine_costs(
     days: Annotated[int, Query(ge=1, le=3660)] = 30,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> MachineCostsOut:
-    """Processor and memory that runs used in the last days, by the kernel's figures, and what that costs."""
+    """Processor and memory that runs used in the last days, by the kernel's figures, and what that costs; beside it what
+    runners used that stood ready for a run."""
     since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
 
     def read(session: Session) -> list[MachineUse]:
@@ -82,4 +97,22 @@ async def machine_costs(
 
     used = await context.db.read(read)
     items = [MachineCostOut(**each._asdict(), cost_usd=rates.cost(each.vcpu_s, each.gib_s)) for each in used]
-    return MachineCostsOut(items=items, vcpu_hour_usd=rates.vcpu_hour_usd, gib_hour_usd=rates.gib_hour_usd)
+    ready = await context.db.read(lambda session: pool_queries.idle_since(session, since.date().isoformat()))
+    idle = [
+        IdleCostOut(
+            day=row.day,
+            instance_type=row.instance_type,
+            ready_s=row.ready_s,
+            vcpu_s=row.vcpu_s,
+            gib_s=row.gib_s,
+            cost_usd=rates.cost(row.vcpu_s, row.gib_s),
+        )
+        for row in ready
+    ]
+    return MachineCostsOut(
+        items=items,
+        idle=idle,
+        idle_cost_usd=sum(each.cost_usd for each in idle),
+        vcpu_hour_usd=rates.vcpu_hour_usd,
+        gib_hour_usd=rates.gib_hour_usd,
+    )

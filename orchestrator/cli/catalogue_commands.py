@@ -53,18 +53,21 @@ def _fleet(state: dict[str, Any]) -> RenderableType:
         ),
         "",
         table(
-            ("Instance type", "vCPU", "Memory", "Disk", "Fits"),
+            ("Instance type", "vCPU", "Memory", "Disk", "In use", "Ready", "At most", "Fits"),
             [
                 (
                     f"{each['name']} (default)" if each["default"] else each["name"],
                     f"{each['vcpu']:g}",
                     size(each["memory_bytes"]),
                     f"{each['disk_bytes'] / 1e9:g} GB",
+                    each["in_use"],
+                    each["ready"],
+                    "–" if each["max_instances"] is None else each["max_instances"],
                     "yes" if each["fits"] else each["why_not"],
                 )
                 for each in state["instance_types"]
             ],
-            right=("vCPU", "Memory", "Disk"),
+            right=("vCPU", "Memory", "Disk", "In use", "Ready", "At most"),
         ),
     ]
     if state["containers"]:

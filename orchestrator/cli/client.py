@@ -240,6 +240,12 @@ class Client:
     def fleet(self) -> Json:
         return self._call("GET", "/api/fleet")
 
+    def costs(self, *, days: int, by: str) -> Json:
+        return self._call("GET", "/api/costs", params={"days": days, "by": by})
+
+    def machine_costs(self, *, days: int, by: str) -> Json:
+        return self._call("GET", "/api/machine-costs", params={"days": days, "by": by})
+
     # -- schedules
 
     def schedules(self) -> list[Json]:

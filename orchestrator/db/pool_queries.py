@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func
+from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
 from orchestrator.db.agent_queries import PREFIX
-from orchestrator.db.pool_tables import WarmRunner
+from orchestrator.db.insert_once import insert_once
+from orchestrator.db.pool_tables import IdleUsage, WarmRunner
 from orchestrator.db.tables import Attempt, ContainerRun
 
 
@@ -31,6 +32,25 @@ def taken_from(session: Session) -> Sequence[WarmRunner]:
     ours = (Attempt.run_id == WarmRunner.run_id, Attempt.number == WarmRunner.attempt)
     query = select(WarmRunner).join(Attempt, onclause=(ours[0]) & (ours[1]))  # type: ignore[arg-type]
     return session.exec(query.where(col(Attempt.ended_at).is_not(None))).all()
+
+
+def add_idle(session: Session, now: datetime, instance_type: str, *, ready_s: float, vcpu_s: float, gib_s: float) -> None:
+    """Add to what runners of a type have used on this day."""
+    day = now.date().isoformat()
+    insert_once(session, IdleUsage(day=day, instance_type=instance_type))
+    ours = (col(IdleUsage.day) == day) & (col(IdleUsage.instance_type) == instance_type)
+    more = {
+        "ready_s": col(IdleUsage.ready_s) + ready_s,
+        "vcpu_s": col(IdleUsage.vcpu_s) + vcpu_s,
+        "gib_s": col(IdleUsage.gib_s) + gib_s,
+    }
+    session.connection().execute(update(IdleUsage).where(ours).values(**more))
+
+
+def idle_since(session: Session, day: str) -> Sequence[IdleUsage]:
+    """By day and instance type, newest first."""
+    query = select(IdleUsage).where(col(IdleUsage.day) >= day)
+    return session.exec(query.order_by(col(IdleUsage.day).desc(), col(IdleUsage.instance_type))).all()
 
 
 def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:

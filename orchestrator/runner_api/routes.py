@@ -79,7 +79,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
             claimed = await deps.intake.claim(attempt, body.runner_id)
         else:
             hold_s = min(HOLD_S, deps.settings.request_timeout_s / 2)
-            handed = await deps.hand_over.answer(token, body.runner_id, hold_s)
+            handed = await deps.hand_over.answer(token, body.runner_id, hold_s, body.idle)
             if handed is None:
                 return Wait(retry_after_s=0)
             claimed, token = handed.claim, handed.token

@@ -32,7 +32,7 @@ from orchestrator.engines.engine import (
     NameTaken,
 )
 from orchestrator.identifiers import new_token, token_hash
-from orchestrator.runs import agents
+from orchestrator.runs import agents, idle
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full, type_or_largest
 from orchestrator.runs.hand_over import Handed, HandOver
 from orchestrator.runs.holders import full_holders
@@ -211,6 +211,7 @@ class Dispatcher:
         )
         session.add(attempt)
         if ready is not None:
+            idle.count(session, ready, now)
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
             handed = self._hand_over.claimed(session, ready, run, attempt, token, now)

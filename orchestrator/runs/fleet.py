@@ -12,6 +12,7 @@ from sqlmodel import Session
 from orchestrator.clock import Clock
 from orchestrator.db import job_queries, machine_queries, pool_queries, run_queries
 from orchestrator.db.owned import acting, acting_as
+from orchestrator.db.pool_tables import WarmRunner
 from orchestrator.db.session import Database
 from orchestrator.db.tables import ContainerRun
 from orchestrator.disk import DiskRoom
@@ -49,9 +50,22 @@ class PoolState:
 
 
 @dataclass(frozen=True)
+class TypeCounts:
+    """Containers of one instance type: those of runs, and those that stand ready or soon will."""
+
+    in_use: int
+    ready: int
+    starting: int
+
+
+@dataclass(frozen=True)
 class Waiting:
     run: ContainerRun
     why: str
+
+
+def _stands_ready(row: WarmRunner) -> bool:
+    return row.ready_at is not None and row.retired is None
 
 
 class Fleet:
@@ -113,9 +127,24 @@ class Fleet:
             warm, sleep_after_s = self._settings.pool(name)
             mine = [row for row in rows if row.instance_type == name]
             if warm or mine:
-                ready = sum(row.ready_at is not None and row.retired is None for row in mine)
+                ready = sum(map(_stands_ready, mine))
                 found.append(PoolState(name, warm, ready, len(mine) - ready, sleep_after_s))
         return found
+
+    async def counts(self) -> dict[str, TypeCounts]:
+        """The containers of each instance type on our own engine, in all workspaces."""
+
+        def read(session: Session) -> tuple[list[str], list[tuple[str, bool]]]:
+            standing = [(row.instance_type, _stands_ready(row)) for row in pool_queries.waiting(session)]
+            return [row.instance_type for row in held_here(session)], standing
+
+        held, standing = await self._db.read(read)
+        return {
+            name: TypeCounts(
+                in_use=held.count(name), ready=standing.count((name, True)), starting=standing.count((name, False))
+            )
+            for name in self._settings.instance_types
+        }
 
     async def last_hour(self) -> LastHour:
         """How starts went within the last hour."""

@@ -21,7 +21,9 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import Unauthorized
 from orchestrator.identifiers import new_token, token_hash
+from orchestrator.runs import idle
 from orchestrator.runs.intake import Claim, Intake, Superseded
+from runner.contract import IdleReading
 
 HOLD_S = 20.0
 LOOK_S = 1.0
@@ -66,7 +68,9 @@ class HandOver:
             line.handed = handed
             line.bell.set()
 
-    async def answer(self, token: str, runner_id: str, hold_s: float = HOLD_S) -> Handed | None:
+    async def answer(
+        self, token: str, runner_id: str, hold_s: float = HOLD_S, reading: IdleReading | None = None
+    ) -> Handed | None:
         """The run that this runner was given, as soon as there is one; None if it must ask again.
 
         Whoever asks again after a lost answer is given the same run with a new token. Raises `Unauthorized` for a token
@@ -76,7 +80,7 @@ class HandOver:
         until = self._clock.monotonic() + hold_s
         line = self._lines[digest] = _Line()  # before looking: what comes in between rings
         try:
-            handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
+            handed = await self._db.write(lambda session: self._look(session, digest, runner_id, reading))
             while handed is None and (left := until - self._clock.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, LOOK_S)):
@@ -91,7 +95,7 @@ class HandOver:
                 del self._lines[digest]
         return handed
 
-    def _look(self, session: Session, digest: str, runner_id: str) -> Handed | None:
+    def _look(self, session: Session, digest: str, runner_id: str, reading: IdleReading | None = None) -> Handed | None:
         now = self._clock.now()
         row = self._row(session, digest)
         if row.runner_id not in (None, runner_id):
@@ -99,6 +103,7 @@ class HandOver:
         if row.run_id is None or row.attempt is None:
             if row.ready_at is None:
                 self._came_up(row.instance_type)
+            idle.count(session, row, now, reading)
             row.runner_id, row.seen_at, row.ready_at = runner_id, now, row.ready_at or now
             session.add(row)
             return None

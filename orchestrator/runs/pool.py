@@ -30,6 +30,7 @@ from orchestrator.engines.engine import (
     LaunchRequest,
 )
 from orchestrator.identifiers import new_token, token_hash, uuid7
+from orchestrator.runs import idle
 from orchestrator.runs.agents import held_here
 from orchestrator.runs.capacity import Capacity, Load, type_or_largest, why_not
 from orchestrator.runs.launches import Launches
@@ -245,10 +246,13 @@ class Pool:
 
     async def _forget(self, rows: Iterable[WarmRunner]) -> None:
         gone = [row.id for row in rows]
+        now = self._clock.now()
 
         def work(session: Session) -> None:
             for warm_id in gone:
                 if (row := pool_queries.lock(session, warm_id)) is not None:
+                    if row.run_id is None:
+                        idle.count(session, row, now)
                     session.delete(row)
 
         if gone:

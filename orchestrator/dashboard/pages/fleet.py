@@ -27,8 +27,8 @@ async def fleet_page(page: Page) -> Response:
     waiting = {each.run_id for each in fleet.waiting} | {each.run_id for each in fleet.containers if each.run_id}
     names = await context.db.read(lambda s: _titles(s, waiting)) if waiting else {}
     others = (await list_agents(context)).items
-    costs = (await machine_costs(context, days=7)).items
-    return page.show("fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=costs)
+    used = await machine_costs(context, days=7)
+    return page.show("fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=used.items, idle=used.idle)
 
 
 def _titles(session: Session, run_ids: set[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from orchestrator.db import pool_queries
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.settings import Settings
@@ -108,6 +109,29 @@ async def test_machine_costs(service: Service, by: str) -> None:
     found = await get(service, "/api/machine-costs", by=by)
     assert isinstance(found["items"], list)
     assert (found["vcpu_hour_usd"], found["gib_hour_usd"]) == (0, 0)
+
+
+async def test_runners_that_stood_ready_are_in_the_costs_and_in_no_run(service: Service) -> None:
+    now = service.clock.now()
+    for seconds in (3600, 1800):
+        await service.services.db.write(
+            lambda s, used=seconds: pool_queries.add_idle(s, now, "lite", ready_s=used, vcpu_s=used / 100, gib_s=used / 8)
+        )
+    found = await get(service, "/api/machine-costs", days=1)
+    assert found["items"] == []
+    assert found["idle"] == [
+        {
+            "day": now.date().isoformat(),
+            "instance_type": "lite",
+            "ready_s": 5400.0,
+            "vcpu_s": 54.0,
+            "gib_s": 675.0,
+            "cost_usd": 0.0,
+        }
+    ]
+    page = await service.client.get("/fleet", headers={"accept": "text/html"})
+    assert "Runners that stood ready" in page.text
+    assert "At most" in page.text
 
 
 async def test_answers_of_another_run_are_used_again_when_asked_for(service: Service) -> None:

@@ -147,7 +147,8 @@ async def test_the_fleet_says_why_something_waits(service: Service) -> None:
     assert fleet["engine"]["reachable"]
     assert fleet["waiting"]
     assert "in use" in fleet["waiting"][0]["why"]
-    assert any(kind["default"] for kind in fleet["instance_types"])
+    (kind,) = [kind for kind in fleet["instance_types"] if kind["default"]]
+    assert (kind["in_use"], kind["ready"], kind["starting"], kind["max_instances"]) == (3, 0, 0, None)
 
 
 async def test_health(service: Service) -> None:

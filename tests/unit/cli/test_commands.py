@@ -161,7 +161,11 @@ def test_lists(service: Service, benchyard: Benchyard) -> None:
     fleet = benchyard("fleet").out
     assert "standard-2" in fleet
     assert "Nothing runs: containers exist in memory only" in fleet
+    assert "At most" in fleet
     assert benchyard("fleet", "--json").json["engine"]["name"] == "fake"
+    costs = benchyard("costs", "--days", "1")
+    assert (costs.code, "runners that stood ready" in costs.out) == (0, True), costs.err
+    assert benchyard("costs", "--by", "run", "--json").json["machines"]["idle"] == []
 
 
 def test_models_come_and_go(service: Service, benchyard: Benchyard) -> None:

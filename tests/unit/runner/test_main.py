@@ -168,6 +168,9 @@ def test_one_that_stands_ready_and_whose_sandbox_broke_takes_no_run(
     orchestrator.claim_answers = [JSONResponse({"action": "wait", "retry_after_s": 0.5}) for _ in range(100)]
     process = start_runner(json.dumps(boot))
     wait_for(lambda: len(orchestrator.claims) > 1)
+    first, second = (claim["idle"] for claim in orchestrator.claims[:2])
+    assert 0 < first["cpu_s"] <= second["cpu_s"]
+    assert first["memory_bytes"] > 0
     asked = len(orchestrator.claims)
     while process.poll() is None and len(orchestrator.claims) < asked + 50:
         for pid in descendants(process.pid):  # again and again: one that died once is started anew

@@ -36,7 +36,7 @@ from orchestrator.runs.pool_policy import PoolLimits, PoolSize
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.transitions import advance, state_of
-from runner.contract import EventBatch, ItemKey
+from runner.contract import EventBatch, IdleReading, ItemKey
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run
 
@@ -61,6 +61,8 @@ class RunWorld:
         self.runs: list[str] = []
         self.boots = 0
         self.model_id = 0
+        self.idle_reading: IdleReading | None = None
+        """What runners that stand ready report."""
 
     # -- the orchestrator
 
@@ -258,7 +260,7 @@ class RunWorld:
         while True:
             await container.checkpoint()
             container.waits = True  # type: ignore[attr-defined]
-            handed = await self._persist(lambda: self.hand_over.answer(token, container.container_id, hold_s=0))
+            handed = await self._persist(lambda: self.hand_over.answer(token, container.container_id, 0, self.idle_reading))
             if handed is not None:
                 del container.waits  # type: ignore[attr-defined]
                 return handed.claim  # type: ignore[no-any-return]

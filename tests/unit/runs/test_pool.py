@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from run_world import TYPES, RunWorld
 
 from orchestrator.db import pool_queries
-from orchestrator.db.pool_tables import WarmRunner
+from orchestrator.db.pool_tables import IdleUsage, WarmRunner
 from orchestrator.db.tables import ContainerRun
 from orchestrator.engines.engine import ContainerState
 from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.errors import Unauthorized
 from orchestrator.identifiers import token_hash
+from orchestrator.runs import idle
 from orchestrator.runs.agents import Introduction
 from orchestrator.runs.capacity import GIB, Capacity
 from orchestrator.runs.commands import command_plan
 from orchestrator.runs.pool import NAME
 from orchestrator.runs.pool_policy import PoolSize
+from runner.contract import IdleReading
 from runner.contract_commands import CommandTask
 
 TYPE = next(iter(TYPES))
@@ -65,6 +68,49 @@ async def test_a_run_is_taken_by_a_runner_that_stands_ready_and_the_pool_fills_a
     assert first not in world.engine.containers
     assert len(standing(world)) == 1, "another has taken its place"
     assert world.engine.launched.count(first) == 1
+
+
+async def idle_usage(world: RunWorld) -> IdleUsage:
+    (found,) = await world.db.read(lambda session: pool_queries.idle_since(session, "2000-01-01"))
+    return found
+
+
+async def test_what_runners_use_while_they_stand_ready_is_counted_apart_from_runs(world: RunWorld) -> None:
+    world.idle_reading = IdleReading(cpu_s=1.5, memory_bytes=GIB // 4)
+    await warmed(world, 2)
+    await asked(world)
+    at_first = await idle_usage(world)
+    assert (at_first.instance_type, at_first.vcpu_s) == (TYPE, 3.0)
+    # Ten seconds later they still hold as much, and have used a little more
+    world.idle_reading = IdleReading(cpu_s=1.75, memory_bytes=GIB // 4)
+    world.clock.advance(10)
+    await asked(world)
+    found = await idle_usage(world)
+    assert found.ready_s - at_first.ready_s == pytest.approx(20)
+    assert found.gib_s - at_first.gib_s == pytest.approx(20 / 4)
+    assert found.vcpu_s == pytest.approx(3.5)
+    # A run that takes one of them ends the counting of that one; sent away, the other ends as well
+    run_id = await world.new_run(instance_type=TYPE)
+    assert (await until_done(world, run_id)).status == "completed"
+    world.pool_sizes[TYPE] = PoolSize(0)
+    await world.rounds(3)
+    assert standing(world) == []
+    at_last = await idle_usage(world)
+    world.clock.advance(3600)
+    await world.rounds(2)
+    assert (await idle_usage(world)).ready_s == at_last.ready_s
+    assert at_last.gib_s > found.gib_s
+
+
+async def test_a_night_without_power_is_no_idle_time(world: RunWorld) -> None:
+    world.idle_reading = IdleReading(cpu_s=1.0, memory_bytes=GIB)
+    await warmed(world, 1)
+    await asked(world)
+    before = await idle_usage(world)
+    (row,) = await rows(world)
+    now = world.clock.now() + timedelta(hours=10)
+    await world.db.write(lambda session: idle.count(session, row, now, None))
+    assert (await idle_usage(world)).ready_s - before.ready_s == pytest.approx(idle.LONGEST_GAP_S)
 
 
 async def test_each_serves_one_run_only(world: RunWorld) -> None:
