@@ -23,7 +23,7 @@ RUN echo 'benchyard:x:10001:' >>/etc/group && echo 'benchyard:x:10001:10001::/da
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY scripts/orchestrator-entrypoint /usr/local/bin/orchestrator-entrypoint
-COPY runner/__init__.py runner/contract.py runner/contract_commands.py runner/contract_evals.py runner/eval_rules.py runner/message.py /app/runner/
+COPY runner/__init__.py runner/contract.py runner/contract_commands.py runner/contract_evals.py runner/eval_rules.py runner/message.py runner/parsing.py /app/runner/
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown

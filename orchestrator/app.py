@@ -67,7 +67,7 @@ from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
-from orchestrator.db import lease_queries
+from orchestrator.db import call_queries, lease_queries
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
@@ -100,6 +100,7 @@ from orchestrator.runs.hand_over import HandOver
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs.planned_calls import PositionCache
 from orchestrator.runs.pool import Pool, PoolPolicy
 from orchestrator.runs.pool_policy import PoolLimits, PoolSize
 from orchestrator.runs.reconciler import LeasePolicy, Reconciler
@@ -236,8 +237,9 @@ async def open_services(
         def runner_url() -> str:
             return runners_see or door.url
 
+        positions = PositionCache()
         people = await stack.enter_async_context(open_accounts(settings, db, clock, app.state.vault))
-        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name, people.keys))
+        gateway = await stack.enter_async_context(open_gateway(settings, db, clock, name, people.keys, positions))
         abandoning = asyncio.create_task(abandon_ended(live, gateway))
         stack.callback(abandoning.cancel)
         model_sync = ModelSync(db, clock, os.environ)
@@ -272,7 +274,14 @@ async def open_services(
             look=signals.look,
         )
         bells = Bells()
-        intake = Intake(db, clock, lease_s=settings.lease_s, evals=EvalTaking())
+        intake = Intake(
+            db,
+            clock,
+            lease_s=settings.lease_s,
+            evals=EvalTaking(),
+            positions=positions,
+            has_call=call_queries.has_settled,
+        )
         hand_over = HandOver(db, clock, intake, came_up=pool.came_up)
         dispatcher = Dispatcher(
             db,
@@ -328,7 +337,13 @@ async def open_services(
             interval_s=settings.reconcile_s,
             tidy=runs.tidy,
         )
-        artefact_store = ArtefactStore(data_dir / "artefacts", db, clock, settings.max_artefact_bytes)
+        artefact_store = ArtefactStore(
+            data_dir / "artefacts",
+            db,
+            clock,
+            max_bytes=settings.max_artefact_bytes,
+            run_bytes=settings.max_run_artefact_bytes,
+        )
         deps = RunnerDeps(
             settings=settings,
             clock=clock,

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -28,12 +29,13 @@ from orchestrator.gateway.router import GatewayDeps
 from orchestrator.identifiers import same_token
 from orchestrator.live import Live
 from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.planned_calls import PositionCache, planned_calls
 from orchestrator.settings import Settings
 
 
 @asynccontextmanager
 async def open_gateway(
-    settings: Settings, db: Database, clock: Clock, owner: str, keys: ProviderKeys
+    settings: Settings, db: Database, clock: Clock, owner: str, keys: ProviderKeys, positions: PositionCache
 ) -> AsyncIterator[GatewayDeps]:
     of_all = () if settings.daily_budget_usd is None else (DayCap(nusd(settings.daily_budget_usd)),)
 
@@ -45,7 +47,8 @@ async def open_gateway(
             since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
             choice = keys.choose(session, found.workspace_id, found.user_id, found.provider)
             day_caps = (*of_all, *caps(session, found.workspace_id, found.user_id))
-            return _context(found, day_caps, since, choice)
+            plans = planned_calls(positions, session, found.id, found.kind)
+            return replace(_context(found, day_caps, since, choice), plans=plans)
 
         return await db.read(read)
 

@@ -9,8 +9,11 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import structlog
+from sqlmodel import Session
 
 from orchestrator.db import event_queries
 from orchestrator.db.owned import acting
@@ -21,8 +24,25 @@ log = structlog.get_logger()
 
 QUEUE_LIMIT = 2000
 PAGE = 500
+REPLAY_PAGE = 100
+"""What a client that catches up holds in memory at a time."""
+REPLAYS_AT_ONCE = 2
+"""The rest of the service needs the database's readers as well."""
 POLL_S = 1.0
 """Only for what other orchestrators wrote; our own commits wake the tail at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event without the database's own record of it, which is several times as large."""
+
+    id: int
+    run_id: str | None
+    workspace_id: int
+    attempt: int | None
+    type: str
+    data: dict[str, Any]
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +50,7 @@ class Told:
     """An event with its text for a stream, which is made once for all clients."""
 
     number: int
-    event: Event
+    event: LoggedEvent
     text: str
 
     @classmethod
@@ -45,7 +65,8 @@ class Told:
             "at": event.at.isoformat(),
         }
         body = json.dumps(data, separators=(",", ":"))
-        return cls(event.id, event, f"id: {event.id}\nevent: {event.type}\ndata: {body}\n\n")
+        logged = LoggedEvent(event.id, event.run_id, event.workspace_id, event.attempt, event.type, event.data, event.at)
+        return cls(event.id, logged, f"id: {event.id}\nevent: {event.type}\ndata: {body}\n\n")
 
 
 class Subscription:
@@ -94,6 +115,7 @@ class Live:
         self._last = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._replays = asyncio.Semaphore(REPLAYS_AT_ONCE)
         self.closing = asyncio.Event()
 
     async def start(self) -> None:
@@ -139,13 +161,11 @@ class Live:
         try:
             seen = self._last if after is None else after
             while after is not None and not self.closing.is_set():
-                start = seen
-                page = await self._db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id, limit=PAGE))  # type: ignore[misc]
-                if page:
-                    past = [Told.of(event) for event in page]
+                past = await self.page(seen, run_id)
+                if past:
                     seen = past[-1].number
                     yield past
-                if len(page) < PAGE:
+                if len(past) < REPLAY_PAGE:
                     break
             while not self.closing.is_set():
                 batch = await subscription.take(quiet_s)
@@ -157,6 +177,15 @@ class Live:
                     yield fresh
         finally:
             self._subscriptions.discard(subscription)
+
+    async def page(self, after: int, run_id: str | None) -> list[Told]:
+        """The next events of the log after a number. Those who catch up take turns; others need not wait."""
+
+        def read(session: Session) -> list[Told]:
+            return [Told.of(event) for event in event_queries.after(session, after, run_id=run_id, limit=REPLAY_PAGE)]
+
+        async with self._replays:
+            return await self._db.read(read)
 
     async def _tail(self) -> None:
         while True:

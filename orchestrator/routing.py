@@ -21,6 +21,8 @@ OPEN = (
     "/openapi.json",
     "/favicon.ico",
 )
+SMALL_BODY_BYTES = 64 << 10
+"""Where a few short fields are all there is, some of them from strangers."""
 UPLOADS = ("/api/grades", "/api/traces")
 EVAL_PATHS = ("/api/eval-sets", "/api/evals", "/api/traces", "/api/jobs")
 """Where a database that is away is a DATABASE_ERROR, as their callers expect."""
@@ -46,6 +48,8 @@ def body_cap_of(settings: Settings) -> Callable[[str], int | None]:
     def cap(path: str) -> int | None:
         if path in FOR_TASK_RUNNERS:
             return settings.max_event_body_bytes
+        if path in ("/runner/claim", "/login"):
+            return SMALL_BODY_BYTES
         if path.startswith(("/runner/", "/tasks/")):
             return None if "/artefacts/" in path else settings.max_event_body_bytes
         if path.startswith("/gateway/"):

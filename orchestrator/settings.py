@@ -161,6 +161,7 @@ class Settings(BaseSettings):
     max_event_body_bytes: int = Field(default=32 * MIB, gt=0)
     max_upload_bytes: int = Field(default=4 * GIB, gt=0)
     max_artefact_bytes: int = Field(default=256 * MIB, gt=0)
+    max_run_artefact_bytes: int = Field(default=1 * GIB, gt=0)
     request_timeout_s: float = Field(default=30, gt=0)
     result_retention_days: int = Field(default=0, ge=0, le=36500)
     event_retention_days: int = Field(default=30, ge=1)

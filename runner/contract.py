@@ -11,17 +11,26 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter
 
 from runner.contract_commands import CommandTask, RepeatFacts
 from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent, TraceLine
-from runner.message import Message
+from runner.message import Count, Message, Seconds
 
 CONTRACT_VERSION = 1
 
 CALL_KEY_HEADER = "x-benchyard-call"
 """Names a model call within its run; the gateway answers the same key and body with the stored answer."""
+
+
+_KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
+
+
+def call_key(benchmark: str, problem_id: str, sample_index: int, turn: int = 0) -> str:
+    """The key of an item's model call. It travels in a header, so what is not plain ASCII is escaped."""
+    return quote(f"{benchmark}/{problem_id}/{sample_index}/{turn}", safe=_KEY_SAFE)
 
 
 class ErrorScope(StrEnum):
@@ -256,15 +265,15 @@ class Problem(Message):
 class Usage(Message):
     """What the kernel measured."""
 
-    cpu_s: float = 0.0
-    wall_s: float = 0.0
-    peak_bytes: int = 0
+    cpu_s: Seconds = 0.0
+    wall_s: Seconds = 0.0
+    peak_bytes: Count = 0
 
 
 class TestResult(Message):
     """One test of an item. Texts are excerpts."""
 
-    index: int
+    index: Count
     outcome: Outcome
     usage: Usage = Usage()
     input: str | None = None
@@ -277,11 +286,11 @@ class CallFacts(Message):
     """What is known of the model call behind an item."""
 
     call_key: str
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    cached_tokens: int = 0
-    latency_s: float = 0.0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    reasoning_tokens: Count = 0
+    cached_tokens: Count = 0
+    latency_s: Seconds = 0.0
     finish_reason: str = ""
     replayed: bool = False
 
@@ -298,8 +307,8 @@ class ItemResult(Message):
     answer: str = ""
     code: str | None = None
     extraction_rule: str = ""
-    tests_total: int = 0
-    tests_passed: int = 0
+    tests_total: Count = 0
+    tests_passed: Count = 0
     tests: list[TestResult] = []
     usage: Usage = Usage()
     exit: str = ""

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from pydantic import Field, field_validator
 
-from runner.message import Message
+from runner.message import Count, Message, Seconds
 
 LARGEST_FIGURE = 1e100
 """What is larger is no measurement, and its square would be no number."""
@@ -124,16 +124,16 @@ class Figure(Message):
 class RepeatFacts(Message):
     """One repeat of a command, beside its outcome and usage."""
 
-    exit_code: int | None = None
+    exit_code: int | None = Field(default=None, ge=-(1 << 31), le=1 << 32)
     """None when a signal ended it."""
-    signal: int | None = None
-    user_s: float = 0.0
-    system_s: float = 0.0
-    throttled_s: float | None = None
+    signal: int | None = Field(default=None, ge=0, le=1 << 16)
+    user_s: Seconds = 0.0
+    system_s: Seconds = 0.0
+    throttled_s: Seconds | None = None
     """How long it was held back by its share of the cores, where the kernel says so."""
     figures: list[Figure] = []
     output: str = ""
     """The beginning and the end of what it wrote."""
-    output_bytes: int = 0
+    output_bytes: Count = 0
     self_reported: bool = False
     """A task runner said so: the figures are not of our own kernel readings. The orchestrator sets it, no runner does."""

@@ -10,12 +10,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from runner.message import Message
+from runner.message import Count, Message, Seconds
 
 MAX_REASON_CHARS = 2000
 
 TRACE_ID_MARK = "\u27e8trace id\u27e9"
 """Stands in a trace wherever its id stood; the runner puts another id there each time it hands the trace to an eval."""
+
+
+def generation_key(turn: int) -> str:
+    """The key of the model call in which an eval is written, or repaired."""
+    return f"eval/generate/{turn}/0"
 
 
 class Label(StrEnum):
@@ -106,17 +111,17 @@ class Judgement(Message):
     score: float | None = Field(default=None, ge=0, le=1)
     reason: str = ""
     failure: EvalFailure | None = None
-    wall_ms: float = 0.0
+    wall_ms: Seconds = 0.0
 
 
 class Round(Message):
     """One answer of the model: what was wrong with it, or how it did on the training traces."""
 
-    turn: int
+    turn: Count
     code: str | None = None
     problem: str = ""
-    right: int | None = None
-    tested: int | None = None
+    right: Count | None = None
+    tested: Count | None = None
 
 
 class JobProgressEvent(Message):
@@ -124,8 +129,8 @@ class JobProgressEvent(Message):
     seq: int = Field(ge=1)
     stage: JobStage
     percent: int = Field(ge=0, le=100)
-    done: int | None = None
-    total: int | None = None
+    done: Count | None = None
+    total: Count | None = None
     detail: str = ""
     round: Round | None = None
     """An answer that has just been found wanting."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=(1 << 53) - 1)]
+"""A number of tokens, bytes or tests. A database and a browser can both hold it."""
 
 
 class Message(BaseModel):

@@ -45,7 +45,7 @@ MAX_BATCH_BYTES = 4 << 20
 MAX_BATCH_EVENTS = 500
 MAX_BACKLOG_BYTES = 32 << 20
 MAX_PAUSE_S = 3.0
-OVER = frozenset({401, 403, 409, 410})
+OVER = frozenset({401, 403, 409, 410, 422})
 
 
 class Stop(StrEnum):

@@ -10,7 +10,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
 from runner.benchmarks.extraction import Extraction, Rule
@@ -25,6 +24,7 @@ from runner.contract import (
     Outcome,
     RunKind,
     RunSpec,
+    call_key,
 )
 from runner.errors import (
     BudgetExhausted,
@@ -45,7 +45,6 @@ from runner.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.trimming import ANSWER_CHARS, cut, excerpt
 
-KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
 TRIES = 2
 
 
@@ -58,8 +57,7 @@ class Item:
 
     @property
     def call_key(self) -> str:
-        """Names the call within the run; it travels in a header, so what is not plain ASCII is escaped."""
-        return quote(f"{self.benchmark}/{self.problem_id}/{self.sample_index}/0", safe=KEY_SAFE)
+        return call_key(self.benchmark, self.problem_id, self.sample_index)
 
 
 def items_of(spec: RunSpec) -> list[Item]:
@@ -284,14 +282,19 @@ def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:
 def _facts(completion: Completion, call_key: str) -> CallFacts:
     return CallFacts(
         call_key=call_key,
-        input_tokens=completion.input_tokens,
-        output_tokens=completion.output_tokens,
-        reasoning_tokens=completion.reasoning_tokens,
-        cached_tokens=completion.cached_tokens,
-        latency_s=completion.latency_s,
+        input_tokens=_count(completion.input_tokens),
+        output_tokens=_count(completion.output_tokens),
+        reasoning_tokens=_count(completion.reasoning_tokens),
+        cached_tokens=_count(completion.cached_tokens),
+        latency_s=max(completion.latency_s, 0.0),
         finish_reason=completion.finish.value,
         replayed=completion.replayed,
     )
+
+
+def _count(tokens: int) -> int:
+    """A provider may claim any number of tokens; the contract has bounds."""
+    return min(max(tokens, 0), (1 << 53) - 1)
 
 
 def _limits(spec: RunSpec, benchmark: BenchmarkSpec) -> ExecutionLimits:

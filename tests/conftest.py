@@ -147,6 +147,7 @@ def settings_in(directory: Path, data_template: Path) -> Callable[..., Settings]
             "reconcile_s": 0.1,
             "min_free_disk_bytes": 0,
             "min_free_disk_share": 0.0,
+            "demo_latency_s": 0.0,
             **changed,
         }
         return Settings(**values)

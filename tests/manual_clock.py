@@ -26,3 +26,7 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         self._now += timedelta(seconds=seconds)
         self._seconds += seconds
+
+    def step(self, by: timedelta) -> None:
+        """Somebody sets the time of day; no time passes."""
+        self._now += by

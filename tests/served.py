@@ -17,7 +17,7 @@ from orchestrator.engines.fake_container import FakeContainer
 from orchestrator.engines.fake_engine import FakeEngine
 from orchestrator.runner_door import QuietServer, server_config
 from orchestrator.settings import Settings
-from runner.contract import CONTRACT_VERSION, BenchmarkSpec
+from runner.contract import CALL_KEY_HEADER, CONTRACT_VERSION, BenchmarkSpec, call_key
 from tests.manual_clock import ManualClock
 
 TOKEN = "the-right-token"
@@ -140,7 +140,25 @@ class RunnerClient:
             if (part["name"], problem_id, index) not in finished
         ]
 
+    async def ask(self, item: dict[str, Any]) -> bool:
+        """The model call of an item, through the gateway. Where the model has no server, the item cannot pass."""
+        model = self.spec["model"]
+        key = call_key(item["benchmark"], item["problem_id"], item.get("sample_index", 0))
+        path = {"anthropic": "messages", "openai_chat": "chat/completions", "openai_responses": "responses"}[
+            model["protocol"]
+        ]
+        body: dict[str, Any] = {"model": model["name"], "messages": [{"role": "user", "content": key}], "max_tokens": 64}
+        if path == "responses":
+            body = {"model": model["name"], "input": key, "max_output_tokens": 64}
+        url = f"/gateway/{model['provider']}/v1/{path}"
+        return (await self.http.post(url, json=body, headers={CALL_KEY_HEADER: key})).is_success
+
     async def send(self, *events: dict[str, Any], run_id: str | None = None, attempt: int | None = None) -> httpx.Response:
+        """Post events. An item that passed was asked about before."""
+        if self.spec.get("kind") == "benchmark":
+            for event in events:
+                if event["type"] == "progress" and event.get("item", {}).get("outcome") == "passed":
+                    await self.ask(event["item"])
         path = f"/runner/runs/{run_id or self.spec['run_id']}/events"
         return await self.http.post(path, json={"attempt": attempt or self.spec["attempt"], "events": list(events)})
 

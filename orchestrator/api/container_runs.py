@@ -35,6 +35,7 @@ from orchestrator.errors import Invalid, NotFound
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
+from orchestrator.runs.reported import stored_item
 from orchestrator.runs.scores import score_detail
 from orchestrator.runs.service import Idempotency, NewRun
 from runner.contract import ItemResult, Outcome, RunKind
@@ -192,7 +193,7 @@ async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 -
     row = await context.db.read(lambda s: item_queries.at(s, run_id, position))
     if row is None:
         raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists those there are")
-    return ItemResult.model_validate(row.data)
+    return stored_item(row.data, row.outcome)
 
 
 @router.get("/{run_id}/logs")

@@ -8,8 +8,9 @@ from orchestrator.api.job_schemas import JobError, JobOut, JobType
 from orchestrator.api.schemas import Progress
 from orchestrator.datasets.jobs import Job
 from orchestrator.db.eval_tables import EvalJob
-from orchestrator.db.tables import ContainerRun, Event
+from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Code
+from orchestrator.live import LoggedEvent
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.reasons import Reason
@@ -120,7 +121,7 @@ def error_code(status: str, reason: str | None, told: str | None) -> str:
     return CODES.get(reason or "", Code.EXECUTION_ERROR).value
 
 
-def stream_event(event: Event, kind: str) -> tuple[str, dict[str, Any]] | None:
+def stream_event(event: LoggedEvent, kind: str) -> tuple[str, dict[str, Any]] | None:
     """How an event of the log is told in a job's stream: `progress`, `completed` or `failed`; None is not told."""
     data = event.data
     about = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}

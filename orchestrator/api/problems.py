@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable, NotStorable
-from orchestrator.errors import Code, Invalid, NoDatabase, ServiceError, Unavailable
+from orchestrator.errors import Code, Invalid, NoDatabase, NoSpace, ServiceError, Unavailable
 from orchestrator.routing import EVAL_PATHS
 
 log = structlog.get_logger()
@@ -23,6 +24,7 @@ TAG = "kind="
 """Begins the names of alternatives of a body; no field has one."""
 MAX_REPORTED = 5
 CLIENT_HUNG_UP = 499
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _CODES = {
     400: Code.VALIDATION_ERROR,
@@ -92,6 +94,13 @@ def install(app: FastAPI) -> None:
     async def _misfit(request: Request, error: NotStorable) -> Response:
         sentence = f"The request has a text or number that cannot be stored ({error}); nothing was stored."
         return render(Invalid(sentence), request_id_of(request))
+
+    @app.exception_handler(OSError)
+    async def _disk(request: Request, error: OSError) -> Response:
+        if error.errno not in DISK_FULL:
+            raise error
+        log.warning("disk full", action="disk_full", error=str(error))
+        return render(NoSpace("The disk is full; nothing was stored. Make room and try again."), request_id_of(request))
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:

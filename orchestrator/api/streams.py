@@ -10,9 +10,7 @@ from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 
 from orchestrator.api.context import Context, Services
-from orchestrator.db import event_queries
-from orchestrator.db.tables import Event
-from orchestrator.live import Told
+from orchestrator.live import LoggedEvent, Told
 from orchestrator.runs.lifecycle import TERMINAL
 
 router = APIRouter(tags=["live"])
@@ -75,10 +73,9 @@ async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[li
     """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
     number: int | None = after
     while number is not None:
-        start = number
-        page = await context.db.read(lambda s, n=start: event_queries.after(s, n, run_id=run_id))  # type: ignore[misc]
-        yield [Told.of(event) for event in page]
-        number = page[-1].id if page else None
+        past = await context.live.page(number, run_id)
+        yield past
+        number = past[-1].number if past else None
     yield END
 
 
@@ -92,5 +89,5 @@ async def _events(context: Services, after: int | None, run_id: str | None) -> A
                 return
 
 
-def _ends(event: Event) -> bool:
+def _ends(event: LoggedEvent) -> bool:
     return event.type == "transition" and event.data.get("status") in TERMINAL

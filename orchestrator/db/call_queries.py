@@ -69,6 +69,7 @@ _CALLER = (
         _ATTEMPTS.c.token_hash,
         _ATTEMPTS.c.number,
         _RUNS.c.id,
+        _RUNS.c.kind,
         _RUNS.c.workspace_id,
         _RUNS.c.user_id,
         _RUNS.c.budget_usd,
@@ -154,6 +155,12 @@ class Seen:
 def caller(session: Session, token_digest: str) -> Any:
     """What the gateway needs to know of the running run whose current attempt has this token, or None."""
     return session.connection().execute(_CALLER, {"digest": token_digest}).first()
+
+
+def has_settled(session: Session, run_id: str, call_key: str) -> bool:
+    """Whether this call of the run has its answer."""
+    wanted = (_CALLS.c.run_id == run_id, _CALLS.c.call_key == call_key, _CALLS.c.state == SETTLED)
+    return session.connection().execute(sa_select(_CALLS.c.run_id).where(*wanted)).first() is not None
 
 
 def look(connection: Connection, run_id: str, call_key: str, attempt: int | None) -> Seen:

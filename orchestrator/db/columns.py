@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +9,7 @@ from sqlalchemy import DateTime, LargeBinary
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from orchestrator.db import stored_json
 from orchestrator.zstd import compress_quickly, decompress
 
 
@@ -41,7 +41,7 @@ class CompressedJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
         if value is None:
             return None
-        return compress_quickly(json.dumps(value, ensure_ascii=True).encode())
+        return compress_quickly(stored_json.dumps(value).encode())
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(decompress(value))
+        return None if value is None else stored_json.loads(decompress(value))

@@ -110,6 +110,13 @@ def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
     return [(run, attempt) for run, attempt in session.exec(query).all()]
 
 
+def unfinished(session: Session) -> Sequence[ContainerRun]:
+    """Runs that are not over and have been taken up at least once, locked."""
+    begun = col(ContainerRun.started_at).is_not(None) | col(ContainerRun.not_before).is_not(None)
+    taken_up = col(ContainerRun.status).in_(LIVE) | ((col(ContainerRun.status) == "pending") & begun)
+    return session.exec(select(ContainerRun).where(taken_up).with_for_update()).all()
+
+
 def count_by_status(session: Session) -> dict[str, int]:
     rows = session.exec(select(ContainerRun.status, func.count()).group_by(ContainerRun.status)).all()
     return {status: int(count) for status, count in rows}

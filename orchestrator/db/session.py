@@ -21,10 +21,19 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    DatabaseError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    StatementError,
+)
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
+from orchestrator.db import stored_json
 from orchestrator.db.owned import Acting, NarrowSession, acting, enter
 from orchestrator.db.write_ahead_log import WriteAheadLog
 
@@ -78,7 +87,13 @@ class Database:
             self._write_pool: ThreadPoolExecutor | None = None
         else:
             self._write_engine = self._read_engine = create_engine(
-                url, pool_size=PG_WRITERS + READERS, max_overflow=2, pool_pre_ping=True, pool_timeout=5
+                url,
+                pool_size=PG_WRITERS + READERS,
+                max_overflow=2,
+                pool_pre_ping=True,
+                pool_timeout=5,
+                json_serializer=stored_json.dumps,
+                json_deserializer=stored_json.loads,
             )
             self._writer = None
             self._write_pool = ThreadPoolExecutor(PG_WRITERS, thread_name_prefix="db-write")
@@ -166,8 +181,11 @@ class Database:
                 if not last and getattr(error.orig, "sqlstate", None) in RETRYABLE_SQLSTATES:
                     continue
                 raise DatabaseUnavailable(_first_line(error)) from error
-            except MISFITS as error:
-                raise NotStorable(_first_line(error)) from error
+            except (*MISFITS, StatementError) as error:
+                told = _told(error)
+                if told is error:
+                    raise
+                raise told from error
         raise AssertionError("unreachable")
 
     def _write_loop(self) -> None:
@@ -291,7 +309,8 @@ def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Resul
 
 def _told(error: BaseException) -> BaseException:
     """What the caller of a job is told of an error in it."""
-    if not isinstance(error, MISFITS):
+    not_json = isinstance(error, StatementError) and isinstance(error.orig, stored_json.NotJson)
+    if not (not_json or isinstance(error, MISFITS)):
         return error
     misfit = NotStorable(_first_line(error))
     misfit.__cause__ = error
@@ -332,14 +351,20 @@ def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Con
     return work
 
 
-def _first_line(error: Exception) -> str:
-    said = error.orig if isinstance(error, DBAPIError) else error
+def _first_line(error: BaseException) -> str:
+    said = error.orig if isinstance(error, StatementError) else error
     return str(said).splitlines()[0] if str(said) else type(said).__name__
 
 
 def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
     engine = create_engine(
-        url, poolclass=QueuePool, pool_size=size, max_overflow=1, connect_args={"check_same_thread": False}
+        url,
+        poolclass=QueuePool,
+        pool_size=size,
+        max_overflow=1,
+        connect_args={"check_same_thread": False},
+        json_serializer=stored_json.dumps,
+        json_deserializer=stored_json.loads,
     )
 
     @event.listens_for(engine, "connect")

@@ -19,7 +19,7 @@ from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.evals.feedback import contradicts
 from orchestrator.identifiers import uuid7
-from orchestrator.runs.intake import storable
+from orchestrator.runs.reported import DETAIL_CHARS, TEXT_CHARS, cut, storable
 from runner.contract import RunKind
 from runner.contract_evals import (
     MAX_REASON_CHARS,
@@ -74,7 +74,7 @@ class EvalTaking:
         if job is None:
             raise Invalid(f"run {run.id} is no job about evals")
         if isinstance(event, JobProgressEvent):
-            job.stage, job.percent, job.detail = event.stage.value, event.percent, storable(event.detail)
+            job.stage, job.percent, job.detail = event.stage.value, event.percent, cut(event.detail, DETAIL_CHARS)
             job.stage_done, job.stage_total = event.done, event.total
             if event.round is not None:
                 said = _round(event.round)
@@ -108,7 +108,7 @@ class EvalTaking:
         if run.kind != RunKind.EVAL_GENERATE:
             raise Invalid(f"job {run.id} writes no eval")
         job.result = {
-            "code": storable(event.code),
+            "code": cut(event.code, TEXT_CHARS),
             "judgements": [_plain(each) for each in event.judgements],
             "rounds": [_round(each) for each in event.rounds],
         }
@@ -203,8 +203,8 @@ class EvalTaking:
 
 
 def _round(said: Round) -> dict[str, Any]:
-    code = None if said.code is None else storable(said.code)
-    return {**said.model_dump(mode="json"), "code": code, "problem": storable(said.problem)}
+    code = None if said.code is None else cut(said.code, TEXT_CHARS)
+    return {**said.model_dump(mode="json"), "code": code, "problem": cut(said.problem, DETAIL_CHARS)}
 
 
 def _job(session: Session, run: ContainerRun) -> EvalJob:

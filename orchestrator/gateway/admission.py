@@ -44,7 +44,7 @@ def admit(
     question = {name: headers[name] for name in QUESTION_HEADERS if name in headers}
     return Call(
         context=context,
-        key=_call_key(headers),
+        key=_call_key(context, headers),
         wire=wire,
         asked=asked,
         body=body,
@@ -54,11 +54,13 @@ def admit(
     )
 
 
-def _call_key(headers: Mapping[str, str]) -> str:
+def _call_key(context: RunContext, headers: Mapping[str, str]) -> str:
     key = headers.get(CALL_KEY_HEADER, "")
     if not key or len(key) > MAX_KEY_CHARS or not key.isprintable():
         wanted = f"benchmark/problem/sample/turn, at most {MAX_KEY_CHARS} printable characters"
         raise GatewayError(400, Code.VALIDATION_ERROR, f"every call needs the header {CALL_KEY_HEADER}: {wanted}")
+    if not context.plans(key):
+        raise GatewayError(403, Code.FORBIDDEN, f"the plan of this run has no call {key[:200]}")
     return key
 
 

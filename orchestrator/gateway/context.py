@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -40,6 +41,7 @@ class RunContext:
     reuse_since: datetime | None = None  #: answers that other runs bought since then may be used again
     payer: Payer = SYSTEM
     no_key: str | None = None  #: why there is no key that this run may use
+    plans: Callable[[str], bool] = lambda key: True  #: whether the plan of the run has a call with this key
 
     @property
     def capped(self) -> bool:

@@ -137,8 +137,13 @@ class DatabaseLedger:
         state = seen.state
         if state in (CallState.RESERVED, CallState.SENT):
             flight = calls.flight(connection, run_id, call_key)
-            dropped = flight is not None and flight.owner == self._owner and (run_id, call_key) not in self._live
-            if flight is None or dropped or flight.until < self._clock.now():
+            if flight is None:
+                over = True
+            elif flight.owner == self._owner:
+                over = (run_id, call_key) not in self._live  # whatever the time of day has become
+            else:
+                over = flight.until < self._clock.now()
+            if over:
                 self._abandoned(connection, [(run_id, call_key)])
                 state = CallState.FAILED
         if state is not None and state != CallState.FAILED:

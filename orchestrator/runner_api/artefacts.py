@@ -11,23 +11,42 @@ from pathlib import Path
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
+from orchestrator.db import run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Artefact, Attempt
 from orchestrator.errors import TooLarge
+from orchestrator.runner_api.authentication import Turns
+
+MAX_FILES = 100
 
 
 class ArtefactStore:
-    def __init__(self, root: Path, db: Database, clock: Clock, max_bytes: int) -> None:
+    def __init__(self, root: Path, db: Database, clock: Clock, *, max_bytes: int, run_bytes: int) -> None:
+        """`max_bytes` of one file, `run_bytes` of all files of a run together."""
         self._root = root
         self._db = db
         self._clock = clock
         self._max_bytes = max_bytes
+        self._run_bytes = run_bytes
+        self._turns = Turns()
 
     def path(self, run_id: str, name: str) -> Path:
         return self._root / run_id / name
 
     async def store(self, attempt: Attempt, name: str, chunks: AsyncIterator[bytes]) -> None:
-        """Write to a temporary name, then rename and record; a second upload replaces the first."""
+        """Write to a temporary name, then rename and record; a second upload replaces the first. A run stores one at a
+        time: those under way count as well."""
+        async with self._turns.turn(attempt.run_id):
+            await self._store(attempt, name, chunks, await self._room(attempt.run_id, name))
+
+    async def _room(self, run_id: str, name: str) -> int:
+        """How many bytes the next file of the run may have."""
+        others = [row for row in await self._db.read(lambda s: run_queries.artefacts(s, run_id)) if row.name != name]
+        if len(others) >= MAX_FILES:
+            raise TooLarge(f"a run may leave at most {MAX_FILES} artefacts")
+        return min(self._max_bytes, self._run_bytes - sum(row.size_bytes for row in others))
+
+    async def _store(self, attempt: Attempt, name: str, chunks: AsyncIterator[bytes], room: int) -> None:
         target = self.path(attempt.run_id, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{name}.{attempt.number}.part")
@@ -36,8 +55,10 @@ class ArtefactStore:
             with temporary.open("wb") as file:
                 async for chunk in chunks:
                     size += len(chunk)
-                    if size > self._max_bytes:
-                        raise TooLarge(f"an artefact may have at most {self._max_bytes} bytes")
+                    if size > room:
+                        raise TooLarge(
+                            f"an artefact may have {self._max_bytes} bytes, those of a run {self._run_bytes} together"
+                        )
                     digest.update(chunk)
                     await asyncio.to_thread(file.write, chunk)
                 file.flush()

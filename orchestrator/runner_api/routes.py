@@ -10,7 +10,9 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
@@ -19,7 +21,9 @@ from orchestrator.db import given_queries, item_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import ClientError, Code, Conflict
+from orchestrator.memory import give_back
 from orchestrator.runner_api.artefacts import ArtefactStore
+from orchestrator.runner_api.authentication import Turns, authenticated_route
 from orchestrator.runner_api.callers import Callers, bearer
 from orchestrator.runs.hand_over import HOLD_S, HandOver
 from orchestrator.runs.intake import Intake
@@ -64,8 +68,11 @@ class RunnerDeps:
 
 
 def runner_router(deps: RunnerDeps) -> APIRouter:
-    router = APIRouter(prefix="/runner", include_in_schema=False)
     callers = Callers(deps.db, deps.clock)
+    turns = Turns()
+    router = APIRouter(
+        prefix="/runner", include_in_schema=False, route_class=authenticated_route(callers, deps.hand_over.knows)
+    )
 
     @router.post("/claim")
     async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
@@ -104,11 +111,23 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         return ClaimedRun(spec=spec)
 
     @router.post("/runs/{run_id}/events")
-    async def events(run_id: RunId, body: EventBatch, request: Request) -> EventAck:
+    async def events(run_id: RunId, request: Request) -> EventAck:
         attempt = await callers.of(request, run_id, recent=True)
-        ack = await deps.intake.events(attempt, body)
-        if any(event.type in ("complete", "failed") for event in body.events):
-            deps.wake()
+        async with turns.turn(run_id):
+            body = b"".join([chunk async for chunk in request.stream()])
+            try:
+                batch = EventBatch.model_validate_json(body)  # in one step, without a tree of objects in between
+            except ValidationError as error:
+                await deps.intake.refused(attempt, error.errors()[0]["msg"])
+                raise RequestValidationError(error.errors(include_url=False, include_input=False)) from error
+            try:
+                ack = await deps.intake.events(attempt, batch)
+                if any(event.type in ("complete", "failed") for event in batch.events):
+                    deps.wake()
+            finally:
+                size = len(body)
+                del body, batch
+                give_back(size)
         return ack
 
     @router.get("/runs/{run_id}/problems")

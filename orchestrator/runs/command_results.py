@@ -11,9 +11,10 @@ from orchestrator.db import item_queries, run_queries
 from orchestrator.db.tables import ContainerRun, ItemRow
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.runs.plan import command_of
+from orchestrator.runs.reported import stored_item
 from orchestrator.stats.intervals import LEVEL
 from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
-from runner.contract import ItemResult, Outcome
+from runner.contract import Outcome
 from runner.contract_commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
 
 PAGE = 200
@@ -127,7 +128,7 @@ def command_run(session: Session, run: ContainerRun) -> CommandRun:
 
 
 def _repeat(row: ItemRow) -> Repeat:
-    item = ItemResult.model_validate(row.data)
+    item = stored_item(row.data, row.outcome)
     facts = item.repeat or RepeatFacts()
     return Repeat(
         run_id=row.run_id,

@@ -68,6 +68,10 @@ class HandOver:
             line.handed = handed
             line.bell.set()
 
+    async def knows(self, token: str) -> bool:
+        """Whether this is the token of a warm runner."""
+        return await self._db.read(lambda session: pool_queries.by_token(session, token_hash(token))) is not None
+
     async def answer(
         self, token: str, runner_id: str, hold_s: float = HOLD_S, reading: IdleReading | None = None
     ) -> Handed | None:

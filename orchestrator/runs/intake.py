@@ -6,7 +6,6 @@ one that follows a gap is not taken; what is acknowledged is committed. Nothing 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,8 +23,9 @@ from orchestrator.runs.eval_hand import EvalEvent, EvalHand
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.machine_cost import Used, used_after
 from orchestrator.runs.measured import counts, nothing_measured
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.planned_calls import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
+from orchestrator.runs.reported import DETAIL_CHARS, NAME_CHARS, bounded_facts, bounded_item, cut, storable
 from orchestrator.runs.scores import run_score
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.usage import merged
@@ -44,10 +44,14 @@ from runner.contract import (
     RunKind,
     RunnerEvent,
     StageEvent,
+    call_key,
 )
 from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
 
 MAX_LOG_CHARS = 4000
+
+HasCall = Callable[[Session, str, str], bool]
+"""Of a session, a run's id and a call key."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +69,26 @@ class Superseded(Conflict):
     """Another attempt has taken the run over, or it has ended: this runner must stop."""
 
 
-class PositionCache:
-    """Where each item of a run stands in its plan. Plans never change: the newest few are kept, for all threads."""
-
-    def __init__(self, size: int = 64) -> None:
-        self._size = size
-        self._known: dict[str, dict[tuple[str, str, int], int]] = {}
-        self._lock = threading.Lock()
-
-    def of(self, run: ContainerRun) -> dict[tuple[str, str, int], int]:
-        with self._lock:
-            found = self._known.pop(run.id, None)
-            if found is None:
-                found = Plan.of(run).positions()
-            self._known[run.id] = found
-            while len(self._known) > self._size:
-                del self._known[next(iter(self._known))]
-            return found
-
-
 class Intake:
-    def __init__(self, db: Database, clock: Clock, *, lease_s: float, evals: EvalHand | None = None) -> None:
+    """`positions` may be shared. `has_call` tells whether a run has a settled model call with a key; without it, an item
+    may pass that no model was asked about."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        lease_s: float,
+        evals: EvalHand | None = None,
+        positions: PositionCache | None = None,
+        has_call: HasCall | None = None,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._evals = evals
         self._lease = timedelta(seconds=lease_s)
-        self._positions = PositionCache()
+        self._positions = positions or PositionCache()
+        self._has_call = has_call
 
     async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
         """The runner of `attempt` reports for the first time, or again because the answer was lost."""
@@ -133,6 +131,18 @@ class Intake:
         numbered = [event.model_copy(update={"seq": first + place}) for place, event in enumerate(events)]
         return self._store(session, attempt, EventBatch(attempt=attempt.number, events=numbered), self._clock.now())
 
+    async def refused(self, attempt: Attempt, problem: str) -> None:
+        """Events of this attempt are not valid: its runner stops, and this says why."""
+
+        def note(session: Session) -> None:
+            row = run_queries.lock_attempt(session, attempt.run_id, attempt.number)
+            if row is not None and row.reason is None:
+                row.reason = Reason.PROTOCOL.value
+                row.detail = cut(f"The runner sent events that are not valid: {problem}", DETAIL_CHARS)
+                session.add(row)
+
+        await self._db.write(note)
+
     def _store(self, session: Session, attempt: Attempt, batch: EventBatch, now: datetime) -> EventAck:
         run, row = _current(session, attempt.run_id, attempt.number)
         if run.status == Status.COMPLETED or (run.status in TERMINAL and _all_known(row, batch)):
@@ -144,7 +154,7 @@ class Intake:
             used = used_after(Used(row.vcpu_s, row.gib_s, row.throttled_s), usage.samples, batch.usage)
             row.vcpu_s, row.gib_s, row.throttled_s = used.vcpu_s, used.gib_s, used.throttled_s
             usage.samples = merged(usage.samples, batch.usage)
-        context = _Context(session, run, row, now, self._positions, self._evals)
+        context = _Context(session, run, row, now, self._positions, self._evals, self._has_call)
         for event in sorted(batch.events, key=lambda e: e.seq):
             if event.seq <= row.last_seq:
                 continue
@@ -173,12 +183,14 @@ class _Context:
         now: datetime,
         positions: PositionCache,
         evals: EvalHand | None,
+        has_call: HasCall | None,
     ) -> None:
         self._session = session
         self._run = run
         self._attempt = attempt
         self._now = now
         self._positions = positions
+        self._has_call = has_call if run.kind == RunKind.BENCHMARK else None
         self._evals = evals if run.kind in EVAL_KINDS else None
         self._takers: dict[type[Any], Callable[[Any], None]] = {
             StageEvent: self._stage,
@@ -209,11 +221,11 @@ class _Context:
     def _stage(self, event: StageEvent) -> None:
         self._run.stage = event.stage.value
         stages = {**self._attempt.facts.get("stages", {}), event.stage.value: self._now.isoformat()}
-        self._attempt.facts = {**self._attempt.facts, **event.facts, "stages": stages}
+        self._attempt.facts = {**bounded_facts(self._attempt.facts, event.facts), "stages": stages}
         self._append(event, {"stage": event.stage.value})
 
     def _heartbeat(self, event: HeartbeatEvent) -> None:
-        waiting_for = event.waiting_for and storable(event.waiting_for)
+        waiting_for = event.waiting_for and cut(event.waiting_for, NAME_CHARS)
         if waiting_for != self._run.waiting_for:
             self._run.waiting_for = waiting_for
             self._append(event, {"waiting_for": waiting_for})
@@ -222,11 +234,13 @@ class _Context:
         self._append(event, {"level": event.level, "message": storable(event.message[:MAX_LOG_CHARS])})
 
     def _progress(self, event: ProgressEvent) -> None:
-        item = event.item
+        item = bounded_item(event.item)
         positions = self._positions.of(self._run)
         key = (item.benchmark, item.problem_id, item.sample_index)
         if key not in positions:
             raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
+        if item.outcome is Outcome.PASSED and not self._was_asked(call_key(*key)):
+            raise Invalid(f"item {call_key(*key)} cannot have passed: the model was not asked about it through the gateway")
         row = _item_row(self._run.id, self._attempt.number, positions[key], item, self._now)
         if not item_queries.insert_new(self._session, row):
             return
@@ -245,6 +259,9 @@ class _Context:
             "total": self._run.items_total,
         }
         self._append(event, data)
+
+    def _was_asked(self, key: str) -> bool:
+        return self._has_call is None or self._has_call(self._session, self._run.id, key)
 
     def _eval(self, event: EvalEvent) -> None:
         if self._evals is None:
@@ -314,11 +331,6 @@ def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, 
     return run, row
 
 
-def storable(text: str) -> str:
-    """PostgreSQL has no NUL in texts; a model may well write one."""
-    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-
-
 def _all_known(row: Attempt, batch: EventBatch) -> bool:
     return all(event.seq <= row.last_seq for event in batch.events)
 
@@ -334,7 +346,7 @@ def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: d
         attempt=attempt,
         outcome=item.outcome.value,
         parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
-        detail=storable(item.detail),
+        detail=item.detail,
         cpu_s=item.usage.cpu_s,
         wall_s=item.usage.wall_s,
         peak_bytes=item.usage.peak_bytes,

@@ -113,7 +113,18 @@ class CancelRequested:
     at: datetime
 
 
-RunEvent = Dispatched | Claimed | AttemptEnded | Completed | NothingMeasured | GaveUp | CancelRequested
+@dataclass(frozen=True)
+class ClockSet:
+    """Somebody set the time of day: the times of the run as the new clock tells them."""
+
+    at: datetime
+    started_at: datetime | None
+    not_before: datetime | None
+    start_deadline: datetime | None
+    lease_until: datetime | None
+
+
+RunEvent = Dispatched | Claimed | AttemptEnded | Completed | NothingMeasured | GaveUp | CancelRequested | ClockSet
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
@@ -157,6 +168,14 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             return _terminal(replace(state, desired="cancel"), Status.CANCELLED, event.at, reason, sentence(reason))
         case ((Status.STARTING | Status.RUNNING), CancelRequested()):
             return replace(state, desired="cancel")
+        case ((Status.PENDING | Status.STARTING | Status.RUNNING), ClockSet()):
+            return replace(
+                state,
+                started_at=event.started_at,
+                not_before=event.not_before,
+                start_deadline=event.start_deadline,
+                lease_until=event.lease_until,
+            )
     raise IllegalTransition(f"{type(event).__name__} does not apply to a run that is {state.status}")
 
 

@@ -19,14 +19,15 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.clock import Clock
-from orchestrator.db import item_queries, run_queries
+from orchestrator.db import agent_queries, item_queries, run_queries
 from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.engines.engine import ENDED, ContainerFacts, ContainerState, Engine
 from orchestrator.runs.agents import REMOTE, is_remote, last_said
+from orchestrator.runs.clock_steps import ClockStep, ClockSteps
 from orchestrator.runs.launches import Launches
 from orchestrator.runs.leadership import Leadership
-from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, Status, backoff
+from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, ClockSet, Status, backoff
 from orchestrator.runs.machine_cost import gib_s_after, last_reading
 from orchestrator.runs.pool import NAME as WARM
 from orchestrator.runs.pool import Pool
@@ -83,8 +84,10 @@ class Reconciler:
         self._rng = rng
         self._on_change = on_change
         self._last_round: float | None = None
+        self._steps = ClockSteps(clock)
 
     async def round(self) -> None:
+        await self._follow_the_clock()
         await self._forgive_our_absence()
         containers = {fact.name: fact for fact in await self._engine.list()}
         now = self._clock.now()  # what is judged is what was read, however long the judging takes
@@ -113,6 +116,16 @@ class Reconciler:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    async def _follow_the_clock(self) -> None:
+        """A step of the time of day is no elapsed time: what began before it is moved along."""
+        step = self._steps.look()
+        if step is None:
+            return
+        lease_until = step.now + timedelta(seconds=self._policy.lease_s)
+        start_deadline = step.now + timedelta(seconds=self._policy.start_timeout_s)
+        count = await self._leadership.write(lambda s: _move_along(s, step, lease_until, start_deadline))
+        log.warning("the time of day was set", action="clock_step", by_s=step.by.total_seconds(), runs=count)
 
     async def _forgive_our_absence(self) -> None:
         """After a boot or a stall of our own, silence of the runners proves nothing: every lease begins anew."""
@@ -305,6 +318,29 @@ def _belongs(fact: ContainerFacts, attempt: Attempt) -> bool:
     if attempt.container_name.startswith(WARM):
         return f"{WARM}{fact.run_id}" == attempt.container_name
     return (fact.run_id, fact.attempt) == (attempt.run_id, attempt.number)
+
+
+def _move_along(session: Session, step: ClockStep, lease_until: datetime, start_deadline: datetime) -> int:
+    """Everything that is not over. Leases and start deadlines begin anew."""
+    unfinished = run_queries.unfinished(session)
+    for run in unfinished:
+        times = ClockSet(
+            at=step.now,
+            started_at=step.moved(run.started_at),
+            not_before=step.moved(run.not_before),
+            start_deadline=None if run.start_deadline is None else start_deadline,
+            lease_until=None if run.lease_until is None else lease_until,
+        )
+        advance(session, run, times, step.now)
+    for _, attempt in run_queries.live(session):
+        attempt.dispatched_at = step.moved(attempt.dispatched_at) or attempt.dispatched_at
+        attempt.launched_at, attempt.claimed_at = step.moved(attempt.launched_at), step.moved(attempt.claimed_at)
+        attempt.last_event_at = step.moved(attempt.last_event_at)
+        session.add(attempt)
+    for agent in agent_queries.every(session):
+        agent.seen_at = step.moved(agent.seen_at) or agent.seen_at
+        session.add(agent)
+    return len(unfinished)
 
 
 def _write_facts(session: Session, row: Attempt, fact: ContainerFacts | None, tail: str) -> None:

@@ -25,11 +25,12 @@ from orchestrator.identifiers import new_token, same_token, token_hash
 from orchestrator.runs.agents import REMOTE, engine_name
 from orchestrator.runs.capacity import kind_is_full
 from orchestrator.runs.holders import full_holders
-from orchestrator.runs.intake import Claim, Intake, Superseded, storable
+from orchestrator.runs.intake import Claim, Intake, Superseded
 from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
 from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import command_of
 from orchestrator.runs.reasons import Reason, sentence
+from orchestrator.runs.reported import storable
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
 from orchestrator.tasks.results import items_of, machine_use

@@ -15,7 +15,16 @@ from typing import Any
 from runner.benchmarks.extraction import extract_code
 from runner.benchmarks.searching import search
 from runner.contract import FailureReason
-from runner.contract_evals import STAGE_PERCENT, EvalFailure, EvalTask, JobStage, Judgement, Label, Round
+from runner.contract_evals import (
+    STAGE_PERCENT,
+    EvalFailure,
+    EvalTask,
+    JobStage,
+    Judgement,
+    Label,
+    Round,
+    generation_key,
+)
 from runner.errors import BudgetExhausted, GatewayAway, PriceUnknown, ProviderFailed, RunFailed
 from runner.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
@@ -146,7 +155,7 @@ class Generation:
 
     async def _asked(self, prompt: Prompt, turn: int) -> Completion:
         try:
-            return await self._calls.ask(prompt, f"eval/generate/{turn}/0")
+            return await self._calls.ask(prompt, generation_key(turn))
         except BudgetExhausted as error:
             raise RunFailed(FailureReason.BUDGET_EXHAUSTED, str(error)) from None
         except PriceUnknown as error:

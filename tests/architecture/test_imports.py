@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,3 +99,16 @@ def test_no_module_is_named_for_nothing() -> None:
 def test_every_module_says_what_it_is_for() -> None:
     silent = [name for name, tree in MODULES.items() if tree.body and ast.get_docstring(tree) is None]
     assert silent == []
+
+
+def test_the_orchestrators_image_has_every_module_of_the_runner_that_it_imports() -> None:
+    """The image copies single files; a new import of the contract would only be missed when the container starts."""
+    wanted, todo = set[str](), list((ROOT / "orchestrator").rglob("*.py"))
+    while todo:
+        for name in re.findall(r"^\s*(?:from|import) runner\.(\w+)", todo.pop().read_text(), re.M):
+            path = ROOT / "runner" / f"{name}.py"
+            if name not in wanted and path.exists():
+                wanted.add(name)
+                todo.append(path)
+    copied = re.findall(r"runner/(\w+)\.py", (ROOT / "orchestrator.Dockerfile").read_text())
+    assert wanted <= set(copied)

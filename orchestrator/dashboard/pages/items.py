@@ -15,7 +15,8 @@ from orchestrator.db import item_queries, model_queries, page_queries
 from orchestrator.db.tables import ContainerRun, ItemRow
 from orchestrator.errors import NotFound
 from orchestrator.runs.plan import CPU_LIMITS_S, execution_limits
-from runner.contract import ExecutionLimits, ItemResult, Outcome
+from orchestrator.runs.reported import stored_item
+from runner.contract import ExecutionLimits, Outcome
 
 router = page_router()
 
@@ -37,7 +38,7 @@ async def show_item(
 
     def read(session: Session) -> tuple[ItemPage, ItemRow, str, tuple[int | None, int | None]]:
         row = _row(session, run_id, position)
-        item = ItemResult.model_validate(row.data)
+        item = stored_item(row.data, row.outcome)
         calls = {each.call_key: each for each in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
         model = model_queries.get(session, run.model_id)
         beside = page_queries.neighbours(session, run_id, position, wanted or None)

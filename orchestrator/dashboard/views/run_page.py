@@ -149,7 +149,8 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
     times: dict[str, datetime | None] = {"queued": run.created_at, "starting": None}
     if attempt is not None:
         times["starting"] = attempt.dispatched_at
-        told = attempt.facts.get("stages", {})
+        stages = attempt.facts.get("stages")
+        told = stages if isinstance(stages, dict) else {}
         times |= {stage.value: _time(told.get(stage.value)) for stage in Stage}
         times["boot"] = times["boot"] or attempt.claimed_at
     else:
@@ -196,7 +197,7 @@ def attempt_view(row: Attempt, containers: Containers, now: datetime) -> Attempt
 def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | None, float | None]:
     """Cores and bytes: what the runner read from the kernel, else what its instance type says today."""
     told = [row.facts.get(name) for name in ("cpu_limit", "memory_limit_bytes")]
-    vcpu, memory = (float(value) if isinstance(value, int | float) and value > 0 else None for value in told)
+    vcpu, memory = (float(value) if isinstance(value, int | float) and 0 < value < 1 << 60 else None for value in told)
     kind = types.get(row.instance_type) if row.engine != "process" else None
     if kind is not None:
         return vcpu or kind.vcpu, memory or float(kind.memory_bytes)

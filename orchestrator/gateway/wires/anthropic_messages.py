@@ -11,6 +11,7 @@ from orchestrator.gateway.usage import Finish, TokenUsage
 from orchestrator.gateway.wires.anthropic_assembler import AnthropicAssembler
 from orchestrator.gateway.wires.sse import encode
 from orchestrator.gateway.wires.wire import (
+    TOKEN_LIMITS,
     Asked,
     Assembler,
     BadStream,
@@ -65,8 +66,8 @@ class AnthropicMessages:
         messages = body.get("messages")
         if not isinstance(body.get("model"), str) or not isinstance(messages, list):
             raise ValueError("a request needs `model` and `messages`")
-        max_tokens = positive(body, "max_tokens")
-        if max_tokens is None:
+        max_tokens = positive(body, *TOKEN_LIMITS)
+        if body.get("max_tokens") is None:
             raise ValueError("max_tokens is required")
         text = "\n".join([*texts_of(body.get("system")), *texts_of(messages)])
         return Asked(body["model"], body.get("stream") is True, text, max_tokens)

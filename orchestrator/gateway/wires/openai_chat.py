@@ -11,6 +11,7 @@ from orchestrator.gateway.wires.openai_chat_assembler import ChatAssembler, choi
 from orchestrator.gateway.wires.openai_errors import error_body, told_in_stream
 from orchestrator.gateway.wires.sse import COMMENT, encode
 from orchestrator.gateway.wires.wire import (
+    TOKEN_LIMITS,
     Asked,
     Assembler,
     BadStream,
@@ -50,7 +51,7 @@ class OpenAIChat:
         messages = body.get("messages")
         if not isinstance(body.get("model"), str) or not isinstance(messages, list):
             raise ValueError("a request needs `model` and `messages`")
-        limit = positive(body, "max_completion_tokens", "max_tokens")
+        limit = positive(body, *TOKEN_LIMITS)
         return Asked(
             body["model"], body.get("stream") is True, "\n".join(texts_of(messages)), limit, positive(body, "n") or 1
         )

@@ -12,6 +12,7 @@ from orchestrator.gateway.wires.openai_errors import error_body, told_in_stream
 from orchestrator.gateway.wires.responses_stream import response_events
 from orchestrator.gateway.wires.sse import COMMENT, Event, encode
 from orchestrator.gateway.wires.wire import (
+    TOKEN_LIMITS,
     Asked,
     Assembler,
     BadStream,
@@ -44,7 +45,7 @@ class OpenAIResponses:
         if body.get("previous_response_id") or body.get("conversation"):
             raise ValueError("a call must carry its whole conversation in `input`: the provider's memory is not replayable")
         text = "\n".join([*texts_of(body.get("instructions")), *texts_of(body["input"])])
-        return Asked(body["model"], body.get("stream") is True, text, positive(body, "max_output_tokens"))
+        return Asked(body["model"], body.get("stream") is True, text, positive(body, *TOKEN_LIMITS))
 
     def outgoing(self, body: Message) -> Message:
         return {**body, "stream": True}

@@ -19,6 +19,8 @@ Message = dict[str, Any]
 
 PIECE_CHARS = 512
 """Streamed text goes out in pieces of this size."""
+TOKEN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""What servers call the limit of output tokens. One may obey a name that its protocol does not have."""
 MOST_TOKENS = 10**9
 """A server that counts more in one answer has not counted."""
 
@@ -167,12 +169,12 @@ def said(usage: TokenUsage) -> TokenUsage | None:
 
 
 def positive(body: Message, *names: str) -> int | None:
-    """The first of the named limits that is there; raises `ValueError` when it is not a positive whole number."""
-    for name in names:
-        value = body.get(name)
-        if value is None:
-            continue
+    """The largest of the named limits: no matter which of them a server obeys, it gives no more than that.
+
+    Raises `ValueError` when one of them is not a positive whole number.
+    """
+    limits = {name: body[name] for name in names if body.get(name) is not None}
+    for name, value in limits.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive whole number")
-        return value
-    return None
+    return max(limits.values(), default=None)

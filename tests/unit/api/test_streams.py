@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlmodel import Session
 
 from orchestrator.db import event_queries
 from orchestrator.engines.fake_container import until_terminated
+from orchestrator.live import REPLAY_PAGE, REPLAYS_AT_ONCE
 from orchestrator.settings import Settings
 from tests.manual_clock import START
 from tests.served import TOKEN, Service, served
@@ -122,7 +124,7 @@ async def test_a_client_that_goes_away_is_forgotten(service: Service) -> None:
 async def test_a_stop_ends_open_streams_quickly(new_settings: Callable[..., Settings]) -> None:
     async with asyncio.timeout(60):
         async with served(new_settings()) as service:
-            client = httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"})
+            client = httpx.AsyncClient(base_url=service.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60)
             request = client.build_request("GET", "/api/events")
             response = await client.send(request, stream=True)
         await response.aread()
@@ -152,3 +154,41 @@ async def test_a_stream_ends_with_its_token(service: Service) -> None:
         service.clock.advance(24 * 3600 + 1)
         assert b"this sign-in has ended" in await other.aread()
     assert service.services.live.clients == 0
+
+
+async def test_many_who_catch_up_take_turns(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many clients replay the log at once, only a few of them use the database at a time."""
+    await service.services.db.write(_noise(1000))
+    reading = most = 0
+    lock, original = threading.Lock(), event_queries.after
+
+    def counted(session: Session, number: int, **options: Any) -> Any:
+        nonlocal reading, most
+        if options.get("limit") != REPLAY_PAGE:
+            return original(session, number, **options)  # the service's own tail
+        with lock:
+            reading += 1
+            most = max(most, reading)
+        page = original(session, number, **options)
+        with lock:
+            reading -= 1
+        return page
+
+    monkeypatch.setattr(event_queries, "after", counted)
+
+    async def replay() -> list[int]:
+        async with service.client.stream("GET", "/api/events?after=0") as response:
+            events = await read_events(response, lambda found: len(found) >= 1000)
+        return [event["id"] for event in events]
+
+    replays = await asyncio.gather(*(replay() for _ in range(20)))
+    assert all(numbers == sorted(set(numbers)) for numbers in replays)
+    assert 1 <= most <= REPLAYS_AT_ONCE
+
+
+def _noise(count: int) -> Callable[[Session], None]:
+    def write(session: Session) -> None:
+        for number in range(count):
+            event_queries.append(session, "noise", START, data={"number": number})
+
+    return write

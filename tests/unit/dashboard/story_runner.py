@@ -9,12 +9,13 @@ from typing import Any
 from orchestrator.engines.fake_container import FakeContainer
 from tests.served import RunnerClient
 
+WRONG = 2
 CODE = "def solve(n):\n    # a comment\n    return n + 1  # 42\n"
 
 
 def result(item: dict[str, Any], number: int, text: str = "") -> dict[str, Any]:
     """Every third one is wrong; `text` is put into every field that a model or a program can fill."""
-    wrong = number % 3 == 2
+    wrong = number % 3 == WRONG
     failed = {
         "index": 1,
         "outcome": "wrong_answer",
@@ -58,7 +59,10 @@ def story_runner(*, pause_s: float = 0.0, text: str = "") -> Callable[[FakeConta
             for number, item in enumerate(items):
                 await container.checkpoint()
                 await asyncio.sleep(pause_s)
-                answer = await runner.send(runner.next("progress", item=result(item, number, text)))
+                asked = runner.spec["kind"] != "benchmark" or await runner.ask(
+                    item
+                )  # a model of the test's own has no server: it is always wrong
+                answer = await runner.send(runner.next("progress", item=result(item, number if asked else WRONG, text)))
                 if answer.status_code != 200:
                     return 3
                 if answer.json()["desired"] == "cancel":

@@ -331,7 +331,7 @@ def comparable(state: RunState) -> RunState:
 def _value(name: str, value: Any) -> Any:
     if value is None:
         return None
-    if name in ("at", "start_deadline", "lease_until"):
+    if name in ("at", "start_deadline", "lease_until", "started_at", "not_before"):
         return datetime.fromisoformat(value)
     if name == "backoff":
         hours, minutes, seconds = value.split(":")
