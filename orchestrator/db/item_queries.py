@@ -114,6 +114,25 @@ def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[
     return [(outcome, detail, int(count)) for outcome, detail, count in session.exec(query).all()]
 
 
+def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) -> dict[str, str]:
+    """The version of the prompt that each benchmark was asked with, by the first item that counts."""
+    found = {}
+    for name in benchmarks:
+        query = (
+            select(ItemRow)
+            .where(
+                ItemRow.run_id == run_id,
+                ItemRow.benchmark == name,
+                col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
+            )
+            .order_by(col(ItemRow.position))
+            .limit(1)
+        )
+        row = session.exec(query).first()
+        found[name] = str(row.data.get("prompt_version") or "") if row is not None else ""
+    return found
+
+
 def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
     """Give `target` the results of `source`, except those with the outcomes in `without`."""
     columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]

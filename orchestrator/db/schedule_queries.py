@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +18,6 @@ from orchestrator.db.schedule_tables import Schedule, ScheduleFire, SchedulePane
 from orchestrator.db.tables import ContainerRun, ItemRow, LlmModel
 
 ENDED = ("completed", "failed", "cancelled")
-LOOKED_AT = 20
-"""Runs of a model whose plans are read in search of one on the right pack."""
 _IN_USE = col(LlmModel.archived_at).is_(None)
 _OF_MODEL = col(LlmModel.id) == col(Schedule.model_id)
 _OF_FIRE = col(ContainerRun.id) == col(ScheduleFire.run_id)
@@ -165,24 +163,31 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
     return tallies
 
 
-def newest_comparable_runs(session: Session, benchmark: str, pack_digest: str, limit: int = 2000) -> dict[int, str]:
-    """Of each model in use, its newest completed and comparable run on this pack; looks at the newest runs only."""
+@dataclass(frozen=True)
+class BoardRun:
+    """A completed run of a model in use, as far as a leaderboard looks at it before it reads its results."""
+
+    id: str
+    model_id: int
+    benchmarks: list[str]
+    score: dict[str, Any] | None
+    cut_short: bool
+
+
+def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[BoardRun]:
+    """Of models in use, the newest first, those with this benchmark."""
+    run = ContainerRun
+    columns: Any = (run.id, run.model_id, run.benchmarks, run.score, col(run.items_done) < col(run.items_total))
     query = (
-        select(ContainerRun.id, ContainerRun.model_id, ContainerRun.benchmarks, ContainerRun.score)
-        .join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
-        .where(_IN_USE, ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
-        .order_by(col(ContainerRun.id).desc())
+        select(*columns)
+        .join(LlmModel, col(LlmModel.id) == col(run.model_id))
+        .where(_IN_USE, run.status == "completed", run.kind == "benchmark")
+        .order_by(col(run.id).desc())
         .limit(limit)
     )
-    found: dict[int, str] = {}
-    looked: Counter[int] = Counter()
-    for run_id, model_id, benchmarks, score in session.exec(query):
-        if model_id in found or benchmark not in benchmarks or not (score or {}).get("comparable"):
-            continue
-        looked[model_id] += 1
-        if looked[model_id] > LOOKED_AT:
-            continue
-        plan = session.exec(select(ContainerRun.plan).where(ContainerRun.id == run_id)).one()
-        if any(part["name"] == benchmark and part["pack_digest"] == pack_digest for part in plan):
-            found[model_id] = run_id
-    return found
+    rows = [BoardRun(*row) for row in session.exec(query).all()]
+    return [row for row in rows if benchmark in row.benchmarks]
+
+
+def plan_of(session: Session, run_id: str) -> list[dict[str, Any]]:
+    return list(session.exec(select(ContainerRun.plan).where(ContainerRun.id == run_id)).one())

@@ -26,6 +26,7 @@ from orchestrator.runs.measured import counts, nothing_measured
 from orchestrator.runs.planned_calls import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
 from orchestrator.runs.reported import DETAIL_CHARS, NAME_CHARS, bounded_facts, bounded_item, cut, storable
+from orchestrator.runs.samples import samples_of
 from orchestrator.runs.scores import run_score
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.usage import merged
@@ -289,7 +290,11 @@ class _Context:
 
     def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:
         verdicts = item_queries.both_verdicts(self._session, self._run.id)
-        return run_score(self._run.kind, verdicts, cut_short=cut_short)
+        score = run_score(self._run.kind, verdicts, cut_short=cut_short)
+        if score is None or self._run.kind != RunKind.BENCHMARK:
+            return score
+        versions = item_queries.prompt_versions(self._session, self._run.id, self._run.benchmarks)
+        return {**score, "samples": samples_of(self._run.plan, versions)}
 
     def _failed(self, event: FailedEvent) -> None:
         reason, message = Reason(event.reason.value), storable(event.message[:MAX_LOG_CHARS])

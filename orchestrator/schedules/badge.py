@@ -25,6 +25,8 @@ def badge_of(slug: str, score: dict[str, Any] | None, verdict: str | None) -> di
         return {"label": slug, "message": "no result yet", "color": "lightgrey"}
     low, high = 100 * score["low"], 100 * score["high"]
     message = f"{100 * score['estimate']:.0f} % ({low:.0f} to {high:.0f})"
+    if score.get("pooled_over", 1) > 1:
+        message += f" over {score['pooled_over']} benchmarks"
     if verdict in (Verdict.WORSE, Verdict.BETTER):
         message += f", {verdict}"
     return {"label": slug, "message": message, "color": COLOURS[Verdict(verdict)] if verdict else "lightgrey"}

@@ -86,6 +86,9 @@ class Comparison:
     """How many of the newest runs the effect is of."""
     reference_runs: int = 0
     problems: int = 0
+    """On which both sides have results; the verdict is of these."""
+    of_problems: int = 0
+    """Problems with a result in the newest run."""
     p_value: float | None = None
     """Exact paired test of the newest run alone; for one look, not for a series of them."""
     evidence: float | None = None
@@ -123,11 +126,12 @@ def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate
     effect = interval(list(tallies.values()))
     return Comparison(
         verdict=verdict,
-        sentence=_sentence(verdict, effect, window, len(tallies)),
+        sentence=_sentence(verdict, effect, window, len(tallies), len(series[0].results)),
         effect=effect,
         window=window,
         reference_runs=len(baseline.before(window, series)),
         problems=len(tallies),
+        of_problems=len(series[0].results),
         p_value=min(1.0, 2 * min(found[1])),
         evidence=evidence,
         needed=needed,
@@ -163,9 +167,10 @@ def flips(tallies: Mapping[Key, Tally]) -> tuple[Flip, ...]:
     )
 
 
-def _sentence(verdict: Verdict, effect: Interval, window: int, problems: int) -> str:
+def _sentence(verdict: Verdict, effect: Interval, window: int, shared: int, of: int) -> str:
+    problems = f"{shared} problems" if shared == of else f"{shared} of {of} problems"
     points = f"{100 * effect.estimate:+.1f} points ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
     runs = "the newest run" if window == 1 else f"the newest {window} runs"
     if verdict is Verdict.NO_CHANGE:
-        return f"No change seen: {points} on {problems} problems."
-    return f"{verdict.value.capitalize()} than the baseline: {points} in {runs}, on {problems} problems."
+        return f"No change seen: {points} on {problems}."
+    return f"{verdict.value.capitalize()} than the baseline: {points} in {runs}, on {problems}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from itertools import takewhile
@@ -32,6 +33,7 @@ from orchestrator.schedules.drift import (
     compare,
     not_comparable,
 )
+from orchestrator.stats.summary import COMPARABLE_UP_TO
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
 log = structlog.get_logger()
@@ -98,9 +100,14 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
         chosen = results_of(session, schedule.baseline_run_id) if schedule.baseline_run_id else None
         kind, pool, rate = BaselineKind(schedule.baseline), schedule.baseline_runs, schedule.alarm_rate
         baseline = Baseline(kind, pool, chosen)
+    chosen_id = schedule.baseline_run_id if schedule is not None and baseline.kind is BaselineKind.RUN else None
+    if why_not is None and chosen_id and chosen_id != run.id and baseline.chosen is not None:
+        why_not = _baseline_trouble(session, run, chosen_id, baseline.chosen)
     if why_not is not None:
         return Case(run, why_not, [], baseline, rate)
     earlier = schedule_queries.looks(session, model_id, fire.panel_version, limit=pool + max(WINDOWS))
+    if earlier and earlier[0].run_id and (why_not := _other_prompts(session, run, earlier[0].run_id)) is not None:
+        return Case(run, why_not, [], baseline, rate)
     series = [Look(run.id, None, results_of(session, run.id))]
     series += [
         Look(each.run_id, Verdict(each.verdict) if each.verdict else None, results_of(session, each.run_id))
@@ -135,7 +142,40 @@ def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | N
     drawn = {row["name"]: row["pack_digest"] for row in panel.benchmarks} if panel else {}
     if {row["name"]: row["pack_digest"] for row in run.plan} != drawn:
         return "The dataset has changed since the panel was drawn; draw a new panel to go on comparing."
+    if panel is not None and _problems(run.plan) != _problems(panel.benchmarks):
+        return "The run is not on the problems of the panel."
     return None
+
+
+def _problems(parts: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    return {(part["name"], problem_id) for part in parts for problem_id in part["problem_ids"]}
+
+
+def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str | None:
+    """Why a run cannot be compared with an earlier one: its questions were put in other words."""
+    names = [part["name"] for part in run.plan]
+    now, before = (item_queries.prompt_versions(session, each, names) for each in (run.id, earlier_id))
+    for name in names:
+        if now[name] and before[name] and now[name] != before[name]:
+            return (
+                f"The prompts of {name} have changed ({before[name]} before, {now[name]} now); draw a new panel to go on "
+                "comparing."
+            )
+    return None
+
+
+def _baseline_trouble(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
+    """Why a run cannot be compared with the run that was chosen as its baseline."""
+    baseline = run_queries.get(session, baseline_id)
+    digests = {part["name"]: part["pack_digest"] for part in baseline.plan} if baseline is not None else {}
+    if any(digests.get(part["name"]) != part["pack_digest"] for part in run.plan):
+        return "The baseline run is on another version of the dataset; choose another baseline."
+    wanted = _problems(run.plan)
+    if missing := len(wanted - chosen.keys()):
+        share = f"{missing} of the panel's {len(wanted)} problems"
+        if missing > COMPARABLE_UP_TO * len(wanted):
+            return f"The baseline run has no result on {share}; choose another baseline."
+    return _other_prompts(session, run, baseline_id)
 
 
 def store(session: Session, model_id: int, instant: datetime, case: Case, found: Comparison, now: datetime) -> None:

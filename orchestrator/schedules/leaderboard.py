@@ -42,6 +42,8 @@ class Place:
     group: int
     """Models of one group are not told apart from the first of the group."""
     tied_with: tuple[str, ...] = field(default=())
+    results: int = 0
+    """Answers that count."""
 
 
 def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place]:
@@ -62,9 +64,9 @@ def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place
             for other in ordered
             if other.model != model and (other.model, model) not in better and (model, other.model) not in better
         )
-        places.append(
-            Place(model, entrant.run_id, scores[model], len(entrant.results), above + 1, len(ordered) - below, group, tied)
-        )
+        results = sum(count for count, _ in entrant.results.values())
+        span = above + 1, len(ordered) - below
+        places.append(Place(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
     return places
 
 

@@ -62,9 +62,10 @@ async def leaderboard_page(
         groups=groups(board.places, about, window),
         count=len(board.places),
         problems=len(window),
+        sample=board.sample,
+        unranked=board.unranked,
         timeline=timeline(entries, first, last, about),
         unseen_from=after_all_cut_offs(about, entries),
-        left_out=len({each.model for each in found if chosen in each.benchmarks.split(", ")} - about.keys()),
         level=board.level,
     )
 

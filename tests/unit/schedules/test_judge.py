@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import Session, col, select
 
 from orchestrator.db.schedule_tables import Schedule, ScheduleFire, SchedulePanel
-from orchestrator.db.tables import ContainerRun
+from orchestrator.db.tables import ContainerRun, ItemRow
 from orchestrator.runs.leadership import Leadership
 from orchestrator.schedules.judge import Judge
 from tests.rows import an_item
@@ -27,7 +27,9 @@ class Series:
         self.world, self.model_id, self.firing = world, model_id, firing
         self.judge = Judge(world.db, leadership, world.clock)
 
-    async def run(self, passing: int, *, trouble: int = 0, judge: bool = True, **changed: Any) -> ScheduleFire:
+    async def run(
+        self, passing: int, *, trouble: int = 0, judge: bool = True, prompts: str = "", **changed: Any
+    ) -> ScheduleFire:
         self.world.clock.advance(60)
         await self.firing.round()
 
@@ -39,7 +41,8 @@ class Series:
             session.add(run)
             for position, problem_id in enumerate(PROBLEMS):
                 outcome = "infra_error" if position < trouble else "passed" if position < passing else "wrong_answer"
-                session.add(an_item(run.id, problem_id, benchmark="nowhere", position=position, outcome=outcome))
+                values = {"position": position, "outcome": outcome, "data": {"prompt_version": prompts}}
+                session.add(an_item(run.id, problem_id, benchmark="nowhere", **values))
 
         await self.world.db.write(end)
         if judge:
@@ -124,6 +127,45 @@ async def test_another_pack_is_not_compared(world: ScheduleWorld) -> None:
     assert fire.verdict == "not_comparable"
     assert fire.comparison is not None
     assert "dataset has changed" in fire.comparison["sentence"]
+
+
+async def test_another_version_of_the_prompts_is_not_compared(world: ScheduleWorld) -> None:
+    series = await a_series(world)
+    await series.run(30, prompts="nowhere-1")
+    fire = await series.run(5, prompts="nowhere-2")
+    assert (fire.verdict, fire.look) == ("not_comparable", None)
+    assert fire.comparison is not None
+    assert "prompts of nowhere have changed (nowhere-1 before, nowhere-2 now)" in fire.comparison["sentence"]
+    assert (await series.run(30, prompts="nowhere-1")).verdict == "no_change"
+    assert await series.kinds() == []
+
+
+async def test_a_run_on_other_problems_is_not_compared(world: ScheduleWorld) -> None:
+    series = await a_series(world)
+    await series.run(30)
+    fire = await series.run(5, plan=[{**SPEC, "problem_ids": PROBLEMS[:3]}])
+    assert (fire.verdict, fire.look) == ("not_comparable", None)
+    assert fire.comparison is not None
+    assert "not on the problems of the panel" in fire.comparison["sentence"]
+
+
+async def test_a_chosen_run_that_has_less_is_no_measure(world: ScheduleWorld) -> None:
+    series = await a_series(world)
+    small = await series.run(36, plan=[{**SPEC, "problem_ids": PROBLEMS[:10]}])
+
+    def choose(session: Session) -> None:
+        schedule = session.get(Schedule, (1, series.model_id))
+        assert schedule is not None
+        schedule.baseline, schedule.baseline_run_id = "run", small.run_id
+        session.add(schedule)
+        for item in session.exec(select(ItemRow).where(ItemRow.run_id == small.run_id, col(ItemRow.position) >= 10)).all():
+            session.delete(item)
+
+    await world.db.write(choose)
+    fire = await series.run(5)
+    assert fire.verdict == "not_comparable"
+    assert fire.comparison is not None
+    assert "The baseline run has no result on 30 of the panel's 40 problems" in fire.comparison["sentence"]
 
 
 async def test_a_chosen_run_stays_the_measure(world: ScheduleWorld) -> None:

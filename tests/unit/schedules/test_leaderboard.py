@@ -65,6 +65,32 @@ async def test_over_http(service: Service) -> None:
     assert (await service.client.get("/api/leaderboard?after=2999-01-01")).json()["places"] == []
 
 
+@pytest.mark.anyio
+async def test_a_board_is_of_one_sample_and_says_which(service: Service) -> None:
+    """A quick run that is newer takes nobody's place, and a model that has only a quick run gets none."""
+    for model in ("demo-strong", "demo-weak"):
+        await service.until(await service.new_run(model_id=model, sample_size=12), "completed")
+    quick = await service.new_run(model_id="demo-strong", sample_size=3)
+    await service.until(quick, "completed")
+    third = {"slug": "third", "provider": "demo", "name": "demo-weak", "protocol": "openai_chat", "input_price": 0.0}
+    assert (await service.client.post("/api/models", json={**third, "output_price": 0.0})).status_code == 201
+    await service.until(await service.new_run(model_id="third", sample_size=3), "completed")
+    body = (await service.client.get("/api/leaderboard?benchmark=sample")).json()
+    assert (body["sample"]["problems"], body["sample"]["models"], body["window_problems"]) == (12, 2, 36)
+    assert {(place["model"], place["problems"], place["results"]) for place in body["places"]} == {
+        ("demo-strong", 12, 12),
+        ("demo-weak", 12, 12),
+    }
+    assert quick not in [place["run_id"] for place in body["places"]]
+    (rest,) = body["unranked"]
+    assert rest["model"] == "third"
+    assert rest["why"].endswith("of the 12 problems")
+    few = next(each for each in body["samples"] if each["problems"] == 3)
+    other = (await service.client.get(f"/api/leaderboard?benchmark=sample&sample={few['id']}")).json()
+    assert {place["problems"] for place in other["places"]} == {3}
+    assert (await service.client.get("/api/leaderboard?sample=nothing")).status_code == 422
+
+
 def test_one_result_each_is_compared_as_by_the_general_test() -> None:
     rng = random.Random(3)
     one, other = ([(1, int(rng.random() < share)) for _ in range(60)] for share in (0.4, 0.7))
