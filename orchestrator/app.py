@@ -84,6 +84,7 @@ from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.identity import DataLock, own_name
 from orchestrator.live import Live
+from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models_sync import ModelSync
 from orchestrator.private_files import private_directory
 from orchestrator.retention.queries import deletion_of
@@ -407,6 +408,8 @@ async def open_services(
         stack.callback(deleting.cancel)
         app.state.pace.open(people.limits)
         stack.callback(app.state.pace.open, None)
+        run_metrics = RunMetrics(db, clock)
+        await run_metrics.begin()
         authority: Authority = app.state.authority
         tasks = TaskService(db, clock, settings, intake, has_room=lambda: fleet_view.disk_has_room)
         app.state.task_desk = TaskDesk(tasks, artefact_store, settings, clock, authority.signature, signals.look)
@@ -436,6 +439,7 @@ async def open_services(
             pool=pool,
             agents=Agents(db, clock, instance_types, bells, start_timeout_s=settings.start_timeout_s),
             live=live,
+            run_metrics=run_metrics,
             waiting_for=gateway.desk.status,
             door=door,
             loops=loops,

@@ -22,6 +22,7 @@ from orchestrator.evals.service import EvalService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.live import Live
+from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models_sync import SyncResult
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runner_door import RunnerDoor
@@ -59,6 +60,7 @@ class Services:
     pool: Pool
     agents: Agents
     live: Live
+    run_metrics: RunMetrics
     waiting_for: Callable[[str], str | None]
     """What a run's model calls wait for, in one sentence, as the gateway knows it."""
     door: RunnerDoor

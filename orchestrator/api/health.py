@@ -8,7 +8,9 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from orchestrator.api.context import Context
 from orchestrator.db import job_queries, run_queries
+from orchestrator.db.owned import acting
 from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.metrics.now_metrics import read_now
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, Status
 
 router = APIRouter(tags=["health"])
@@ -80,4 +82,9 @@ async def metrics(context: Context) -> Response:
     Gauge("benchyard_stream_clients", "Open live streams", registry=registry).set(context.live.clients)
     age = context.clock.monotonic() - context.loops.last_tick
     Gauge("benchyard_tick_age_seconds", "Seconds since the last round of the loops", registry=registry).set(age)
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+    await context.db.read(lambda session: read_now(session, registry, now))
+    text = generate_latest(registry)
+    if acting() is None:  # what ended is counted over all workspaces: for owners, or where everybody may look
+        await context.run_metrics.catch_up()
+        text += generate_latest(context.run_metrics.registry)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -27,7 +27,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "psycopg": ("orchestrator.db.",),
     "sqlalchemy": (*STATEMENTS, "orchestrator.cli.teardown"),
     "jinja2": ("orchestrator.dashboard.",),
-    "prometheus_client": ("orchestrator.api.health",),
+    "prometheus_client": ("orchestrator.api.health", "orchestrator.metrics."),
     "uvicorn": ("orchestrator.server", "orchestrator.runner_door", "orchestrator.impatient_protocol"),
     "uvloop": ("orchestrator.event_loop",),
     "httptools": (),

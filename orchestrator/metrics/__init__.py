@@ -1,0 +1,1 @@
+"""What Prometheus is told of runs: durations, outcomes, tokens, cost and scores."""

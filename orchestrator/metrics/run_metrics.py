@@ -1,0 +1,147 @@
+"""Counts runs as they end, for Prometheus. Counters begin at zero with the process, as Prometheus expects.
+
+Runs are found in the database, not reported by whoever ended them: whichever orchestrator did it, each counts every run
+once. It sees all workspaces, and must be shown only to who may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from sqlmodel import Session
+
+from orchestrator.clock import Clock
+from orchestrator.db import metric_queries
+from orchestrator.db.owned import acting_as
+from orchestrator.db.session import Database
+from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.identifiers import uuid7
+from orchestrator.metrics.labels import BoundedLabels
+from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.scores import scores_by_benchmark
+from orchestrator.runs.unasked_model import model_shown
+
+OVERLAP = timedelta(minutes=10)
+"""How far clocks of several orchestrators may differ: a run with an older id than this is not overlooked."""
+SEEN_AT_FIRST = 500
+"""Runs whose scores are read when the process starts."""
+MOST_MODELS, MOST_BENCHMARKS, MOST_PROVIDERS, MOST_EVALS = 100, 50, 30, 100
+NO_MODEL = "none"
+DURATIONS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600)
+WAITS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600)
+
+
+class RunMetrics:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._open: set[str] = set()
+        self._counted: set[str] = set()
+        self._looked_at = clock.now()
+        self._scored: dict[tuple[str, str], str] = {}
+        self._models, self._benchmarks = BoundedLabels(MOST_MODELS), BoundedLabels(MOST_BENCHMARKS)
+        self._providers = BoundedLabels(MOST_PROVIDERS)
+        self.registry = CollectorRegistry()
+        into = self.registry
+        which = ["model", "benchmark"]
+        name = "benchyard_run_duration_seconds"
+        self._duration = Histogram(name, "From start to end", ["kind", "status"], buckets=DURATIONS, registry=into)
+        self._wait = Histogram(
+            "benchyard_run_queue_seconds", "Until the first attempt", ["kind"], buckets=WAITS, registry=into
+        )
+        name = "benchyard_attempt_start_seconds"
+        self._start = Histogram(name, "From dispatch to the runner's claim", ["warm"], buckets=WAITS, registry=into)
+        self._ended = Counter("benchyard_runs_ended", "Runs that ended", ["kind", "status", "reason"], registry=into)
+        self._attempts = Counter("benchyard_attempts_ended", "Attempts of ended runs", ["reason"], registry=into)
+        self._items = Counter("benchyard_items", "Items of ended runs by outcome", [*which, "outcome"], registry=into)
+        self._tokens = Counter("benchyard_tokens", "Tokens of ended runs", [*which, "direction"], registry=into)
+        self._cost = Counter("benchyard_cost_usd", "Known cost of ended runs in US dollars", which, registry=into)
+        self._unpriced = Counter("benchyard_unpriced_calls", "Calls of unknown cost", ["model"], registry=into)
+        self._calls = Counter("benchyard_provider_calls", "Calls bought by ended runs", ["provider", "state"], registry=into)
+        self._errors = Counter(
+            "benchyard_provider_errors", "Items lost to the provider", ["provider", "model"], registry=into
+        )
+        self._score = Gauge("benchyard_score", "Score of the newest completed run, 0 to 1", which, registry=into)
+
+    async def begin(self) -> None:
+        """What has ended so far is not counted; of the newest runs the scores are shown."""
+        lowest = self._lowest(self._clock.now())
+
+        def read(session: Session) -> tuple[set[str], set[str]]:
+            still_open = set(metric_queries.open_ids(session))
+            recent = {run.id for run in metric_queries.since(session, lowest, ())}
+            rows = metric_queries.newest_scored(session, SEEN_AT_FIRST)
+            models = metric_queries.models(session, {run.model_id for run in rows})
+            for run in rows:
+                self._show_scores(run, models.get(run.model_id))
+            return still_open, recent - still_open
+
+        with acting_as(None):
+            self._open, self._counted = await self._db.read(read)
+
+    async def catch_up(self) -> None:
+        """Count what has ended since the last look."""
+        async with self._lock:
+            now = self._clock.now()
+            lowest = self._lowest(self._looked_at)
+            with acting_as(None):
+                await self._db.read(lambda session: self._look(session, lowest))
+            self._looked_at = now
+            kept = self._lowest(now)
+            self._counted = {run_id for run_id in self._counted if run_id >= kept}
+
+    def _lowest(self, moment: datetime) -> str:
+        return uuid7(moment - OVERLAP, bytes(10))
+
+    def _look(self, session: Session, lowest: str) -> None:
+        rows = metric_queries.since(session, lowest, self._open)
+        ended = [run for run in rows if run.status in TERMINAL and run.id not in self._counted]
+        models = metric_queries.models(session, {run.model_id for run in ended})
+        for run in sorted(ended, key=lambda run: run.id):
+            self._count(session, run, models.get(run.model_id))
+            self._counted.add(run.id)
+        self._open = {run.id for run in rows if run.status not in TERMINAL}
+
+    def _count(self, session: Session, run: ContainerRun, model: LlmModel | None) -> None:
+        slug = model_shown(run.kind, model.slug) if model else None
+        name = self._models.of(slug or NO_MODEL)
+        self._ended.labels(run.kind, run.status, run.reason or "").inc()
+        if run.started_at is not None and run.completed_at is not None:
+            self._duration.labels(run.kind, run.status).observe((run.completed_at - run.started_at).total_seconds())
+        for attempt in metric_queries.attempts(session, run.id):
+            if attempt.number == 1:
+                self._wait.labels(run.kind).observe((attempt.dispatched_at - run.created_at).total_seconds())
+            if attempt.claimed_at is not None:
+                warm = "true" if attempt.facts.get("stood_ready") else "false"
+                self._start.labels(warm).observe((attempt.claimed_at - attempt.dispatched_at).total_seconds())
+            self._attempts.labels(attempt.reason or "").inc()
+        provider = self._providers.of(model.provider if model and slug else NO_MODEL)
+        for benchmark, outcome, count, input_tokens, output_tokens in metric_queries.outcomes(session, run):
+            which = name, self._benchmarks.of(benchmark)
+            self._items.labels(*which, outcome).inc(count)
+            for direction, tokens in (("input", input_tokens), ("output", output_tokens)):
+                if tokens:
+                    self._tokens.labels(*which, direction).inc(tokens)
+            if outcome == "provider_error":
+                self._errors.labels(provider, name).inc(count)
+        for supplier, state, count in metric_queries.calls(session, run):
+            self._calls.labels(self._providers.of(supplier), state).inc(count)
+        if slug is not None:
+            of = self._benchmarks.of(run.benchmarks[0]) if len(run.benchmarks) == 1 else "several"
+            self._cost.labels(name, of).inc(max(0.0, run.cost_usd))
+            if run.unpriced_calls:
+                self._unpriced.labels(name).inc(run.unpriced_calls)
+        self._show_scores(run, model)
+
+    def _show_scores(self, run: ContainerRun, model: LlmModel | None) -> None:
+        """The newest run of each model and benchmark stands, in whatever order they are read."""
+        if run.status != Status.COMPLETED or run.kind != "benchmark" or model is None:
+            return
+        for benchmark, score in scores_by_benchmark(run.score, run.benchmarks).items():
+            which = self._models.of(model.slug), self._benchmarks.of(benchmark)
+            if score.get("estimate") is not None and self._scored.get(which, "") < run.id:
+                self._scored[which] = run.id
+                self._score.labels(*which).set(score["estimate"])
