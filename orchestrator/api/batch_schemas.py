@@ -8,9 +8,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Discriminator, Field, StrictInt, Tag, model_validator
 
 from orchestrator.api.command_schemas import CommandBody, CommandPlace, FileBody, FileOut, Image
+from orchestrator.api.problems import TAG
 from orchestrator.api.schemas import (
     COST,
     INT32,
@@ -25,7 +26,7 @@ from orchestrator.api.schemas import (
     Text,
 )
 from orchestrator.batches.matrix import Matrix
-from orchestrator.batches.service import NewCommandBatch
+from orchestrator.batches.service import Machine, NewCommandBatch
 from orchestrator.batches.state import BatchState, state_of
 from orchestrator.db.batch_tables import ArchiveRow, Batch
 from orchestrator.db.tables import Attempt, ContainerRun
@@ -42,17 +43,43 @@ Member = tuple[ContainerRun, list[str]]
 """A run, and the ids of those that it took up."""
 
 
+TypeNames = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)]
+
+
+TypesByProvider = Annotated[
+    dict[Annotated[Text, Field(min_length=1, max_length=60)], TypeNames], Field(min_length=1, max_length=100)
+]
+InstanceTypes = Annotated[
+    Annotated[TypeNames, Tag(f"{TAG}names")] | Annotated[TypesByProvider, Tag(f"{TAG}providers")],
+    Discriminator(lambda given: f"{TAG}providers" if isinstance(given, dict) else f"{TAG}names"),
+]
+
+
 class BatchShape(Body):
     """What every batch has: its machines, how often on each, and what it is called."""
 
-    instance_types: (
-        Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)] | None
-    ) = None
+    instance_types: Annotated[
+        InstanceTypes | None,
+        Field(description='Names, or names for each provider: `{"local": ["lite"], "lab": ["standard-2"]}`.'),
+    ] = None
     runs_per_instance_type: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     external_id: Annotated[
         StrictInt | None, Field(ge=0, le=2**53, description="A unix time, unique among batches. Default: now.")
     ] = None
     name: Annotated[Text, Field(max_length=200)] = ""
+
+    def machines(self, provider: str | None) -> tuple[Machine, ...]:
+        """Where its runs are to run; `ValueError` if that is said twice, or a type is named twice for one place."""
+        given = self.instance_types
+        if isinstance(given, dict) and provider is not None:
+            raise ValueError("provider: give either provider, or instance_types for each provider")
+        by_provider: Mapping[str | None, Sequence[str | None]] = {provider: given if isinstance(given, list) else [None]}
+        if isinstance(given, dict):
+            by_provider = dict(given.items())
+        for names in by_provider.values():
+            if len(set(names)) != len(names):
+                raise ValueError("instance_types: each may be named once; runs_per_instance_type asks for repeats")
+        return tuple(Machine(place, name) for place, names in by_provider.items() for name in names)
 
 
 class BatchCreate(BatchShape, RunShape):
@@ -62,8 +89,7 @@ class BatchCreate(BatchShape, RunShape):
 
     @model_validator(mode="after")
     def _once_each(self) -> Self:
-        if self.instance_types is not None and len(set(self.instance_types)) != len(self.instance_types):
-            raise ValueError("instance_types: each may be named once; runs_per_instance_type asks for repeats")
+        self.machines(self.provider)
         if any(isinstance(model, int) and not 0 <= model <= INT32 for model in self.models):
             raise ValueError("models: an id is a number from 0 upwards")
         return self
@@ -83,10 +109,9 @@ class CommandBatchCreate(BatchShape, CommandPlace):
     def _once_each(self) -> Self:
         if self.files and any(body.workdir is not None for body in self.commands):
             raise ValueError("workdir: files get a working directory of their own; give either files or workdir")
-        for field in ("instance_types", "images"):
-            given = getattr(self, field)
-            if given is not None and len(set(given)) != len(given):
-                raise ValueError(f"{field}: each may be named once; runs_per_instance_type asks for repeats")
+        self.machines(self.provider)
+        if self.images is not None and len(set(self.images)) != len(self.images):
+            raise ValueError("images: each may be named once; runs_per_instance_type asks for repeats")
         cells = [(task.name, task.image) for task in self.tasks()]
         if len(set(cells)) != len(cells):
             raise ValueError("commands: two of them have the same name and image; give them names of their own")
@@ -109,8 +134,8 @@ class CommandBatchCreate(BatchShape, CommandPlace):
 
     def request(self) -> NewCommandBatch:
         return NewCommandBatch(
-            commands=tuple(NewCommand(task, None, self.provider, self.priority, self.deadline_s) for task in self.tasks()),
-            instance_types=tuple(self.instance_types or ()),
+            commands=tuple(NewCommand(task, None, None, self.priority, self.deadline_s) for task in self.tasks()),
+            machines=self.machines(self.provider),
             runs_per_instance_type=self.runs_per_instance_type,
             external_id=self.external_id,
             name=self.name,
@@ -175,6 +200,7 @@ class BatchMember(Answer):
 
 class BatchInstanceType(Answer):
     instance_type: str
+    provider: str | None = Field(description="Of its runs, where one was asked for.")
     state: BatchState
     counts: dict[str, int]
     progress: Progress
@@ -248,6 +274,8 @@ class FragileOut(Answer):
 
 
 class CellOut(Answer):
+    """`instance_type` names the provider as well where a batch has several: `lite on lab`."""
+
     model: str | None = Field(description="Null for commands.")
     benchmark: str
     instance_type: str
@@ -299,10 +327,10 @@ def groups(
     waiting_for: Mapping[str, str | None],
 ) -> list[BatchInstanceType]:
     """The members by instance type."""
-    types = dict.fromkeys(run.instance_type for run, _ in members)
+    machines = dict.fromkeys((run.instance_type, run.provider) for run, _ in members)
     out = []
-    for name in types:
-        own = [(run, earlier) for run, earlier in members if run.instance_type == name]
+    for name, provider in machines:
+        own = [(run, earlier) for run, earlier in members if (run.instance_type, run.provider) == (name, provider)]
         rows = [
             BatchMember(
                 **{
@@ -334,6 +362,7 @@ def groups(
         out.append(
             BatchInstanceType(
                 instance_type=name,
+                provider=provider,
                 state=state_of((run.status for run, _ in own), end_asked=batch.end_asked_at is not None),
                 counts=_counts([run for run, _ in own]),
                 progress=_progress([run for run, _ in own]),

@@ -27,7 +27,7 @@ from orchestrator.api.container_runs import Cursor, IdempotencyKey
 from orchestrator.api.context import Context
 from orchestrator.api.problems import TAG
 from orchestrator.api.schemas import Page, Score
-from orchestrator.batches.matrix import Judged, compare
+from orchestrator.batches.matrix import Judged, compare, machine_names
 from orchestrator.batches.service import NewBatch
 from orchestrator.batches.state import EndMode, newest_by_slot
 from orchestrator.db import archive_queries, batch_queries, model_queries
@@ -80,7 +80,7 @@ def _request(body: BatchCreate, context: Context) -> NewBatch:
         models=tuple(body.models),
         each=NewRun(model="", **common),
         benchmarks=tuple(body.benchmarks or ()),
-        instance_types=tuple(body.instance_types or ()),
+        machines=body.machines(body.provider),
         runs_per_instance_type=body.runs_per_instance_type,
         external_id=body.external_id,
         name=body.name,
@@ -174,22 +174,23 @@ def _current(session: Session, run: ContainerRun) -> Current | None:
 
 def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]) -> MatrixOut:
     """Takes long where there is much: not for the event loop."""
+    names = machine_names([run for run, _ in judged])
     cells: dict[tuple[str | None, str, str], list[list[JudgedAnswer]]] = {}
     for run, answers in judged:
         model = model_shown(run.kind, slugs[run.model_id])
-        cells.setdefault((model, run.benchmarks[0], run.instance_type), []).append(answers)
+        cells.setdefault((model, run.benchmarks[0], names[run.id]), []).append(answers)
     out = [
         CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own) if model else None)
         for (model, benchmark, name), own in cells.items()
     ]
     verdicts = (
-        Judged(slugs[run.model_id], a.benchmark, a.problem_id, a.sample_index, run.instance_type, a.answer, a.outcome,
+        Judged(slugs[run.model_id], a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
                a.parity_outcome)
         for run, answers in judged
         for a in answers
         if run.kind != RunKind.COMMAND  # measured, not judged
     )  # fmt: skip
-    types = list(dict.fromkeys(run.instance_type for run, _ in judged))
+    types = list(dict.fromkeys(names.values()))
     return MatrixOut.of(batch_id, types, out, compare(verdicts))
 
 

@@ -311,6 +311,7 @@ class GroupOut(Answer):
     image: str
     image_ids: list[str]
     instance_type: str
+    provider: str | None
     repeats: int = Field(description="Those that passed and count.")
     failed: int
     figures: list[FigureOut]
@@ -326,6 +327,7 @@ class GroupOut(Answer):
             image=one.task.image,
             image_ids=sorted({run.image_id for run in group.runs if run.image_id}),
             instance_type=one.instance_type,
+            provider=one.provider,
             repeats=sum(repeat.counts for repeat in repeats),
             failed=sum(not repeat.counts for repeat in repeats),
             figures=[FigureOut.of(figure) for figure in figures_of(group.runs)],

@@ -7,8 +7,9 @@ fragile. Where answers differ, the model varied; that is counted apart and says 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from runner.contract import NOT_THE_MODELS_FAULT, Outcome
 
@@ -75,6 +76,20 @@ class Matrix:
     @property
     def fragile_problems(self) -> list[str]:
         return sorted({f"{each.benchmark}/{each.problem_id}" for each in self.fragile})
+
+
+class OnMachine(Protocol):
+    id: str
+    instance_type: str
+    provider: str | None
+
+
+def machine_names(runs: Sequence[OnMachine]) -> dict[str, str]:
+    """The machine of each run: its instance type, with the provider where the runs have several."""
+    several = len({run.provider for run in runs}) > 1
+    return {
+        run.id: f"{run.instance_type} on {run.provider or 'any machine'}" if several else run.instance_type for run in runs
+    }
 
 
 def compare(verdicts: Iterable[Judged]) -> Matrix:

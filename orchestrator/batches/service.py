@@ -40,13 +40,21 @@ RETRIED = {False: (Status.FAILED,), True: (Status.FAILED, Status.CANCELLED)}
 
 
 @dataclass(frozen=True)
+class Machine:
+    """Where runs of a batch are to run. Without a provider: anywhere; without an instance type: the default one."""
+
+    provider: str | None = None
+    instance_type: str | None = None
+
+
+@dataclass(frozen=True)
 class NewBatch:
     """A request, already checked for form. `each` is what all members have in common."""
 
     models: tuple[int | str, ...]
     each: NewRun
     benchmarks: tuple[str, ...] = ()
-    instance_types: tuple[str, ...] = ()
+    machines: tuple[Machine, ...] = (Machine(),)
     runs_per_instance_type: int = 1
     external_id: int | None = None
     name: str = ""
@@ -58,7 +66,7 @@ class NewCommandBatch:
     """Commands, each in each of its images, x instance types x repeats."""
 
     commands: tuple[NewCommand, ...]
-    instance_types: tuple[str, ...] = ()
+    machines: tuple[Machine, ...] = (Machine(),)
     runs_per_instance_type: int = 1
     external_id: int | None = None
     name: str = ""
@@ -75,6 +83,7 @@ class Cell:
     model_id: int
     slug: str
     benchmark: str
+    provider: str | None
     instance_type: str
 
 
@@ -142,13 +151,16 @@ class BatchService:
         return rows
 
     def _commands(self, request: NewCommandBatch, now: datetime) -> Members:
-        types = request.instance_types or (None,)
-        each = [replace(one, instance_type=name, trigger_type=TRIGGER) for name in types for one in request.commands]
+        each = [
+            replace(one, provider=machine.provider, instance_type=machine.instance_type, trigger_type=TRIGGER)
+            for machine in request.machines
+            for one in request.commands
+        ]
         checked = [(one, self._command_runs.check(one)) for one in each]
         if (count := len(checked) * request.runs_per_instance_type) > MAX_MEMBERS:
             raise Invalid(
-                f"the batch would have {count} runs ({len(request.commands)} commands and images x {len(types)} instance "
-                f"types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed; make several of it"
+                f"the batch would have {count} runs ({len(request.commands)} commands and images x {len(request.machines)} "
+                f"instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed"
             )
 
         def rows(session: Session) -> Iterator[tuple[str, ContainerRun]]:
@@ -212,29 +224,30 @@ class BatchService:
         return new_ids
 
     async def _cells(self, request: NewBatch) -> list[Cell]:
-        provider = request.each.provider
-        types = [self._runs.check_instance_type(name, provider) for name in request.instance_types or (None,)]
+        machines = [
+            (each.provider, self._runs.check_instance_type(each.instance_type, each.provider)) for each in request.machines
+        ]
         models = [await self._runs.find_model(given) for given in request.models]
         if len({model.id for model in models}) < len(models):
             raise Invalid("models: each model may be named once; runs_per_instance_type asks for repeats")
         benchmarks = request.benchmarks or (await asyncio.to_thread(self._runs.default_benchmark),)
-        count = len(models) * len(benchmarks) * len(types) * request.runs_per_instance_type
+        count = len(models) * len(benchmarks) * len(machines) * request.runs_per_instance_type
         if count > MAX_MEMBERS:
             raise Invalid(
-                f"the batch would have {count} runs ({len(models)} models x {len(benchmarks)} benchmarks x {len(types)} "
+                f"the batch would have {count} runs ({len(models)} models x {len(benchmarks)} benchmarks x {len(machines)} "
                 f"instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed; "
                 "make several batches of it"
             )
         repeats = range(request.runs_per_instance_type)
         # Repeats outermost: a batch that is ended early has something of every cell.
         return [
-            Cell(model.id or 0, model.slug, benchmark, type_name)
-            for _, type_name, model, benchmark in product(repeats, types, models, benchmarks)
+            Cell(model.id or 0, model.slug, benchmark, provider, type_name)
+            for _, (provider, type_name), model, benchmark in product(repeats, machines, models, benchmarks)
         ]
 
     def _member(self, request: NewBatch, cell: Cell, plan: Plan, members: int, now: datetime) -> ContainerRun:
         share = None if request.budget_usd is None else request.budget_usd / members
-        each = replace(request.each, trigger_type=TRIGGER, budget_usd=share)
+        each = replace(request.each, trigger_type=TRIGGER, budget_usd=share, provider=cell.provider)
         deadline_s = each.deadline_s or self._settings.default_deadline_s
         return pending_run(
             each, plan, model_id=cell.model_id, instance_type=cell.instance_type, deadline_s=deadline_s, now=now

@@ -25,8 +25,17 @@ Batch = dict[str, Any]
 
 def members(batch: Batch) -> list[dict[str, Any]]:
     return [
-        {**each, "instance_type": group["instance_type"]} for group in batch["instance_types"] for each in group["members"]
+        {**each, "instance_type": group["instance_type"], "machine": _machine(batch, group)}
+        for group in batch["instance_types"]
+        for each in group["members"]
     ]
+
+
+def _machine(batch: Batch, group: dict[str, Any]) -> str:
+    """The instance type, with the provider where the batch has several."""
+    several = len({each["provider"] for each in batch["instance_types"]}) > 1
+    name = str(group["instance_type"])
+    return f"{name} on {group['provider'] or 'any machine'}" if several else name
 
 
 def counts_text(counts: dict[str, int]) -> Text:
@@ -38,7 +47,7 @@ def batch_table(batch: Batch, now: datetime) -> RenderableType:
     """One line per instance type."""
     rows = [
         (
-            group["instance_type"],
+            _machine(batch, group),
             status_text(group["state"]),
             counts_text(group["counts"]),
             f"{group['progress']['done']}/{group['progress']['total']}",
@@ -60,7 +69,7 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
     commands = any(each["kind"] == "command" for each in members(batch))
     rows = [
         (
-            each["instance_type"],
+            each["machine"],
             each["image"] or each["model"],
             each["benchmark"],
             each["run_id"],
@@ -181,7 +190,7 @@ class Follower:
             if self._known.get(each["run_id"], "pending") != each["status"]:
                 why = f": {clean(each['error_message'])}" if each["error_message"] else ""
                 words = (
-                    each["instance_type"],
+                    each["machine"],
                     each["image"] or each["model"],
                     each["benchmark"],
                     each["run_id"],

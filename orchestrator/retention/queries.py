@@ -263,6 +263,7 @@ def used_by_deleted(session: Session, by: str, since: datetime) -> Sequence[Any]
     query = sa_select(key.label("key"), func.count().label("runs"), *sums).select_from(DeletedRun)
     if by in ("model", "schedule"):
         query = query.join(LlmModel, col(LlmModel.id) == col(DeletedRun.model_id))
+        query = query.where(col(DeletedRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.where(col(DeletedRun.scheduled).is_(True))
     query = query.where(here(session, table), table.c.day >= since.date().isoformat(), key.is_not(None))

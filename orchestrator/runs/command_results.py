@@ -71,6 +71,7 @@ class CommandRun:
     instance_type: str
     status: str
     repeats: list[Repeat]
+    provider: str | None = None
 
     @property
     def self_reported(self) -> bool:
@@ -124,7 +125,7 @@ def command_run(session: Session, run: ContainerRun) -> CommandRun:
         after = rows[-1].position
     facts = [attempt.facts for attempt in run_queries.attempts(session, run.id)]
     image_id = next((str(each["image_id"]) for each in reversed(facts) if each.get("image_id")), None)
-    return CommandRun(run.id, task, image_id, run.instance_type, run.status, repeats)
+    return CommandRun(run.id, task, image_id, run.instance_type, run.status, repeats, run.provider)
 
 
 def _repeat(row: ItemRow) -> Repeat:
@@ -205,12 +206,12 @@ def groups_by_run(runs: Sequence[CommandRun]) -> list[Group]:
 
 
 def groups_by_cell(runs: Sequence[CommandRun]) -> list[Group]:
-    """Runs of one command, image and instance type together."""
-    cells: dict[tuple[str, str, str], Group] = {}
-    many = len({run.task.name for run in runs}) > 1
+    """Runs of one command, image, instance type and provider together."""
+    cells: dict[tuple[str, str, str, str | None], Group] = {}
+    many, several = len({run.task.name for run in runs}) > 1, len({run.provider for run in runs}) > 1
     for run in runs:
-        label = f"{run.task.image} on {run.instance_type}"
-        key = run.task.name, run.task.image, run.instance_type
+        label = f"{run.task.image} on {run.instance_type}" + (f" of {run.provider or 'any machine'}" if several else "")
+        key = run.task.name, run.task.image, run.instance_type, run.provider
         cells.setdefault(key, Group(f"{run.task.name}: {label}" if many else label)).runs.append(run)
     return list(cells.values())
 
@@ -220,13 +221,17 @@ def pairs_by_run(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
     return [(group, groups[0]) for group in groups[1:]]
 
 
+def _machine(group: Group) -> tuple[str, str | None]:
+    return group.runs[0].instance_type, group.runs[0].provider
+
+
 def pairs_by_cell(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
-    """Of each command: on each instance type every image against the first, of each image every type against the first."""
+    """Of each command: on each machine every image against the first, of each image every machine against the first."""
     pairs = []
     for group in groups:
         one = group.runs[0]
         same = [other for other in groups if other.runs[0].task.name == one.task.name]
-        first_image = next(other for other in same if other.runs[0].instance_type == one.instance_type)
+        first_image = next(other for other in same if _machine(other) == _machine(group))
         first_type = next(other for other in same if other.runs[0].task.image == one.task.image)
         pairs += [(group, other) for other in (first_image, first_type) if other is not group]
     return pairs

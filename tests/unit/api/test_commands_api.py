@@ -223,6 +223,21 @@ async def test_files_go_with_a_run_and_belong_to_what_is_compared(yard: Service)
     assert "or a file of it, is not the same" in compared["notes"][0]
 
 
+async def test_one_instance_type_at_two_providers_is_two_cells(yard: Service) -> None:
+    body = {"commands": [COMMAND], "instance_types": {"local": ["one", "two"], "lab": ["one"]}}
+    made = (await yard.client.post("/api/batches", json=body)).json()
+    for run in (await yard.client.get("/api/container-runs", params={"batch_id": made["batch_id"]})).json()["items"]:
+        if run["provider"] == "local":
+            await yard.until(run["id"], "completed")
+    found = (await yard.client.get("/api/commands/compare", params={"batch": made["batch_id"]})).json()
+    assert [(group["label"], group["provider"], group["repeats"]) for group in found["groups"]] == [
+        ("py:3.13 on one of local", "local", 3), ("py:3.13 on two of local", "local", 3), ("py:3.13 on one of lab", "lab", 0)
+    ]  # fmt: skip
+    pairs = {(each["group"], each["against"]) for each in found["comparisons"]}
+    assert pairs == {("py:3.13 on two of local", "py:3.13 on one of local")}
+    await yard.client.post(f"/api/batches/{made['batch_id']}/end", json={"mode": "stop"})
+
+
 async def test_a_command_has_neither_model_nor_score(yard: Service) -> None:
     made = await finished_batch(yard, "completed", commands=[COMMAND])
     batch_id = made["batch_id"]

@@ -105,6 +105,46 @@ async def test_a_batch_is_made_whole_or_not_at_all(
     assert (await shared_service.client.get("/api/container-runs")).json()["items"] == []
 
 
+async def test_instance_types_for_each_provider(service: Service) -> None:
+    machines = {"local": ["lite", "basic"], "lab": ["lite"]}
+    made = await new_batch(service, models=["demo-strong"], instance_types=machines, runs_per_instance_type=1)
+    assert made["runs"] == 3
+    runs = (await service.client.get("/api/container-runs", params={"batch_id": made["batch_id"]})).json()["items"]
+    wanted = [("lab", "lite"), ("local", "basic"), ("local", "lite")]
+    assert sorted((run["provider"], run["instance_type"]) for run in runs) == wanted
+    here = [run["id"] for run in runs if run["provider"] == "local"]
+    for run_id in here:
+        await service.until(run_id, "completed")
+    found = await batch(service, made["batch_id"])
+    assert (found["state"], found["request"]["instance_types"]) == ("running", machines), "no machine of lab is connected"
+    groups = [(group["provider"], group["instance_type"], group["state"]) for group in found["instance_types"]]
+    assert groups == [("local", "lite", "completed"), ("local", "basic", "completed"), ("lab", "lite", "pending")]
+    matrix = (await service.client.get(f"/api/batches/{made['batch_id']}/matrix")).json()
+    assert matrix["instance_types"] == ["lite on local", "basic on local", "lite on lab"]
+    page = await service.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
+    assert "lite on lab" in page.text
+    await service.client.post(f"/api/batches/{made['batch_id']}/end", json={"mode": "stop"})
+    await until(service, made["batch_id"], "ended")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"instance_types": {"local": ["lite"]}, "provider": "lab"}, "give either provider, or instance_types"),
+        ({"instance_types": {"local": ["lite", "lite"]}}, "each may be named once"),
+        ({"instance_types": {"local": []}}, "instance_types.local"),
+        ({"instance_types": {}}, "instance_types"),
+        ({"instance_types": {"lab": ["huge"]}}, "there is no instance type 'huge'"),
+        ({"instance_types": "lite"}, "instance_types"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+async def test_machines_that_cannot_be_meant(shared_service: Service, changed: dict[str, Any], said: str) -> None:
+    for kind in (TWO_BY_TWO, {"commands": [{"image": "benchyard-runner:latest", "command": ["true"]}]}):
+        answer = await shared_service.client.post("/api/batches", json={**kind, **changed})
+        assert (answer.status_code, said in answer.json()["detail"]) == (422, True), answer.text
+
+
 async def test_keys_and_external_ids_name_one_batch(service: Service) -> None:
     key = {"idempotency-key": "k1"}
     first = await service.client.post("/api/batches", json=TWO_BY_TWO, headers=key)
