@@ -12,6 +12,7 @@ import typer
 from orchestrator.cli import (
     agent_commands,
     audit_commands,
+    backup_commands,
     batch_commands,
     calls_commands,
     catalogue_commands,
@@ -83,6 +84,9 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     service_commands.serve,
     agent_commands.agent,
     nuke_commands.nuke,
+    backup_commands.backup,
+    backup_commands.restore,
+    backup_commands.vacuum,
 )
 for _function in _COMMANDS:
     app.command()(_function)

@@ -51,6 +51,7 @@ def open_engine(url: str) -> Engine:
         @event.listens_for(engine, "connect")
         def _connect(connection: Any, _record: Any) -> None:
             connection.isolation_level = None  # the driver would begin nothing before a CREATE TABLE
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # counts only before the first table is there
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Any) -> None:

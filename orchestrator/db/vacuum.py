@@ -1,0 +1,89 @@
+"""Gives the space of deleted rows back to the disk, while others read and write.
+
+SQLite does that page by page, in short transactions, in databases that were made for it (`auto_vacuum`); one of an older
+version is made so by a single full VACUUM, for which the service must be stopped. PostgreSQL's VACUUM makes the space usable
+for new rows, and returns to the disk what lies at the end of its files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+STEP_PAGES = 500
+INCREMENTAL = 2
+
+
+class VacuumFailed(Exception):
+    """The message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    before_bytes: int
+    after_bytes: int
+
+    @property
+    def freed_bytes(self) -> int:
+        return max(self.before_bytes - self.after_bytes, 0)
+
+
+def vacuum(url: str, *, in_use: bool, step: Callable[[int], None] = lambda _left: None) -> Vacuumed:
+    """`in_use`: somebody else may read and write meanwhile. `step` is told the free pages that are left."""
+    place = make_url(url)
+    try:
+        if place.get_backend_name() == "sqlite":
+            return _vacuum_sqlite(Path(place.database or ""), in_use=in_use, step=step)
+        return _vacuum_postgres(url)
+    except (sqlite3.Error, DBAPIError) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        raise VacuumFailed(f"the database cannot be used now ({said}); try again later") from error
+
+
+def _vacuum_sqlite(path: Path, *, in_use: bool, step: Callable[[int], None]) -> Vacuumed:
+    if not path.exists():
+        raise VacuumFailed(f"there is no database at {path}")
+    before = _size(path)
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as connection:
+        if _number(connection, "auto_vacuum") != INCREMENTAL:
+            if in_use:
+                raise VacuumFailed(
+                    "this database was made by an older version and cannot give space back while it is in use: stop the "
+                    "service, run `benchyard vacuum` once, and start it again"
+                )
+            connection.execute(f"PRAGMA auto_vacuum={INCREMENTAL}")
+            connection.execute("VACUUM")
+        while (left := _number(connection, "freelist_count")) > 0:
+            step(left)
+            # The pragma frees a page with each row that is fetched.
+            connection.execute(f"PRAGMA incremental_vacuum({STEP_PAGES})").fetchall()
+            if _number(connection, "freelist_count") >= left:
+                break
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return Vacuumed(before, _size(path))
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _size(path: Path) -> int:
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(each.stat().st_size for each in files if each.exists())
+
+
+def _vacuum_postgres(url: str) -> Vacuumed:
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    size = text("SELECT pg_database_size(current_database())")
+    with engine.connect() as connection:
+        before = int(connection.execute(size).scalar() or 0)
+        connection.execute(text("VACUUM (ANALYZE)"))
+        return Vacuumed(before, int(connection.execute(size).scalar() or 0))
