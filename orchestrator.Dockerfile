@@ -15,7 +15,7 @@ RUN touch /src/project/README.md /src/project/LICENSE \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --no-deps /src/wheels/*.whl
 
 FROM ${BASE}
-ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
+ENV PATH=/opt/benchyard/bin:/opt/venv/bin:/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/app PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     BENCHYARD_DATA=/data BENCHYARD_HOST=0.0.0.0 BENCHYARD_PORT=8000 BENCHYARD_IN_CONTAINER=1
 RUN echo 'benchyard:x:10001:' >>/etc/group && echo 'benchyard:x:10001:10001::/data:/usr/sbin/nologin' >>/etc/passwd \
@@ -23,6 +23,7 @@ RUN echo 'benchyard:x:10001:' >>/etc/group && echo 'benchyard:x:10001:10001::/da
 COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY scripts/orchestrator-entrypoint /usr/local/bin/orchestrator-entrypoint
+RUN mkdir -p /opt/benchyard/bin && ln -s /usr/local/bin/orchestrator-entrypoint /opt/benchyard/bin/benchyard
 COPY runner/__init__.py runner/contract.py runner/contract_commands.py runner/contract_evals.py runner/eval_rules.py runner/message.py runner/parsing.py /app/runner/
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app

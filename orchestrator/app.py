@@ -73,6 +73,7 @@ from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
+from orchestrator.engines.leaving import leave_nothing
 from orchestrator.evals.importing import TraceImport
 from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.lines import trace_lines
@@ -227,6 +228,8 @@ async def open_services(
         choice = EngineChoice.given(given_engine) if given_engine else choose_engine(settings, instance, data_dir)
         engine = choice.engine
         stack.push_async_callback(engine.close)
+        if settings.remove_on_stop:
+            stack.push_async_callback(leave_nothing, engine)
         door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
         stack.push_async_callback(door.close)
 

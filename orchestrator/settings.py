@@ -88,7 +88,9 @@ def _patterns(given: object) -> object:
 class Settings(BaseSettings):
     """Read once at start. `BENCHYARD_` in front of the name, except where an alias says otherwise."""
 
-    model_config = SettingsConfigDict(env_prefix="BENCHYARD_", extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="BENCHYARD_", env_ignore_empty=True, extra="ignore", frozen=True, populate_by_name=True
+    )
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
@@ -150,6 +152,7 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=30, gt=0)
     suspect_s: float = Field(default=30, gt=0)
     heartbeat_s: float = Field(default=10, gt=0)
+    remove_on_stop: bool = False
     runner_patience_s: float = Field(default=6 * 3600, gt=0)
     reconcile_s: float = Field(default=5, gt=0)
     default_deadline_s: int = Field(default=24 * 3600, ge=1)

@@ -42,7 +42,7 @@ def show_images(as_json: JsonFlag = False) -> None:
             api.close()
         cmd.out.result(
             {"runner": {"tag": image, "ok": trouble is None, "trouble": trouble}},
-            lambda: Text(trouble or f"The runner image {image} is there and fits this version."),
+            lambda: Text(trouble or f"The runner image {image} is on the engine."),
         )
 
 

@@ -135,6 +135,10 @@ class Engine(Protocol):
     async def prepare(self) -> None:
         """Make what every launch needs (the runner network). Idempotent; called before the first launch and on trouble."""
 
+    async def teardown(self) -> None:
+        """Undo `prepare`: remove the runner network, unless something is on it, and whatever else is kept for launches.
+        Idempotent; the next launch makes it again."""
+
     async def info(self) -> EngineInfo: ...
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts: ...

@@ -112,6 +112,9 @@ class FakeEngine:
     async def prepare(self) -> None:
         await self._asked("prepare")
 
+    async def teardown(self) -> None:
+        """Nothing was made."""
+
     async def info(self) -> EngineInfo:
         await self._asked("info")
         return EngineInfo(

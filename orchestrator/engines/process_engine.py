@@ -70,6 +70,9 @@ class ProcessEngine:
     async def prepare(self) -> None:
         await self._call(lambda _: self._root.mkdir(parents=True, exist_ok=True, mode=0o700))
 
+    async def teardown(self) -> None:
+        """Nothing was made."""
+
     async def info(self) -> EngineInfo:
         return EngineInfo(
             name=self.name,
