@@ -25,7 +25,7 @@ from orchestrator.cli.errors import CliError
 from orchestrator.cli.teardown import remove_instance, uses_docker
 from orchestrator.settings import InstanceTypeSetting, Settings
 
-READY_S = 40.0
+READY_S = 120.0
 STOP_S = 30.0
 CORE_MIB = 1280
 """Memory for each core: what a program may use, and what its sandbox needs beside it."""
@@ -84,8 +84,8 @@ def _terminable() -> Iterator[None]:
 
 
 def own_settings(settings: Settings, folder: Path, engine: str | None) -> Settings:
-    """Those of this machine's service, on free ports and under a name of its own."""
-    name = f"local-{secrets.token_hex(4)}"
+    """Those of this machine's service, on free ports and under the name of its directory."""
+    name = folder.name
     cores = os.cpu_count() or 1
     types = {**settings.instance_types, TYPE: InstanceTypeSetting(vcpu=cores, memory_mib=512 + CORE_MIB * cores, disk_gb=8)}
     return settings.model_copy(

@@ -22,6 +22,8 @@ from orchestrator.settings import Settings
 from tests.manual_clock import ManualClock
 from tests.served import TOKEN, served
 
+PATIENCE_S = 300
+"""For whatever a page or the service shall show: what works ends the wait at once, and a busy machine has time."""
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 QUIET = [
     "--no-sandbox",
@@ -48,9 +50,15 @@ def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert path, "no Chromium: run scripts/browser"
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=QUIET)
+        found = playwright.chromium.launch(executable_path=path, args=QUIET, timeout=PATIENCE_S * 1000)
+        expect.set_options(timeout=PATIENCE_S * 1000)
         yield found
         found.close()
+
+
+def patient(context: BrowserContext) -> BrowserContext:
+    context.set_default_timeout(PATIENCE_S * 1000)
+    return context
 
 
 class Site:
@@ -67,11 +75,11 @@ class Site:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
         self._thread.start()
-        assert ready.wait(30)
+        assert ready.wait(PATIENCE_S)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(30)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
     async def _serve(self, ready: threading.Event) -> None:
@@ -124,7 +132,7 @@ class Visitor:
 @contextmanager
 def visiting(browser: Browser, url: str, **options: Any) -> Iterator[Visitor]:
     """A window on the site at `url`, checked when it closes; not signed in."""
-    context = browser.new_context(**options)
+    context = patient(browser.new_context(**options))
     page = context.new_page()
     visitor = Visitor(page, context)
     page.on("request", lambda request: request.url.startswith(url) or visitor.outside.append(request.url))
@@ -196,7 +204,7 @@ def finished_run(api: httpx.Client, **changed: Any) -> str:
     return run_id
 
 
-def until(reached: Callable[[], bool], timeout_s: float = 60) -> None:
+def until(reached: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     end = time.monotonic() + timeout_s
     while not reached():
         assert time.monotonic() < end

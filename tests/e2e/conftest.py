@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser
 
-from tests.e2e.browsing import Site, Visitor, chromium, visiting
+from tests.e2e.browsing import PATIENCE_S, Site, Visitor, chromium, visiting
 from tests.served import TOKEN
 
 
@@ -35,5 +35,5 @@ def visit(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
 
 @pytest.fixture
 def api(site: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as client:
+    with httpx.Client(base_url=site.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S) as client:
         yield client

@@ -6,20 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
-
-
-def ours() -> set[str]:
-    """Containers and networks of services that lived for one command."""
-    found = set()
-    for words in (
-        ("ps", "--all", "--format", "{{.Names}} {{.Labels}}"),
-        ("network", "ls", "--format", "{{.Name}} {{.Labels}}"),
-    ):
-        answer = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=60, check=True)
-        found |= {line for line in answer.stdout.splitlines() if "benchyard.instance=local-" in line}
-    return found
 
 
 class Yard:
@@ -28,17 +18,40 @@ class Yard:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("BENCHYARD_", "DATABASE_URL"))}
+        self.names: set[str] = set()
+        """Of the services that lived for one command, which are also those of their directories."""
         self.env = {**kept, "BENCHYARD_DATA": str(folder / "data"), "BENCHYARD_PORT": "9"}
 
     def __call__(self, *words: str) -> Any:
-        command = [sys.executable, "-m", "orchestrator.cli", *words, "--json"]
-        ended = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=900, check=False)
-        assert ended.returncode == 0, f"benchyard {' '.join(words)}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
-        return json.loads(ended.stdout)
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            command = self.start(*words, "--json", stdout=out, stderr=err)
+            while command.poll() is None:
+                self.look()
+                time.sleep(0.05)
+            out.seek(0), err.seek(0)
+            said = out.read()
+            assert command.returncode == 0, f"benchyard {' '.join(words)}: {command.returncode}\n{said}\n{err.read()}"
+            return json.loads(said)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, stdout: Any = subprocess.PIPE, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "orchestrator.cli", *words]
-        return subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, env=self.env, stdout=stdout, stderr=stderr, text=True)
+
+    def look(self) -> None:
+        self.names |= {path.name for path in (self.folder / "data").glob("local-*")}
+
+    def left(self) -> set[str]:
+        """Containers and networks of these services."""
+        self.look()
+        found = set()
+        for words in (
+            ("ps", "--all", "--format", "{{.Names}} {{.Labels}}"),
+            ("network", "ls", "--format", "{{.Name}} {{.Labels}}"),
+        ):
+            answer = subprocess.run(["docker", *words], capture_output=True, text=True, timeout=600, check=True)
+            lines = answer.stdout.splitlines()
+            found |= {line for line in lines for name in self.names if f"benchyard.instance={name}" in line}
+        return found
 
     def add(self, name: str, path: Path) -> None:
         self("datasets", "add", name, "--from", str(path))

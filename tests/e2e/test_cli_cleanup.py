@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator.engines.docker_cleanup import Belongings, DockerCleanup
+from tests.faults.service import pause
 
 pytestmark = [pytest.mark.engine]
 
@@ -16,7 +17,7 @@ IMAGE = "benchyard-runner:latest"
 
 
 def docker(*words: str) -> str:
-    return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return subprocess.run(["docker", *words], capture_output=True, text=True, timeout=600, check=True).stdout.strip()
 
 
 @pytest.fixture
@@ -44,11 +45,11 @@ def test_one_instance_goes_and_another_stays(api: DockerCleanup) -> None:
                 "--entrypoint",
                 "sleep",
                 IMAGE,
-                "60",
+                "3600",
             )
         for state in ("running", "paused", "exited"):
             docker("start", f"{name}-{state}")
-        docker("pause", f"{name}-paused")
+        pause(f"{name}-paused")
         docker("kill", f"{name}-exited")
     try:
         found = api.find(ours)

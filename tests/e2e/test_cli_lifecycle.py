@@ -42,6 +42,7 @@ class Yard:
             "BENCHYARD_RUNNER_NETWORK": f"benchyard-{self.name}",
             "BENCHYARD_INSTANCE": self.name,
             "BENCHYARD_ENGINE": "docker",
+            "BENCHYARD_DEMO_LATENCY_S": "5",
         }
 
     def start(self, *words: str) -> subprocess.Popen[str]:
@@ -50,7 +51,7 @@ class Yard:
 
     def __call__(self, *words: str, code: int = 0) -> str:
         child = self.start(*words)
-        out, err = child.communicate(timeout=180)
+        out, err = child.communicate(timeout=900)
         assert child.returncode == code, f"benchyard {' '.join(words)}: {child.returncode}\n{out}\n{err}"
         return out
 
@@ -62,7 +63,7 @@ class Yard:
         label = ("--filter", f"label=benchyard.instance={self.name}", "--quiet")
         found = []
         for words in (("ps", "--all"), ("network", "ls"), ("volume", "ls")):
-            answer = subprocess.run(["docker", *words, *label], capture_output=True, text=True, timeout=60, check=True)
+            answer = subprocess.run(["docker", *words, *label], capture_output=True, text=True, timeout=600, check=True)
             found += answer.stdout.split()
         return found
 
@@ -75,7 +76,7 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 
 def until_running(yard: Yard, run_id: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while yard.json("show", run_id)["status"] != "running":
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -93,7 +94,7 @@ def test_from_up_to_down(yard: Yard) -> None:
     assert table.count("completed") == 2
     assert "95 % interval" in table
 
-    long_id = yard.json("run", "-m", "demo-weak", "-n", "all", "--detach")["runs"][0]["id"]
+    long_id = yard.json("run", "-m", "demo-weak", "-n", "all", "--concurrency", "1", "--detach")["runs"][0]["id"]
     until_running(yard, long_id)
     assert len(yard.json("runs")["items"]) == 3
     assert "is being cancelled" in yard("cancel", long_id[:18])
@@ -112,12 +113,12 @@ def test_from_up_to_down(yard: Yard) -> None:
 
 def test_down_in_the_middle_and_up_again_loses_nothing(yard: Yard) -> None:
     yard("up")
-    watcher = yard.start("run", "-m", "demo-strong", "-n", "all", "--instance-type", "standard-1")
-    deadline = time.monotonic() + 60
+    watcher = yard.start("run", "-m", "demo-strong", "-n", "all", "--concurrency", "1", "--instance-type", "standard-1")
+    deadline = time.monotonic() + 600
     while not (runs := yard.json("runs")["items"]) or runs[0]["progress"]["done"] < 2:
         assert time.monotonic() < deadline
     watcher.send_signal(signal.SIGINT)
-    _, said = watcher.communicate(timeout=60)
+    _, said = watcher.communicate(timeout=600)
     assert watcher.returncode == 130
     run_id = runs[0]["id"]
     assert f"benchyard cancel {run_id}" in said

@@ -6,19 +6,22 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.browsing import Site, Visitor, assert_accessible, open_site, start_from_dialog
+from tests.e2e.browsing import Site, Visitor, assert_accessible, open_site, start_from_dialog, until
 from tests.unit.dashboard.hostile import EVERYTHING
-from tests.unit.dashboard.story_runner import story_runner
+from tests.unit.dashboard.story_runner import Hold, story_runner
 
 pytestmark = pytest.mark.browser
+HOLD = Hold()
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, data_template: Path) -> Iterator[Site]:
-    with open_site(tmp_path_factory.mktemp("site"), data_template, story_runner(pause_s=0.12, text=EVERYTHING)) as it:
+    behaviour = story_runner(pause_s=0.02, text=EVERYTHING, hold=HOLD)
+    with open_site(tmp_path_factory.mktemp("site"), data_template, behaviour) as it:
         yield it
 
 
@@ -27,13 +30,15 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     page.goto(f"{site.url}/runs")
 
+    HOLD.at = 5
     run_id = start_from_dialog(page, 12)
 
     # It is live: counters move and the end shows without a reload, while what was opened and chosen stays.
     page.evaluate("window.same = true")
     page.locator("#f-outcome").focus()
-    expect(page.locator(f'[data-count="{run_id}"]').first).to_have_text(re.compile(r"[3-9] of 12"), timeout=10_000)
-    expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
+    expect(page.locator(f'[data-count="{run_id}"]').first).to_have_text("5 of 12")
+    HOLD.at = None
+    expect(page.locator("#state .status")).to_have_text("completed")
     expect(page.locator("#score .big")).to_have_text("66.7 %")
     assert page.evaluate("window.same") is True
     assert page.evaluate("document.activeElement.id") == "f-outcome"
@@ -49,7 +54,7 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     assert "outcome=wrong_answer" in page.url
 
     other = start_from_dialog(page, 12)
-    expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
+    expect(page.locator("#state .status")).to_have_text("completed")
     page.goto(f"{site.url}/compare?run={run_id}&run={other}")
     expect(page.get_by_role("heading", name="Both runs pass and fail the same problems.")).to_be_visible()
 
@@ -88,19 +93,22 @@ def test_a_schedule_from_the_builder_to_a_run(visit: Callable[..., Visitor], sit
     page.get_by_role("button", name=re.compile("Resume")).click()
     page.get_by_role("button", name=re.compile("Run the schedule of .* now")).click()
     page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
-    expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)
+    expect(page.locator("#state .status")).to_have_text("completed")
     page.goto(f"{site.url}/schedules")
     expect(page.locator("#schedules tbody tr")).to_contain_text("66.7 %")
 
 
-def test_cancel(visit: Callable[..., Visitor]) -> None:
+def test_cancel(visit: Callable[..., Visitor], api: httpx.Client) -> None:
+    HOLD.at = 3
     page = visit().page
-    start_from_dialog(page, 36)
+    run_id = start_from_dialog(page, 36)
     page.on("dialog", lambda question: question.accept())
 
     page.get_by_role("button", name="Cancel").click()
+    until(lambda: api.get(f"/api/container-runs/{run_id}").json()["desired"] == "cancel")
+    HOLD.at = None
 
-    expect(page.locator("#state .status")).to_have_text("cancelled", timeout=15_000)
+    expect(page.locator("#state .status")).to_have_text("cancelled")
     expect(page.locator("#state .banner")).to_contain_text("Somebody cancelled the run.")
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
 
@@ -119,11 +127,11 @@ def test_lost_updates_are_told_and_come_back(visit: Callable[..., Visitor], site
     visitor = visit()
     visitor.context.route("**/api/events*", lambda route: route.abort())
     visitor.page.goto(f"{site.url}/runs")
-    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_visible(timeout=10_000)
+    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_visible()
 
     visitor.context.unroute("**/api/events*")
 
-    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_hidden(timeout=10_000)
+    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_hidden()
     visitor.complaints.clear()  # the browser notes each try in its console
 
 

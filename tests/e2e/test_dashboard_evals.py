@@ -134,6 +134,7 @@ def test_labelling_by_keyboard(visit: Callable[..., Visitor], site: Site, api: h
     page.unroute("**/feedback", refuse)
     assert [each for each in visitor.complaints if "ERR_FAILED" not in each] == []
     visitor.complaints.clear()
+    expect(page.locator("#trace")).to_have_attribute("data-trace", "shop-1-000005")
     page.get_by_role("button", name="Send it again").click()
     until(lambda: rating(api, set_id, "shop-1-000004") == "positive")
     for _ in range(3):
@@ -205,7 +206,7 @@ def test_an_import_and_a_generation_live(
         look_at(page, "job-live")
     finally:
         RUNNER.slow, RUNNER.go = False, True
-    expect(page.locator("#job-state .banner")).to_contain_text("is saved", timeout=15_000)
+    expect(page.locator("#job-state .banner")).to_contain_text("is saved")
     assert page.evaluate("window.same") is True
 
 

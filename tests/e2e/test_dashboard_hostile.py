@@ -113,7 +113,7 @@ def test_what_models_and_people_write_stays_text(visit: Callable[..., Visitor], 
     # What comes back with an address or a form.
     cookies = {each["name"]: each["value"] for each in visitor.context.cookies()}
     headers = {"sec-fetch-site": "same-origin", "accept": "text/html"}
-    with httpx.Client(base_url=site.url, cookies=cookies, headers=headers, timeout=60) as client:
+    with httpx.Client(base_url=site.url, cookies=cookies, headers=headers, timeout=300) as client:
         answers = [client.get(f"/nothing/{quote(text)}") for text in SHORT]
         answers += [client.get("/runs", params={"status": text, "benchmark": text, "model": text}) for text in SHORT[:8]]
         answers += [client.get("/schedules/new", params={"cron": text, "timezone": text, "model": text}) for text in SHORT]

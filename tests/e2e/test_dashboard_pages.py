@@ -146,8 +146,8 @@ def test_datasets_from_an_address_and_a_file(
     expect(page.locator("form[data-upload] [role=alert]")).to_contain_text("choose another name")
     page.locator("#f-name").fill("more")
     page.get_by_role("button", name="Send and add").click()
-    expect(page.locator('tr[data-key="j-more"]')).to_be_visible(timeout=20_000)
-    expect(page.locator('tr[data-key="j-more"]')).to_contain_text(re.compile("problems|failed"), timeout=30_000)
+    expect(page.locator('tr[data-key="j-more"]')).to_be_visible()
+    expect(page.locator('tr[data-key="j-more"]')).to_contain_text(re.compile("problems|failed"))
     assert_accessible(page)
 
     page.get_by_role("button", name="Verify mine").click()

@@ -44,7 +44,7 @@ def test_the_whole_dashboard_under_a_sub_path(browser: Browser, tmp_path: Path, 
 
         run_id = start_from_dialog(page, 6)
         page.evaluate("window.same = true")
-        expect(page.locator("#state .status")).to_have_text("completed", timeout=15_000)  # live, through the proxy
+        expect(page.locator("#state .status")).to_have_text("completed")  # live, through the proxy
         assert page.evaluate("window.same") is True
         page.goto(f"{outside}/schedules")
         page.get_by_role("link", name="Add a schedule").first.click()

@@ -23,7 +23,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """Processes of this machine instead of containers: the runner's image stands for the machine as it is."""
     it = Yard(tmp_path_factory.mktemp("examples") / "data")
     tools = Path(sys.executable).parent
-    it.env |= {"BENCHYARD_ENGINE": "process", "PATH": f"{tools}:{os.environ['PATH']}"}
+    it.env |= {"BENCHYARD_ENGINE": "process", "BENCHYARD_DEMO_LATENCY_S": "0.1", "PATH": f"{tools}:{os.environ['PATH']}"}
     it("up")
     yield it
     it("down")
@@ -46,7 +46,7 @@ def examples(document: str) -> list[str]:
 def test_it_works_as_printed(yard: Yard, tmp_path: Path, document: str, place: int, said: tuple[str, ...]) -> None:
     block = examples(document)[place]
     ended = subprocess.run(
-        ["/bin/sh", "-e", "-c", block], cwd=tmp_path, env=yard.env, capture_output=True, text=True, timeout=300, check=False
+        ["/bin/sh", "-e", "-c", block], cwd=tmp_path, env=yard.env, capture_output=True, text=True, timeout=1800, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     for word in said:

@@ -43,7 +43,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def benchyard(service: Service, *words: str, code: int = 0) -> Any:
     env = {**os.environ, "BENCHYARD_URL": service.url, "BENCHYARD_TOKEN": TOKEN}
     command = [sys.executable, "-m", "orchestrator.cli", *words, "--json"]
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1200, check=False)
     assert ended.returncode == code, f"{words}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
     return json.loads(ended.stdout)
 
@@ -118,7 +118,7 @@ def test_an_orchestrator_that_is_killed_counts_no_trace_twice(service: Service) 
     made = service.client.post("/api/eval-sets", json={"name": "many", "project": "many"}).json()
     body = "".join(json.dumps(row) + "\n" for row in sample_traces(MANY, seed=5))
     query = {"eval_set_id": made["id"], "project": "many"}
-    imported = service.client.post("/api/traces", params=query, content=body, timeout=60).json()
+    imported = service.client.post("/api/traces", params=query, content=body, timeout=600).json()
     assert imported["imported"] == MANY
     job_id = service.client.post(f"/api/eval-sets/{made['id']}/generate", json=STRONG).json()["job_id"]
     eval_id = over(service, job_id)["eval_id"]

@@ -19,7 +19,6 @@ from tests.faults.service import TOKEN, Service, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine, pytest.mark.slow]
 
-LONG_MS = 90_000
 JOB_PAGE = re.compile(r"/jobs/[0-9a-f-]{36}$")
 REFUSED = {
     "demo-eval-syntax": "not valid Python",
@@ -59,7 +58,7 @@ def test_the_whole_story(service: Service, tmp_path: Path) -> None:
         judged_and_contradicted(page, service, set_page)
         for job_page, words in zip(refused, REFUSED.values(), strict=True):
             page.goto(job_page)
-            expect(page.locator("#job-state .status")).to_have_text("failed", timeout=LONG_MS)
+            expect(page.locator("#job-state .status")).to_have_text("failed")
             expect(page.locator("#job-state .banner")).to_contain_text(words)
             expect(page.locator("#rounds")).to_contain_text("refused")
         keep_picture(page, "evals-5-refused")
@@ -113,12 +112,12 @@ WATCH = """() => {
 def written_live(page: Page, set_page: str) -> None:
     asked_for(page, set_page, "demo-weak")
     page.evaluate(WATCH)
-    expect(page.locator("#rounds")).to_contain_text("it is not valid Python", timeout=LONG_MS)
+    expect(page.locator("#rounds")).to_contain_text("it is not valid Python")
     keep_picture(page, "evals-3-live")
-    expect(page.locator("#job-state .banner")).to_contain_text("Version 1 of helpful is saved", timeout=LONG_MS)
+    expect(page.locator("#job-state .banner")).to_contain_text("Version 1 of helpful is saved")
     assert "Repair 1 of 3" in page.evaluate("window.seen"), "shown live, and the page was never loaded again"
     asked_for(page, set_page, "demo-strong")
-    expect(page.locator("#job-state .banner")).to_contain_text("right on 8 of 8 held-out traces", timeout=LONG_MS)
+    expect(page.locator("#job-state .banner")).to_contain_text("right on 8 of 8 held-out traces")
 
 
 def judged_and_contradicted(page: Page, service: Service, set_page: str) -> None:
@@ -128,7 +127,7 @@ def judged_and_contradicted(page: Page, service: Service, set_page: str) -> None
     page.get_by_label("Compare with").select_option(label="version 1")
     expect(page.get_by_role("heading", name="What changed from version 1")).to_be_visible()
     page.get_by_role("button", name="Execute").click()
-    expect(page.locator("#executed")).to_contain_text("30 traces: 15 passed, 15 failed", timeout=LONG_MS)
+    expect(page.locator("#executed")).to_contain_text("30 traces: 15 passed, 15 failed")
     eval_page = page.url.split("?")[0].split("#")[0]
     for trace in ("shop-0-000000", "shop-0-000002"):  # somebody changes their mind
         page.goto(f"{set_page}/label?show=&trace={trace}")

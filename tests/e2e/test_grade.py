@@ -16,7 +16,7 @@ import pytest
 
 from tests.benchmark_records import humaneval, livecodebench, mbpp
 from tests.benchmark_records.files import read_json_lines
-from tests.e2e.grade_command import Yard, ours
+from tests.e2e.grade_command import Yard
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
@@ -26,7 +26,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory, benchmark_files: Path) -> Ite
     it = Yard(tmp_path_factory.mktemp("yard"))
     it.add("humaneval", benchmark_files / "HumanEval.jsonl.gz")
     yield it
-    assert not ours()
+    assert it.names
+    assert not it.left()
     assert [path.name for path in (it.folder / "data").iterdir()] == ["packs"]
 
 
@@ -91,8 +92,8 @@ def endless(yard: Yard) -> subprocess.Popen[str]:
     text = "    while True:\n        pass\n"
     samples.write_text("".join(json.dumps({"task_id": row["task_id"], "completion": text}) + "\n" for row in rows))
     command = yard.start("grade", "--benchmark", "humaneval", "--samples", str(samples), "--engine", "docker")
-    deadline = time.monotonic() + 60
-    while not any("benchyard.run=" in line for line in ours()):
+    deadline = time.monotonic() + 600
+    while not any("benchyard.run=" in line for line in yard.left()):
         assert time.monotonic() < deadline, command.poll()
         time.sleep(0.2)
     return command
@@ -102,26 +103,26 @@ def endless(yard: Yard) -> subprocess.Popen[str]:
 def test_a_command_that_is_stopped_leaves_nothing(yard: Yard, number: signal.Signals) -> None:
     command = endless(yard)
     command.send_signal(number)
-    _, err = command.communicate(timeout=60)
+    _, err = command.communicate(timeout=600)
     assert command.returncode == 130
     assert "stopped" in err
-    assert not ours()
+    assert not yard.left()
 
 
 def test_what_a_killed_command_left_is_cleared_by_the_next(yard: Yard) -> None:
     # Given a command that was killed while its container ran
     command = endless(yard)
     command.kill()
-    command.communicate(timeout=60)
-    assert ours()
+    command.communicate(timeout=600)
+    assert yard.left()
     (left,) = (yard.folder / "data").glob("local-*")
     os.utime(left, (0, 0))
     # When another one is started, which has nothing to grade
     nothing = yard.folder / "nothing.jsonl"
     nothing.write_text("{}\n")
     again = yard.start("grade", "--benchmark", "humaneval", "--samples", str(nothing), "--engine", "docker")
-    _, err = again.communicate(timeout=120)
+    _, err = again.communicate(timeout=600)
     # Then it says so, and nothing of both is left
     assert (again.returncode, "line 1" in err) == (1, True)
-    assert not ours()
+    assert not yard.left()
     assert not left.exists()

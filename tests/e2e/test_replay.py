@@ -32,7 +32,7 @@ def test_replaying_a_batch_reaches_the_same_digest(tmp_path: Path) -> None:
 
     def benchyard(*words: str) -> Any:
         command = [sys.executable, "-m", "orchestrator.cli", *words, "--json"]
-        ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1800, check=False)
         assert ended.returncode == 0, f"benchyard {' '.join(words)}: {ended.stdout}\n{ended.stderr}"
         return json.loads(ended.stdout)
 

@@ -14,18 +14,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browsing import RUN_PAGE, chromium, start_from_dialog
+from tests.e2e.browsing import RUN_PAGE, chromium, patient, start_from_dialog
 from tests.faults.service import TOKEN, Service
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine, pytest.mark.slow]
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
-LONG_MS = 120_000
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    it = Service(tmp_path / "data", demo_latency_s=0.6)
+    it = Service(tmp_path / "data", demo_latency_s=5)
     try:
         it.start()
         yield it
@@ -50,13 +49,13 @@ class Visitor:
         self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
     def status(self, wanted: str) -> None:
-        expect(self.page.locator("#state .status")).to_have_text(wanted, timeout=LONG_MS)
+        expect(self.page.locator("#state .status")).to_have_text(wanted)
 
 
 def test_the_whole_story(service: Service) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     with chromium() as browser:
-        context = browser.new_context(color_scheme="dark", viewport={"width": 390, "height": 800})
+        context = patient(browser.new_context(color_scheme="dark", viewport={"width": 390, "height": 800}))
         visitor = Visitor(context.new_page(), service.url)
         sign_in(visitor, service)
         weak = a_run_across_a_crash(visitor, service)
@@ -81,13 +80,13 @@ def a_run_across_a_crash(visitor: Visitor, service: Service) -> str:
     page = visitor.page
     run_id = start_from_dialog(page, 12, "demo-weak")
     page.evaluate("window.same = true")
-    expect(page.locator(f'[data-count="{run_id}"]').first).to_have_text(re.compile(r"[2-9] of 12"), timeout=LONG_MS)
+    expect(page.locator(f'[data-count="{run_id}"]').first).to_have_text(re.compile(r"[2-9] of 12"))
     visitor.picture("2-run-live")
     service.kill()
-    expect(page.get_by_text("Live updates are lost.")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("Live updates are lost.")).to_be_visible()
     visitor.picture("3-updates-lost")
     service.start()
-    expect(page.get_by_text("Live updates are lost.")).to_be_hidden(timeout=30_000)
+    expect(page.get_by_text("Live updates are lost.")).to_be_hidden()
     visitor.status("completed")
     expect(page.locator("#usage .plot")).to_have_count(2)
     assert page.evaluate("window.same") is True

@@ -65,8 +65,8 @@ def submit(service: Service, command: str | list[str], instance_type: str = "sta
     return str(answer.json()["run_id"])
 
 
-def repeats(service: Service, run_id: str) -> list[dict[str, Any]]:
-    service.wait_status(run_id, "completed", within_s=120)
+def repeats(service: Service, run_id: str, status: str = "completed") -> list[dict[str, Any]]:
+    service.wait_status(run_id, status, within_s=120)
     found: list[dict[str, Any]] = service.client.get(f"/api/commands/{run_id}").json()["repeats"]
     return found
 
@@ -76,7 +76,7 @@ def output(service: Service, run_id: str, position: int = 0) -> str:
 
 
 def shell_times(output: str) -> float:
-    """Processor seconds of a shell and of its children: user and system of both, as `times` prints them."""
+    """Processor seconds of a shell and of its children: user and system of both, each cut to hundredths by `times`."""
     return sum(60 * float(minutes) + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", output))
 
 
@@ -92,10 +92,10 @@ def test_figures_walls_and_commands_that_misbehave(service: Service) -> None:
     for repeat in repeats(service, spin):
         assert repeat["outcome"] == "passed", repeat
         own_clock = shell_times(output(service, spin, repeat["number"] - 1))
-        assert own_clock >= 1.5
-        assert repeat["cpu_s"] == pytest.approx(own_clock, abs=0.02), "what the command's own shell counted"
+        assert own_clock > 1.45
+        assert repeat["cpu_s"] == pytest.approx(own_clock, abs=0.05), "what the command's own shell counted"
         assert 5 << 20 < repeat["peak_bytes"] < 30 << 20, "the command's memory, not the runner's"
-    (found,) = repeats(service, wall)
+    (found,) = repeats(service, wall, "failed")
     said = output(service, wall)
     assert "open closed closed\nTrue False\n" in said, said
     assert "readable" not in said, said
@@ -103,16 +103,16 @@ def test_figures_walls_and_commands_that_misbehave(service: Service) -> None:
     assert "'/x'" in said, said
     assert "'/tmp/y'" not in said, said
     assert found["outcome"] == "runtime_error", "touch could not write outside of /tmp"
-    (found,) = repeats(service, late)
+    (found,) = repeats(service, late, "failed")
     assert (found["outcome"], found["wall_s"]) == ("time_limit", 1.0)
-    (found,) = repeats(service, hungry)
+    (found,) = repeats(service, hungry, "failed")
     assert found["outcome"] == "memory_limit"
     (found,) = repeats(service, loud)
     assert found["outcome"] == "passed"
     assert found["output_bytes"] >= 100 << 20
     files = {each["name"]: each["size_bytes"] for each in service.run(loud)["artefacts"]}
     assert 1 << 20 < files["output.txt"] < 16 << 20
-    (found,) = repeats(service, gone)
+    (found,) = repeats(service, gone, "failed")
     assert "the image has no program 'no-such-program'" in found["detail"]
     facts = service.run(spin)["attempts"][0]["facts"]
     assert facts["network"] == "loopback only"

@@ -48,7 +48,19 @@ def result(item: dict[str, Any], number: int, text: str = "") -> dict[str, Any]:
     }
 
 
-def story_runner(*, pause_s: float = 0.0, text: str = "") -> Callable[[FakeContainer], Awaitable[int]]:
+class Hold:
+    """Stops runners when they have sent `at` items, until it is None again; set from any thread."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+
+    def stops(self, sent: int) -> bool:
+        return self.at is not None and sent >= self.at
+
+
+def story_runner(
+    *, pause_s: float = 0.0, text: str = "", hold: Hold | None = None
+) -> Callable[[FakeContainer], Awaitable[int]]:
     async def behaviour(container: FakeContainer) -> int:
         runner = RunnerClient(container.boot_line, container.container_id[-12:])
         try:
@@ -59,6 +71,9 @@ def story_runner(*, pause_s: float = 0.0, text: str = "") -> Callable[[FakeConta
             for number, item in enumerate(items):
                 await container.checkpoint()
                 await asyncio.sleep(pause_s)
+                while hold is not None and hold.stops(number):
+                    await container.checkpoint()
+                    await asyncio.sleep(0.02)
                 asked = runner.spec["kind"] != "benchmark" or await runner.ask(
                     item
                 )  # a model of the test's own has no server: it is always wrong
