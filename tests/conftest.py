@@ -145,6 +145,7 @@ def settings_in(directory: Path, data_template: Path) -> Callable[..., Settings]
             "port": 0,
             "runner_port": 0,
             "reconcile_s": 0.1,
+            "request_timeout_s": 600,
             "min_free_disk_bytes": 0,
             "min_free_disk_share": 0.0,
             "demo_latency_s": 0.0,

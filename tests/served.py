@@ -21,6 +21,8 @@ from runner.contract import CALL_KEY_HEADER, CONTRACT_VERSION, BenchmarkSpec, ca
 from tests.manual_clock import ManualClock
 
 TOKEN = "the-right-token"
+PATIENCE_S = 600
+"""For everything that is waited for: what works ends the wait at once, and a busy machine has time."""
 
 
 class Service:
@@ -37,8 +39,8 @@ class Service:
         self.settings = settings
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self.client = httpx.AsyncClient(base_url=self.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60)
-        self.stranger = httpx.AsyncClient(base_url=self.url, timeout=60)
+        self.client = httpx.AsyncClient(base_url=self.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE_S)
+        self.stranger = httpx.AsyncClient(base_url=self.url, timeout=PATIENCE_S)
 
     @property
     def services(self) -> Services:
@@ -62,7 +64,7 @@ class Service:
         body: dict[str, Any] = answer.json()
         return body
 
-    async def until(self, run_id: str, *statuses: str, timeout_s: float = 60) -> dict[str, Any]:
+    async def until(self, run_id: str, *statuses: str, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
         async with asyncio.timeout(timeout_s):
             while (run := await self.run(run_id))["status"] not in statuses:
                 await asyncio.sleep(0.03)
@@ -85,7 +87,7 @@ async def served(
     config.lifespan = "on"
     server = QuietServer(config)
     task = asyncio.create_task(server.serve())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not server.started:
             if task.done():
                 await task
@@ -98,7 +100,7 @@ async def served(
         await service.close()
         app.state.services.live.end_streams()
         server.should_exit = True
-        await asyncio.wait_for(task, 60)
+        await asyncio.wait_for(task, PATIENCE_S)
 
 
 class RunnerClient:
@@ -111,7 +113,7 @@ class RunnerClient:
         self.seq = 0
         self.spec: dict[str, Any] = {}
         self.http = httpx.AsyncClient(
-            base_url=boot["orchestrator_url"], headers={"authorization": f"Bearer {self.token}"}, timeout=60
+            base_url=boot["orchestrator_url"], headers={"authorization": f"Bearer {self.token}"}, timeout=PATIENCE_S
         )
 
     async def claim(self, **changed: Any) -> httpx.Response:

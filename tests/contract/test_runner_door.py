@@ -127,7 +127,7 @@ async def test_events_of_another_attempt(runner: RunnerClient) -> None:
 async def test_another_contract_version_is_refused_with_what_to_do(runner: RunnerClient) -> None:
     answer = await runner.claim(contract_version=99)
     assert answer.status_code == 426
-    assert "build the images again" in answer.json()["detail"]
+    assert "benchyard images build" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a/b", "%2e%2e%2fx", "x" * 101, "a\\b", "a%00b"])

@@ -102,7 +102,7 @@ def open_site(
 ) -> Iterator[Site]:
     data = directory / "data"
     shutil.copytree(data_template, data)
-    values = {"data": data, "token": TOKEN, "port": 0, "runner_port": 0, "reconcile_s": 0.1}
+    values = {"data": data, "token": TOKEN, "port": 0, "runner_port": 0, "reconcile_s": 0.1, "request_timeout_s": 600}
     site = Site(Settings(**values, min_free_disk_bytes=0, min_free_disk_share=0.0, **changed), behaviour, clock)
     site.start()
     yield site

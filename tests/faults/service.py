@@ -88,6 +88,7 @@ class Service:
             "BENCHYARD_LEASE_S": "60",
             "BENCHYARD_SUSPECT_S": "60",
             "BENCHYARD_START_TIMEOUT_S": "600",
+            "BENCHYARD_REQUEST_TIMEOUT_S": "600",
             **{f"BENCHYARD_{key.upper()}": str(value) for key, value in settings.items()},
         }
         if database_url:

@@ -38,7 +38,7 @@ def _missing(what: str) -> None:
 
 
 def _collect(command: list[str], **options: Any) -> Results:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False, **options)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert lines, f"{command} said nothing: {done.stderr[-2000:]}"
     return {(line["kind"], line["name"]): line for line in lines}

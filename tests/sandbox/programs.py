@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from runner.sandbox.limits import Limits
 
 MIB = 1024 * 1024
-SUITE_LIMITS = Limits(cpu_s=2.0, wall_s=6.0, memory_bytes=96 * MIB, output_bytes=256 * 1024)
+SUITE_LIMITS = Limits(cpu_s=2.0, wall_s=60.0, memory_bytes=96 * MIB, output_bytes=256 * 1024)
 SHORT_LIMITS = replace(SUITE_LIMITS, cpu_s=0.3, wall_s=0.8)
-ROOMY_LIMITS = Limits(cpu_s=8.0, wall_s=20.0, memory_bytes=512 * MIB, output_bytes=4 * MIB)
+ROOMY_LIMITS = Limits(cpu_s=8.0, wall_s=120.0, memory_bytes=512 * MIB, output_bytes=4 * MIB)
 
 PROBE = """\
 import ctypes, os, sys, errno

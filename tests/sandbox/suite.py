@@ -13,6 +13,8 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +34,8 @@ from .profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, permitted
 from .programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
 from .traces import objects, processes
 
+GREEDY = ("thread_bomb",)
+"""Run before all others: where programs share a user id, they share the threads that it may have."""
 NUMBERS = [7, 5, 9]
 LISTS = [[3, 1, 2], [5, 4], [9, 8, 7, 6]]
 CHECK = """
@@ -151,8 +155,8 @@ class Suite:
         why = "it scored" if points else "it was taken for a failure of the sandbox" if failed else ""
         return show("cheat", item.name, not why, execution, why)
 
-    async def points(self, mode: str, program: str) -> tuple[Execution, bool]:
-        limits = replace(self.patient(SHORT_LIMITS), allow=self.allow)
+    async def points(self, mode: str, program: str, limits: Limits = SHORT_LIMITS) -> tuple[Execution, bool]:
+        limits = replace(self.patient(limits), allow=self.allow)
         if mode == "check":
             execution = await self.executor.run_check(program, CHECK, "add", limits)
             return execution, execution.passed
@@ -185,8 +189,18 @@ class Suite:
         return show("ordinary", item.name, good, done[-1], "" if good else f"expected {expected[:60]!r}")
 
     async def honest(self, mode: str) -> dict[str, Any]:
-        execution, points = await self.points(mode, HONEST[mode])
+        execution, points = await self.points(mode, HONEST[mode], ROOMY_LIMITS)
         return show("honest", mode, points, execution, "" if points else "an honest program must score")
+
+
+async def none_left(users: Iterable[int], within_s: float = 60) -> bool:
+    """The last program was told to end when its result was there; it may take a moment."""
+    end = time.monotonic() + within_s
+    while processes(users):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.05)
+    return True
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -208,10 +222,14 @@ async def run(arguments: argparse.Namespace) -> int:
         suite = Suite(executor, canaries, arguments.allow, arguments.patience)
         tell({"kind": "level", "name": executor.level.name, "passed": True, "sentence": executor.level.sentence})
         profiles = arguments.allow == Allow.PROCESSES | Allow.FILES
+        chosen = [item for item in HOSTILE if not arguments.only or arguments.only in item.name]
+        for item in chosen:
+            if item.name in GREEDY and (line := await suite.hostile(item)) is not None:
+                tell(line)
         jobs = [
             *(suite.hostile(item) for item in (HOSTILE_PROFILES if profiles else []) * 2),
             *(suite.ordinary(item) for item in (ORDINARY_PROFILES if profiles else [])),
-            *(suite.hostile(item) for item in HOSTILE if not arguments.only or arguments.only in item.name),
+            *(suite.hostile(item) for item in chosen if item.name not in GREEDY),
             *(suite.cheat(item) for item in CHEATS if not arguments.only or arguments.only in item.name),
             *(suite.ordinary(item) for item in ORDINARY if not arguments.only or arguments.only in item.name),
             *(suite.honest(mode) for mode in HONEST),
@@ -224,8 +242,7 @@ async def run(arguments: argparse.Namespace) -> int:
         left = {
             thing for thing in objects(users) - before if not thing.startswith(f"{tempfile.gettempdir()}/benchyard-work-")
         }
-        await asyncio.sleep(0.2)  # the last one was told to end when its result was there
-        gone = not executor.level.uid or not processes(programs)
+        gone = not executor.level.uid or await none_left(programs)
         visitors, (last,) = canaries.visitors(), await executor.run_stdin("print(1)", [b""], ROOMY_LIMITS, lambda *_: True)
         facts = {
             "nobody reached a canary": visitors == 0,

@@ -1,6 +1,7 @@
 """Groups of their own for executions: found, limited by the kernel, used where they can be made, removed afterwards."""
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -121,11 +122,13 @@ def test_executions_run_in_a_group_of_their_own(yard: Yard | NoCgroupError) -> N
             level = executor.level
             assert bool(level.cgroup) != isinstance(yard, NoCgroupError)
             assert (level.cgroup or level.no_cgroup) in level.sentence
-            limits = Limits(cpu_s=2, wall_s=5, memory_bytes=64 * MIB)
-            job = asyncio.create_task(executor.run_stdin("import time; time.sleep(0.5)", [b""], limits, lambda *_: True))
-            await asyncio.sleep(0.25)
-            for pid in _descendants(os.getpid()):
-                groups.extend(re.findall(r"\S*/benchyard-\d+/\d+", Path(f"/proc/{pid}/cgroup").read_text()))
+            limits = Limits(cpu_s=2, wall_s=60, memory_bytes=64 * MIB)
+            job = asyncio.create_task(executor.run_stdin("import time; time.sleep(1)", [b""], limits, lambda *_: True))
+            while not groups and not job.done():
+                await asyncio.sleep(0.05)
+                for pid in _descendants(os.getpid()):
+                    with contextlib.suppress(OSError):  # it ended meanwhile
+                        groups.extend(re.findall(r"\S*/benchyard-\d+/\d+", Path(f"/proc/{pid}/cgroup").read_text()))
             await job
 
     asyncio.run(main())

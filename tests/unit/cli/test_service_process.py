@@ -50,7 +50,7 @@ def test_the_holder_is_found_and_stopped(tmp_path: Path) -> None:
     child = hold(tmp_path)
     assert service_process.holder(tmp_path) == child.pid
     assert service_process.stop(tmp_path) == child.pid
-    assert child.wait(5) == -15
+    assert child.wait(300) == -15
     assert service_process.holder(tmp_path) is None
 
 
@@ -58,7 +58,7 @@ def test_one_that_ignores_the_request_is_killed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(service_process, "STOP_S", 0.3)
     child = hold(tmp_path, "stubborn")
     assert service_process.stop(tmp_path) == child.pid
-    assert child.wait(5) == -9
+    assert child.wait(300) == -9
 
 
 def test_a_process_that_only_has_the_number_is_left_alone(tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ def test_processor_time_of_the_whole_tree_is_what_the_kernel_says(keep: Any) -> 
 
 
 def test_peak_memory_is_the_commands_and_not_the_runners(keep: Any) -> None:
-    small = keep("sleep", "0.1").repeat()
-    below = keep("sh", "-c", f"{sys.executable} -c 'import time; time.sleep(0.3)'; true").repeat()
-    large = keep(*python("import time; x = bytearray(200 << 20); time.sleep(0.3)")).repeat()  # looked at while it lasts
+    small = keep("sleep", "1").repeat()
+    below = keep("sh", "-c", f"{sys.executable} -c 'import time; time.sleep(2)'; true").repeat()
+    large = keep(*python("import time; x = bytearray(200 << 20); time.sleep(2)")).repeat()  # looked at while it lasts
     assert 0 < small.usage.peak_bytes < 8 << 20
     assert 5 << 20 < below.usage.peak_bytes < 30 << 20, "a child of the first process"
     assert 200 << 20 < large.usage.peak_bytes < 260 << 20

@@ -61,9 +61,14 @@ async def slugs(db: Database) -> set[str]:
 
 async def together(database: Database, jobs: list[Work], *more: Callable[[Session], Any]) -> list[Any]:
     """All of them at once; SQLite's writer finds them in its queue together. `more` are jobs with a session."""
-    gate = threading.Event()
-    first = asyncio.ensure_future(database.write_plain(lambda connection: gate.wait(5)))
-    await asyncio.sleep(0.05)
+    started, gate = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        started.set()
+        gate.wait(60)
+
+    first = asyncio.ensure_future(database.write_plain(hold))
+    assert await asyncio.to_thread(started.wait, 60)
     rest = [asyncio.ensure_future(database.write_plain(job)) for job in jobs]
     rest += [asyncio.ensure_future(database.write(job)) for job in more]
     await asyncio.sleep(0.05)
@@ -126,15 +131,15 @@ async def test_a_cancelled_caller_does_not_take_its_job_along_nor_hears_of_its_e
 
     def slow(connection: Connection) -> None:
         started.set()
-        go_on.wait(5)
+        go_on.wait(60)
         adding("a")(connection)
 
     def slow_and_failing(connection: Connection) -> None:
-        go_on.wait(5)
+        go_on.wait(60)
         failing("b", RuntimeError("unheard"))(connection)
 
     cancelled = [asyncio.create_task(database.write_plain(job)) for job in (slow, slow_and_failing)]
-    await asyncio.to_thread(started.wait, 5)
+    await asyncio.to_thread(started.wait, 60)
     for task in cancelled:
         task.cancel()
     go_on.set()
@@ -145,8 +150,9 @@ async def test_a_cancelled_caller_does_not_take_its_job_along_nor_hears_of_its_e
         del cancelled, results
         gc.collect()
     assert not caplog.records
-    await asyncio.sleep(0.1 if database.dialect == "postgresql" else 0)
-    assert await slugs(database) == {"a", "c"}
+    async with asyncio.timeout(60):
+        while await slugs(database) != {"a", "c"}:
+            await asyncio.sleep(0.02)
 
 
 async def test_a_caller_that_is_cancelled_as_its_job_fails_leaves_no_complaint(

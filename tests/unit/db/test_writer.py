@@ -59,7 +59,7 @@ async def test_a_cancelled_caller_does_not_take_its_job_along(database: Database
 
     def slow(session: Session) -> None:
         started.set()
-        go_on.wait(5)
+        go_on.wait(60)
         adding("a")(session)
 
     task = asyncio.create_task(database.write(slow))
@@ -126,9 +126,14 @@ class TestGroupCommit:
     @staticmethod
     async def _together(database: Database, jobs: list) -> list:  # type: ignore[type-arg]
         """Have the writer find all of `jobs` in its queue at once."""
-        gate = threading.Event()
-        first = asyncio.ensure_future(database.write(lambda s: gate.wait(5)))
-        await asyncio.sleep(0.05)
+        started, gate = threading.Event(), threading.Event()
+
+        def hold(_: Session) -> None:
+            started.set()
+            gate.wait(60)
+
+        first = asyncio.ensure_future(database.write(hold))
+        assert await asyncio.to_thread(started.wait, 60)
         rest = [asyncio.ensure_future(database.write(job)) for job in jobs]
         await asyncio.sleep(0.05)
         gate.set()

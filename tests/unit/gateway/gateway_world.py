@@ -74,10 +74,10 @@ class World:
         return f"{self.url}/gateway/{provider}"
 
     def anthropic(self, provider: str = "demo", token: str = TOKEN) -> anthropic.AsyncAnthropic:
-        return anthropic.AsyncAnthropic(base_url=self.base(provider), api_key=token, max_retries=0, timeout=20)
+        return anthropic.AsyncAnthropic(base_url=self.base(provider), api_key=token, max_retries=0, timeout=300)
 
     def openai(self, provider: str = "demo", token: str = TOKEN) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(base_url=f"{self.base(provider)}/v1", api_key=token, max_retries=0, timeout=20)
+        return openai.AsyncOpenAI(base_url=f"{self.base(provider)}/v1", api_key=token, max_retries=0, timeout=300)
 
 
 def run_context(**changes: object) -> RunContext:

@@ -61,6 +61,8 @@ class FakeOrchestrator:
         self.events: dict[int, dict[str, Any]] = {}
         self.posts: list[list[int]] = []
         self.post_times: list[float] = []
+        self.accepted: list[list[str]] = []
+        """The types of the events in each post that was not refused."""
         self.post_bytes: list[int] = []
         self.calls: list[tuple[str, dict[str, Any], dict[str, str]]] = []
         self.desired = "run"
@@ -110,6 +112,7 @@ class FakeOrchestrator:
                 return JSONResponse({"detail": "too large"}, 413)
             if (early := self.before_event(n)) is not None:
                 return early
+            self.accepted.append([event["type"] for event in batch["events"]])
             for event in batch["events"]:
                 if event["seq"] == len(self.events) + 1:
                     self.events[event["seq"]] = event

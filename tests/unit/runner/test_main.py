@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from fastapi.responses import JSONResponse, Response
 from tests.uids import own_uid_base
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 90) -> tuple[int, str]:
+def finish(process: subprocess.Popen[str], timeout: float = 600) -> tuple[int, str]:
     _, err = process.communicate(timeout=timeout)
     return process.returncode, err
 
@@ -81,15 +82,24 @@ def test_a_run_that_fails_says_so(orchestrator: FakeOrchestrator, start_runner: 
     assert orchestrator.items["p1"]["outcome"] == "provider_error"
 
 
-def slowly(key: str, body: dict[str, Any]) -> str:
-    time.sleep(1.5)
-    return RIGHT
+@pytest.fixture
+def held(orchestrator: FakeOrchestrator) -> Iterator[None]:
+    """No model call is answered while the test lasts."""
+    over = threading.Event()
+
+    def answer(key: str, body: dict[str, Any]) -> str:
+        over.wait(300)
+        return RIGHT
+
+    orchestrator.answer = answer
+    yield
+    over.set()
 
 
 @pytest.mark.parametrize("how", ["superseded", "cancelled", "abandoned", "terminated"])
+@pytest.mark.usefixtures("held")
 def test_runs_that_are_stopped(orchestrator: FakeOrchestrator, start_runner: StartRunner, how: str) -> None:
     orchestrator.spec |= {"heartbeat_s": 0.1, "patience_s": 0.5}
-    orchestrator.answer = slowly
     process = start_runner(orchestrator.boot_line)
     wait_for(lambda: bool(orchestrator.calls))
     if how == "superseded":
@@ -107,8 +117,8 @@ def test_runs_that_are_stopped(orchestrator: FakeOrchestrator, start_runner: Sta
     assert not orchestrator.of("complete")
 
 
+@pytest.mark.usefixtures("held")
 def test_terminated_while_nobody_listens(orchestrator: FakeOrchestrator, start_runner: StartRunner) -> None:
-    orchestrator.answer = slowly
     process = start_runner(orchestrator.boot_line)
     wait_for(lambda: bool(orchestrator.calls))
     orchestrator.before_event = lambda n: JSONResponse({}, 500)
@@ -146,7 +156,7 @@ def test_the_orchestrator_restarts_in_the_middle(start_runner: StartRunner) -> N
     assert list(fake.events) == list(range(1, len(fake.events) + 1))
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], timeout_s: float = 300) -> None:
     end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end
