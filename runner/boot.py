@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from runner.errors import BootRefused
+from runner.sockets import notice_death
 
 CONTRACT_VERSION = 1  # as in runner.contract, which is too heavy to import here; a test holds them together
 MAX_LINE = 64 * 1024
@@ -93,6 +94,9 @@ class Link:
         """Post JSON; raises one of `NO_ANSWER` when there is no whole answer."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         try:
+            if self._connection.sock is None:
+                self._connection.connect()
+                notice_death(self._connection.sock)  # type: ignore[arg-type] # connect() has set it
             self._connection.request("POST", self._prefix + path, json.dumps(body).encode(), headers)
             answer = self._connection.getresponse()
             return Reply(answer.status, answer.read(), seconds(answer.getheader("Retry-After")))

@@ -35,6 +35,7 @@ from runner.reporter import Reporter, Stop
 from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
 from runner.sandbox.jail import drop_privileges
+from runner.sockets import SOCKET_OPTIONS
 from runner.usage import UsageLog
 from runner.work import Item, Work, items_of
 
@@ -48,6 +49,16 @@ EXITS = {
     Stop.LOST: EXIT_CRASHED,
     Stop.ABANDONED: EXIT_ABANDONED,
 }
+
+
+def orchestrator_client(run_token: str) -> httpx.AsyncClient:
+    """For events, problems, traces and files: short calls, each of which is made again when it got no answer."""
+    return httpx.AsyncClient(
+        headers={"Authorization": f"Bearer {run_token}"},
+        timeout=httpx.Timeout(30.0, connect=5.0),
+        transport=httpx.AsyncHTTPTransport(trust_env=False, socket_options=SOCKET_OPTIONS),
+        trust_env=False,
+    )
 
 
 async def carry_out(
@@ -68,11 +79,7 @@ async def carry_out(
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
     engine = str(boot_facts.get("engine", ""))
     async with (
-        httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {spec.run_token}"},
-            timeout=httpx.Timeout(30.0, connect=5.0),
-            trust_env=False,
-        ) as client,
+        orchestrator_client(spec.run_token) as client,
         Reporter(
             client,
             f"{base}/events",

@@ -16,6 +16,7 @@ import httpx2
 from runner.contract import CALL_KEY_HEADER, ModelSpec
 from runner.errors import GatewayAway
 from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for
+from runner.llm.transport import gateway_transport
 
 FINISHES = {
     "end_turn": Finish.STOP,
@@ -34,7 +35,7 @@ class AnthropicClient:
             base_url=f"{gateway_url.rstrip('/')}/{model.provider}",
             timeout=max(model.request_timeout_s, SILENCE_S),
             max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False),
+            http_client=anthropic.DefaultAsyncHttpxClient(transport=gateway_transport(), trust_env=False),
         )
         self._options = _options(model)
 

@@ -14,6 +14,7 @@ import openai
 from runner.contract import CALL_KEY_HEADER, ModelSpec, Protocol
 from runner.errors import GatewayAway
 from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for
+from runner.llm.transport import gateway_transport
 
 FINISHES = {
     "stop": Finish.STOP,
@@ -34,7 +35,7 @@ class OpenAIClient:
             base_url=f"{gateway_url.rstrip('/')}/{model.provider}/v1",
             timeout=max(model.request_timeout_s, SILENCE_S),
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpx2Client(trust_env=False),
+            http_client=openai.DefaultAsyncHttpx2Client(transport=gateway_transport(), trust_env=False),
         )
         sampling = {"temperature": model.temperature, "top_p": model.top_p}
         self._options: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
