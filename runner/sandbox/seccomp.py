@@ -75,6 +75,8 @@ recvfrom shutdown getsockopt getsockname getpeername fadvise64 flock
 """
 ALWAYS = tuple(_HARMLESS.split())
 
+SHARED_ANONYMOUS = 0x01 | 0x20
+"""MAP_SHARED (or MAP_SHARED_VALIDATE) and MAP_ANONYMOUS."""
 CLONE_THREAD = 0x00010000
 CLONE_BY_STEM = 0x00008000 | 0x01000000 | 0x00200000 | 17
 """PARENT, CHILD_SETTID, CHILD_CLEARTID and SIGCHLD: a sibling, made the way libc forks. The one clone that a stem makes."""
@@ -170,6 +172,8 @@ class _Policy:
             out.answer(refuse(errno.ENOSYS))
             out.label("native")
         self._process_calls()
+        if not self.rules.processes:
+            self._memory_calls()
         self._file_calls()
         self._socket_calls()
         out.load(bpf.NUMBER)
@@ -226,6 +230,18 @@ class _Policy:
                 self._always(name, ALLOW)
             else:
                 self._one_of(name, 0, (OWN_PID,), errno.EPERM)
+
+    def _memory_calls(self) -> None:
+        """No shared memory without a file: it stays occupied when it is unmapped in part, and no limit counts it then."""
+        if after := self._case("mmap"):
+            refused = self.out.new_label()
+            self.out.load(low(3))
+            self.out.mask(SHARED_ANONYMOUS)
+            self.out.test(EQUAL, SHARED_ANONYMOUS, refused, None)
+            self.out.answer(ALLOW)
+            self.out.label(refused)
+            self.out.answer(refuse(errno.EPERM))
+            self.out.label(after)
 
     def _for_children_of_a_stem(self, may: Inherited) -> None:
         self._exactly("prctl", SET_PDEATHSIG, SIGKILL)

@@ -98,7 +98,20 @@ CASES = [
     ("kill", (0,), EPERM),
     ("tgkill", (OWN_PID, 5), ALLOW),
     ("tgkill", (1, 1), EPERM),
+    ("mmap", (0, 4096, 3, 0x22), ALLOW),
+    ("mmap", (0, 4096, 3, 0x22 | 0x4000), ALLOW),
+    ("mmap", (0, 4096, 1, 0x01), ALLOW),
+    ("mmap", (0, 4096, 1, 0x02), ALLOW),
+    ("mmap", (0, 4096, 3, 0x21), EPERM),
+    ("mmap", (0, 4096, 3, 0x23), EPERM),
+    ("mmap", (0, 4096, 3, 0x21 | 0x8000), EPERM),
 ]
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_processes_may_share_memory(arch: str) -> None:
+    program = build(arch, Rules.for_profile(OpenMode.by_landlock, Allow.PROCESSES, True, True))
+    assert answer(program, NUMBERS[arch]["mmap"], 0, 4096, 3, 0x21, arch=AUDIT_ARCH[arch]) == ALLOW
 
 
 @pytest.mark.parametrize("arch", ARCHES)

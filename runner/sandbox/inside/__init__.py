@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable
 
-from runner.sandbox.inside import calls, judge, multiprocessing_parts, stdin_tests
+from runner.sandbox.inside import calls, judge, multiprocessing_parts, private_mappings, stdin_tests
 from runner.sandbox.inside.program import Interpreter, read_program
 from runner.sandbox.limits import Allow
 from runner.sandbox.wire import Job, Mode, Post
@@ -13,6 +13,8 @@ def prepare(post: Post) -> Callable[[Job, bytes], None]:
     """Do before the fork what every child would do; what a jailed child then calls with its program."""
     if post.allow & Allow.PROCESSES:
         multiprocessing_parts.install()
+    else:
+        private_mappings.install()
     tempfile.tempdir = None  # each program finds out for itself where it may write
     interpreter = Interpreter()
     servers = {Mode.STDIN_TESTS.value: stdin_tests.serve, Mode.CALLS.value: calls.serve, Mode.JUDGE.value: judge.serve}

@@ -62,6 +62,62 @@ while True:
         probe=False,
     ),
     Hostile(
+        "mem_shared_given_back",
+        "occupy shared memory that madvise takes out of every count",
+        """
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+SIZE, held = 16 << 20, 0
+for shared in (0x01, 0x03):
+    for _ in range(16):
+        p = libc.mmap(None, SIZE, 3, shared | 0x20, -1, 0)
+        if p in (None, ctypes.c_void_p(-1).value): break
+        ctypes.memset(p, 1, SIZE); libc.madvise(ctypes.c_void_p(p), ctypes.c_size_t(SIZE), 4); held += SIZE
+if held > 96 << 20: breach(held, 'bytes beyond the limit')
+""",
+        "finished memory_limit crashed",
+    ),
+    Hostile(
+        "mem_shared_unmapped",
+        "occupy shared memory and keep a single page of each mapping",
+        """
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+SIZE, held = 16 << 20, 0
+zero = -1
+try: zero = os.open('/dev/zero', os.O_RDWR)
+except OSError:
+    try: zero = os.open('/dev/zero', os.O_RDONLY)
+    except OSError: pass
+for fd, flags, protection in ((-1, 0x21, 3), (-1, 0x23, 3), (zero, 0x01, 3), (zero, 0x01, 1), (zero, 0x21, 3)):
+    for _ in range(16):
+        p = libc.mmap(None, SIZE, protection, flags, fd, 0)
+        if p in (None, ctypes.c_void_p(-1).value): break
+        for at in range(0, SIZE, 4096):
+            if protection & 2: ctypes.memset(p + at, 1, 1)
+            else: ctypes.string_at(p + at, 1)
+        libc.munmap(ctypes.c_void_p(p + 4096), ctypes.c_size_t(SIZE - 4096)); held += SIZE
+if held > 96 << 20: breach(held, 'bytes beyond the limit')
+""",
+        "finished memory_limit crashed",
+    ),
+    Hostile(
+        "mem_mmap_by_default",
+        "occupy memory by Python's own way to map it, and keep a page of each",
+        """
+import mmap
+held, keep = 0, []
+try:
+    for _ in range(16):
+        m = mmap.mmap(-1, 16 << 20); keep.append(m)
+        m.write(b'x' * (16 << 20)); m.madvise(mmap.MADV_DONTNEED)
+        held += (16 << 20) if m[0] else 0
+except (OSError, ValueError): pass
+if held > 96 << 20: breach(held, 'bytes beyond the limit')
+""",
+        "finished memory_limit crashed",
+    ),
+    Hostile(
         "mem_ctypes",
         "allocate with libc malloc and fill",
         """

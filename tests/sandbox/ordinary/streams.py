@@ -128,6 +128,23 @@ n = int(input()); print(sum(map(int, input().split())))
         "mmap_stdin", "import mmap\nm = mmap.mmap(0, 0, access=mmap.ACCESS_READ); print(sum(map(int, m[:].split()[1:])))"
     ),
     Ordinary(
+        "mmap_without_a_file",
+        """
+import mmap
+a = mmap.mmap(-1, 4096); a[:3] = b'123'
+b = mmap.mmap(-1, length=4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+c = mmap.mmap(-1, 4096, access=mmap.ACCESS_WRITE); c.write(b'1')
+d = mmap.mmap(-1, 4096, mmap.MAP_SHARED)
+e = mmap.mmap(-1, 4096, access=mmap.ACCESS_COPY)
+f = mmap.mmap(-1, 4096, access=mmap.ACCESS_READ)
+assert isinstance(a, mmap.mmap) and len(f) == len(e) == 4096 and d[0] == 0
+a.resize(8192) if hasattr(a, 'resize') else None
+a.close()
+with mmap.mmap(-1, 10) as m: m.write(b'6')
+print(6)
+""",
+    ),
+    Ordinary(
         "pprint_json",
         "import json, pprint\npprint.pprint({'a': 1}); print(json.dumps({'b': [1, 2]}))",
         expected="{'a': 1}\n{\"b\": [1, 2]}\n",

@@ -1,0 +1,42 @@
+"""`mmap.mmap(-1, ...)` for programs of one process: private memory, which is the same to them and which the kernel counts.
+
+By default Python asks for memory that could be shared. What a program writes into that stays occupied after it was unmapped
+in part or given back by `madvise`, and no limit of a process counts it: the filter refuses such mappings.
+"""
+
+import mmap
+from typing import Any
+
+_PROTECTION = {
+    mmap.ACCESS_READ: mmap.PROT_READ,
+    mmap.ACCESS_WRITE: mmap.PROT_READ | mmap.PROT_WRITE,
+}
+_ANONYMOUS = -1
+_original = mmap.mmap
+
+
+class PrivateMmap(_original):
+    """As the original; without a file it is never shared."""
+
+    __slots__ = ()
+
+    def __new__(cls, fileno: int, length: int, *arguments: Any, **options: Any) -> "PrivateMmap":
+        if fileno == _ANONYMOUS:
+            arguments, options = _private(arguments, options)
+        return _original.__new__(cls, fileno, length, *arguments, **options)
+
+
+def _private(arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    given = {**dict(zip(("flags", "prot", "access", "offset"), arguments, strict=False)), **options}
+    if "flags" not in given and given.get("access") in _PROTECTION:
+        given["prot"] = _PROTECTION[given.pop("access")]
+    if not given.get("access"):
+        given["flags"] = given.get("flags", mmap.MAP_SHARED) & ~mmap.MAP_SHARED | mmap.MAP_PRIVATE
+    return (), given
+
+
+def install() -> None:
+    """For every program of this process."""
+    PrivateMmap.__name__ = PrivateMmap.__qualname__ = "mmap"
+    PrivateMmap.__module__ = "mmap"
+    vars(mmap)["mmap"] = PrivateMmap
