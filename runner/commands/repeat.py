@@ -28,6 +28,11 @@ FLOOR_SLACK = 2 << 20
 LOOKED_AT = 32
 """Of many processes, some: all of them together are counted by the control group."""
 NOT_STARTED = 127
+MOST_PROCESSES = 1536
+"""Of a command in a container, which has room for 2048: the keeper must be able to end them all, and that takes a fork."""
+YIELDS = 10
+"""How much nicer a command is than the runner beside it: thousands of processes leave it enough to report. Other
+containers have shares of their own."""
 SLACK_S, SLACK_SHARE = 0.05, 0.02
 READY = b"ready %d\n"
 _HIGHEST = b"VmHWM:"
@@ -271,6 +276,8 @@ def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
             file.write("1000")  # if memory runs out it shall be the command, never the runner
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if program.uid >= 0:
+            os.nice(YIELDS)
+            resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
             os.setgroups([])
             os.setresgid(program.uid, program.uid, program.uid)
             os.setresuid(program.uid, program.uid, program.uid)

@@ -88,6 +88,7 @@ def test_figures_walls_and_commands_that_misbehave(service: Service) -> None:
     late = submit(service, "(setsid sleep 600 &); sleep 600", timeout_s=1)
     hungry = submit(service, UNSET + "python3 -c 'x = [bytearray(50 << 20) for _ in range(100)]'", "basic")
     loud = submit(service, ["dd", "if=/dev/urandom", "bs=1M", "count=100", "status=none"])
+    bomb = submit(service, "b() { b | b & }; b; sleep 600", timeout_s=5)
     gone = submit(service, ["no-such-program"])
     for repeat in repeats(service, spin):
         assert repeat["outcome"] == "passed", repeat
@@ -105,6 +106,8 @@ def test_figures_walls_and_commands_that_misbehave(service: Service) -> None:
     assert found["outcome"] == "runtime_error", "touch could not write outside of /tmp"
     (found,) = repeats(service, late, "failed")
     assert (found["outcome"], found["wall_s"]) == ("time_limit", 1.0)
+    (found,) = repeats(service, bomb, "failed")
+    assert (found["outcome"], found["wall_s"]) == ("time_limit", 5.0)
     (found,) = repeats(service, hungry, "failed")
     assert found["outcome"] == "memory_limit"
     (found,) = repeats(service, loud)
