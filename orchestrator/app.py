@@ -67,7 +67,7 @@ from orchestrator.clock import Clock, SystemClock
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
-from orchestrator.db import call_queries, lease_queries
+from orchestrator.db import call_queries
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.demo_models import seed_demo_models
@@ -83,11 +83,16 @@ from orchestrator.gateway.router import Gateway
 from orchestrator.gateway_wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
-from orchestrator.identity import DataLock, own_name
+from orchestrator.identity import DataLock
+from orchestrator.installation.machine import machine_of
+from orchestrator.installation.presence import Presence
+from orchestrator.installation.remembered import Own, remember
+from orchestrator.installation.service import settle
 from orchestrator.live import Live
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models_sync import ModelSync
 from orchestrator.private_files import private_directory
+from orchestrator.readiness import Readiness
 from orchestrator.retention.queries import deletion_of
 from orchestrator.retention.service import RunDeletion
 from orchestrator.routing import body_cap_of, deadline_of, needs_of
@@ -102,6 +107,7 @@ from orchestrator.runs.hand_over import HandOver
 from orchestrator.runs.intake import Intake
 from orchestrator.runs.leadership import Leadership
 from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs.plan import uid_shift
 from orchestrator.runs.planned_calls import PositionCache
 from orchestrator.runs.pool import Pool, PoolPolicy
 from orchestrator.runs.pool_policy import PoolLimits, PoolSize
@@ -218,14 +224,27 @@ async def open_services(
         await asyncio.to_thread(migrate, url)
         db = Database(url)
         stack.push_async_callback(db.close)
-        name = own_name(data_dir)
-        proposal = settings.instance or f"by-{name}"
-        instance = await db.write(lambda s: lease_queries.shared_fact(s, "instance", proposal))
+        machine = await asyncio.to_thread(machine_of, settings)
+        installation = await settle(
+            db,
+            data_dir,
+            clock,
+            machine=machine,
+            wanted_name=settings.instance,
+            as_copy=settings.as_copy,
+        )
+        name = installation.name
+        remember(data_dir, Own(installation.instance, installation.owner), machine)
+        stack.callback(Presence(installation.owner, installation.place).leave)
         await db.write(lambda s: seed_demo_models(s, clock.now()))
         catalogue = Catalogue(data_dir)
         await asyncio.to_thread(catalogue.prepare)
 
-        choice = EngineChoice.given(given_engine) if given_engine else choose_engine(settings, instance, data_dir)
+        choice = (
+            EngineChoice.given(given_engine)
+            if given_engine
+            else choose_engine(settings, installation.instance, data_dir, installation.owner)
+        )
         engine = choice.engine
         stack.push_async_callback(engine.close)
         if settings.remove_on_stop:
@@ -273,6 +292,7 @@ async def open_services(
                 image=settings.runner_image,
                 orchestrator_url=runner_url,
                 limits=PoolLimits(settings.start_timeout_s, silent_s=settings.lease_s + settings.suspect_s),
+                uid_shift=uid_shift(installation.owner),
             ),
             capacity=fleet_view.capacity,
             look=signals.look,
@@ -299,6 +319,7 @@ async def open_services(
                 start_timeout_s=settings.start_timeout_s,
                 parallel_launches=2 * (os.cpu_count() or 1),
                 kind_limits=settings.kind_limits,
+                uid_shift=uid_shift(installation.owner),
             ),
             pool,
             hand_over,
@@ -381,6 +402,7 @@ async def open_services(
                 rng=rng,
                 sender=sender,
                 wake=signals.wake,
+                quiet=installation.is_quiet,
             )
         )
 
@@ -397,6 +419,7 @@ async def open_services(
                 describe_batch=describe_batch,
                 has_room=lambda: fleet_view.disk_has_room,
                 rng=rng,
+                quiet=installation.is_quiet,
             )
         )
         deletion = RunDeletion(
@@ -404,8 +427,9 @@ async def open_services(
             clock,
             leadership,
             data_dir=data_dir,
-            remove_archive=kept.runs.remove_stored,
-            keep_days=settings.result_retention_days,
+            # A copy shares its original's object store, and nobody has asked it to delete old results.
+            remove_archive=None if installation.is_quiet else kept.runs.remove_stored,
+            keep_days=0 if installation.is_quiet else settings.result_retention_days,
         )
         deleting = asyncio.create_task(deletion.keep_on())
         stack.callback(deleting.cancel)
@@ -424,6 +448,7 @@ async def open_services(
             settings=settings,
             clock=clock,
             db=db,
+            installation=installation,
             catalogue=catalogue,
             runs=runs,
             commands=command_runs,
@@ -439,6 +464,7 @@ async def open_services(
             trace_import=TraceImport(db, clock),
             dataset_jobs=dataset_jobs,
             fleet=fleet_view,
+            readiness=Readiness(db, fleet_view, door, loops, clock),
             pool=pool,
             agents=Agents(db, clock, instance_types, bells, start_timeout_s=settings.start_timeout_s),
             live=live,

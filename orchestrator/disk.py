@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,21 @@ class DiskRoom:
         """Bytes that may still be written; below 0 where too little is free already."""
         free, total = self.usage()
         return free - max(self.min_free_bytes, int(self.min_free_share * total))
+
+    def trouble(self) -> str | None:
+        """Why nothing more should be written there, or None."""
+        folder = next(place for place in (self.folder, *self.folder.parents) if place.exists())
+        try:
+            state = os.statvfs(folder)
+        except OSError as error:
+            return f"the disk of {self.folder} cannot be read: {error.strerror}"
+        if state.f_flag & os.ST_RDONLY:
+            return f"the file system of {self.folder} is read-only"
+        if state.f_files and not state.f_favail:
+            return f"the file system of {self.folder} has no room for another file"
+        if self.spare() < 0:
+            return f"the disk of {self.folder} {self._left().removeprefix('which ')}"
+        return None
 
     def require(self, size: int, what: str) -> None:
         """`NoSpace` unless `size` more bytes fit."""

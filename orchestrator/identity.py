@@ -11,6 +11,8 @@ from pathlib import Path
 
 from orchestrator.startup import CannotStart
 
+NAME_FILE = "orchestrator-id"
+
 
 class DataDirectoryBusy(CannotStart):
     """Another orchestrator uses this data directory."""
@@ -42,7 +44,15 @@ class DataLock:
 
 def own_name(data_dir: Path) -> str:
     """The name of this orchestrator, the same after every restart."""
-    path = data_dir / "orchestrator-id"
+    path = data_dir / NAME_FILE
     if not path.exists():
         path.write_text(uuid.uuid4().hex[:12] + "\n")
     return path.read_text().strip()
+
+
+def renew_name(data_dir: Path) -> str:
+    """Another name from now on, for a data directory that was copied."""
+    fresh = data_dir / f"{NAME_FILE}.new"
+    fresh.write_text(uuid.uuid4().hex[:12] + "\n")
+    fresh.replace(data_dir / NAME_FILE)
+    return own_name(data_dir)

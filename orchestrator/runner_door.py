@@ -52,6 +52,7 @@ class RunnerDoor:
         self._server: QuietServer | None = None
         self._task: asyncio.Task[None] | None = None
         self._address: str | None = None
+        self._closing: list[asyncio.Task[None]] = []
         self.app: ASGIApp | None = None
         self.error: str | None = None
 
@@ -66,15 +67,22 @@ class RunnerDoor:
         return f"http://{host}:{self._port}"
 
     async def ensure(self) -> None:
-        """Open it if it is not open; raises the engine's errors, and keeps a failure to listen in `error`."""
-        if self.is_open or self.app is None:
+        """Open it if it is not open, and move it if the address of the runner network has changed. Raises the engine's
+        errors, and keeps a failure to listen in `error`."""
+        if self.app is None:
             return
         address = await self._listen()
+        if self.is_open and address == self._address:
+            return
+        before = (self._server, self._task) if self._server is not None and self._task is not None else None
         self._address = address
         server = QuietServer(server_config(self.app, address, self._port))
         task = asyncio.create_task(_serve(server))
         while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
             await asyncio.sleep(0.02)
+        self._server = self._task = None  # an address that runners no longer have is as good as closed
+        if before is not None:
+            self._closing.append(asyncio.create_task(_stop(*before)))
         if task.done():
             self.error = f"cannot listen for runners on {address}:{self._port}: {task.exception() or 'the port is in use'}"
             log.error("runner door shut", action="door_failed", error=self.error)
@@ -86,9 +94,14 @@ class RunnerDoor:
 
     async def close(self) -> None:
         if self._server is not None and self._task is not None:
-            self._server.should_exit = True
-            with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
-                await asyncio.wait_for(self._task, 5)
+            await _stop(self._server, self._task)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+async def _stop(server: QuietServer, task: asyncio.Task[None]) -> None:
+    server.should_exit = True
+    with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
 
 
 async def _serve(server: QuietServer) -> None:

@@ -123,6 +123,7 @@ class Settings(BaseSettings):
     docker_host: str | None = None
     in_container: bool = False
     instance: Annotated[str | None, BeforeValidator(resource_name)] = None
+    as_copy: bool = False
     runner_image: str = "benchyard-runner:latest"
     runner_pull: bool = False
     runner_network: Annotated[str, BeforeValidator(resource_name)] = "benchyard-runners"

@@ -24,6 +24,7 @@ from orchestrator.settings import Settings
 log = structlog.get_logger()
 
 REQUEST_S = httpx.Timeout(40.0, connect=10.0)
+UPKEEP_S = 5.0
 PASSED_ON_S = httpx.Timeout(None, connect=10.0)
 
 
@@ -31,7 +32,7 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
     """Work until told to leave; why it ended, if that was not in good order."""
     async with AsyncExitStack() as stack:
         instance = f"agent-{options.agent_id}"
-        choice = choose_engine(settings, instance, settings.data.absolute())
+        choice = choose_engine(settings, instance, settings.data.absolute(), owner=options.agent_id)
         stack.push_async_callback(choice.engine.close)
         door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
         stack.push_async_callback(door.close)
@@ -47,13 +48,27 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         if door.error is not None:
             return door.error
         loop = AgentLoop(choice.engine, Link(client, rng=random.Random(os.urandom(8))), options, door_url=lambda: door.url)
+        keeping = asyncio.create_task(_keep_reachable(choice.engine, door))
+        stack.callback(keeping.cancel)
         work = asyncio.create_task(loop.run())
         _obey_signals(loop, work)
         trouble = await _to_the_end(loop, work)
+        keeping.cancel()
         if choice.engine.name == "docker" and await _is_empty(choice.engine):
             await door.close()
-            await asyncio.to_thread(_leave_nothing, settings.docker_host, instance)
+            await asyncio.to_thread(_leave_nothing, settings.docker_host, instance, options.agent_id)
         return trouble
+
+
+async def _keep_reachable(engine: Engine, door: RunnerDoor) -> None:
+    """A runner network that was removed is made again, and the listener follows to its address."""
+    while True:
+        await asyncio.sleep(UPKEEP_S)
+        try:
+            await engine.prepare()
+            await door.ensure()
+        except EngineError as error:
+            log.warning("runners cannot reach this agent", action="agent_network", error=str(error))
 
 
 async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
@@ -81,11 +96,11 @@ async def _is_empty(engine: Engine) -> bool:
     return False
 
 
-def _leave_nothing(docker_host: str | None, instance: str) -> None:
+def _leave_nothing(docker_host: str | None, instance: str, owner: str) -> None:
     """The network of our containers, and its firewall rules; what cannot be removed does no harm."""
     cleanup = DockerCleanup(docker_host)
     try:
-        cleanup.sweep(cleanup.find(instance))
+        cleanup.sweep(cleanup.find(instance, owner))
     except EngineError as error:
         log.warning("not everything was removed", action="agent_left", error=str(error))
     finally:

@@ -21,9 +21,11 @@ from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.service import EvalService
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
+from orchestrator.installation.service import Installation
 from orchestrator.live import Live
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models_sync import SyncResult
+from orchestrator.readiness import Readiness
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runner_door import RunnerDoor
 from orchestrator.runs.agents import Agents
@@ -42,6 +44,7 @@ class Services:
     settings: Settings
     clock: Clock
     db: Database
+    installation: Installation
     catalogue: Catalogue
     runs: RunService
     commands: CommandRuns
@@ -57,6 +60,7 @@ class Services:
     trace_import: TraceImport
     dataset_jobs: DatasetJobs
     fleet: Fleet
+    readiness: Readiness
     pool: Pool
     agents: Agents
     live: Live

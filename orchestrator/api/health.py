@@ -9,13 +9,10 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from orchestrator.api.context import Context
 from orchestrator.db import job_queries, run_queries
 from orchestrator.db.owned import acting
-from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.metrics.now_metrics import read_now
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, Status
 
 router = APIRouter(tags=["health"])
-
-STALE_TICK_S = 60.0
 
 
 @router.get("/healthz")
@@ -26,20 +23,18 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz")
 async def readyz(context: Context) -> Response:
-    """Database, engine and the age of the last tick; 503 with the reason when one of them is not well."""
-    problems: list[str] = []
-    try:
-        await context.db.read(run_queries.count_by_status)
-    except DatabaseUnavailable as error:
-        problems.append(f"database: {error}")
-    if context.fleet.info is None or context.fleet.error is not None:
-        problems.append(f"engine: {context.fleet.error or 'has not answered yet'}")
-    if not context.door.is_open:
-        problems.append(f"runners: {context.door.error or 'their address is not open yet'}")
-    age = context.clock.monotonic() - context.loops.last_tick
-    if age > STALE_TICK_S:
-        problems.append(f"loops: the last tick was {age:.0f} s ago")
-    body = {"status": "unready" if problems else "ready", "problems": problems, "leader": context.loops.leads}
+    """Whether a run could be started at this moment: each part with a sentence, and 503 when one of them is not well."""
+    parts = await context.readiness.look()
+    problems = [f"{part.name}: {part.sentence}" for part in parts if not part.ok]
+    original = context.installation.copy_of
+    body = {
+        "status": "unready" if problems else "ready",
+        "problems": problems,
+        "parts": {part.name: {"ok": part.ok, "sentence": part.sentence} for part in parts},
+        "leader": context.loops.leads,
+        "copy_of": {"instance": original.instance, "since": original.since} if original else None,
+        "notice": context.installation.notice,
+    }
     return JSONResponse(body, 503 if problems else 200, {"retry-after": "5"} if problems else None)
 
 

@@ -40,7 +40,10 @@ async def open_archives(
     describe_batch: Callable[[str], Awaitable[BatchAsItIs]],
     has_room: Callable[[], bool],
     rng: random.Random,
+    quiet: bool = False,
 ) -> AsyncIterator[Archives]:
+    """In a quiet installation, a copy of another one, nothing is written to or removed from the object store that the two
+    share."""
     bucket = bucket_of(settings)
     store = ObjectStore(bucket, clock) if bucket is not None else None
     policy = KeepPolicy(
@@ -61,7 +64,8 @@ async def open_archives(
     if store is not None:
         contents = keeper.contents
         batches = BatchKeeper(db, leadership, clock, policy, store, describe=describe_batch, contents=contents, rng=rng)
-    tasks = [asyncio.create_task(keep_on(each.round)) for each in (keeper, batches) if each is not None]
+    keepers = () if quiet and store is not None else (keeper, batches)
+    tasks = [asyncio.create_task(keep_on(each.round)) for each in keepers if each is not None]
     try:
         yield Archives(keeper, batches)
     finally:

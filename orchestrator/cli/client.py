@@ -16,6 +16,8 @@ from orchestrator.cli.errors import CliError, NotReachable, Refused
 from orchestrator.cli.text import clean
 
 TIMEOUT = httpx.Timeout(35, connect=5)
+READY_S = 10.0
+"""The service asks its engine before it answers."""
 STREAM_TIMEOUT = httpx.Timeout(45, connect=5)
 """The service sends a sign of life every 15 s."""
 UPLOAD_TIMEOUT = httpx.Timeout(600, connect=5)
@@ -47,10 +49,18 @@ class Client:
 
     # -- health
 
+    def readiness(self) -> Json:
+        """What /readyz says of each part; empty when it does not answer."""
+        try:
+            answer = self._http.get("/readyz", timeout=READY_S).json()
+        except (httpx.HTTPError, ValueError):
+            return {}
+        return answer if isinstance(answer, dict) else {}
+
     def is_ready(self) -> tuple[bool, str]:
         """Whether /readyz says yes, and otherwise why not."""
         try:
-            response = self._http.get("/readyz", timeout=5)
+            response = self._http.get("/readyz", timeout=READY_S)
             problems = [clean(each) for each in response.json().get("problems", [])]
         except (httpx.HTTPError, ValueError, AttributeError) as error:
             return False, _why(error)

@@ -24,6 +24,7 @@ from orchestrator.cli import (
     export_commands,
     grade_commands,
     image_commands,
+    installation_commands,
     job_commands,
     key_commands,
     limit_commands,
@@ -62,6 +63,7 @@ def benchyard(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     service_commands.up,
     service_commands.down,
+    installation_commands.adopt,
     service_commands.demo,
     service_commands.link,
     login_commands.login,

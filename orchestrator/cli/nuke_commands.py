@@ -1,4 +1,4 @@
-"""The command `nuke`: everything of ours goes, of every instance; results only where that is said."""
+"""The command `nuke`: everything of this instance goes, of every instance if asked; results only where that is said."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from orchestrator.cli.text import clean, size
 from orchestrator.engines import docker_cleanup
 from orchestrator.engines.docker_cleanup import Belongings
 from orchestrator.engines.engine import EngineError
+from orchestrator.installation.remembered import Own
 from orchestrator.settings import Settings
 
 
@@ -41,26 +42,32 @@ def nuke(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     data: Annotated[bool, typer.Option("--data", help="Also delete the data directory, results included.")] = False,
     archives: Annotated[bool, typer.Option("--archives", help="Also delete the archives in the object store.")] = False,
+    all_instances: Annotated[
+        bool, typer.Option("--all-instances", help="Also what other instances of Benchyard have on the engine.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove every container, network and volume of Benchyard from the engine, of every instance. Asks first."""
-    from orchestrator.cli.teardown import Removed, uses_docker
+    """Remove every container, network and volume of this instance from the engine. Asks first."""
+    from orchestrator.cli.teardown import Removed, own_things, uses_docker
 
     with command(as_json) as cmd:
         data_dir = cmd.settings.data.absolute()
         if data:
             check_deletable(data_dir)
         stored = _stored(cmd, needed=archives)
+        own = None if all_instances else own_things(cmd.settings)
         api = docker_cleanup.DockerCleanup(cmd.settings.docker_host)
+        others = Belongings()
         try:
-            found = api.find() if uses_docker(cmd.settings) else Belongings()
-            _confirm(cmd, found, data_dir if data else None, stored if archives else None, yes=yes)
+            found = _found(api, own) if uses_docker(cmd.settings) else Belongings()
+            _confirm(cmd, found, data_dir if data else None, stored if archives else None, yes=yes, everyone=all_instances)
             stopped = down_here(cmd)
             removed = Removed()
             if uses_docker(cmd.settings):
-                left = api.find()  # down took some, and something may be new
+                left = _found(api, own)  # down took some, and something may be new
                 api.sweep(left)
-                removed.add(Belongings(*(tuple({*a, *b}) for a, b in zip(_parts(found), _parts(left), strict=True))))
+                removed.add(_both(found, left))
+                others = api.find()
         except EngineError as error:
             raise CliError(f"Not everything could be removed. {clean(error)}") from error
         finally:
@@ -80,6 +87,11 @@ def nuke(
         count = f"{len(removed.containers)} containers, {len(removed.networks)} networks, {len(removed.volumes)} volumes"
         also = "".join((f", archives: {gone}" if gone else "", f", and {data_dir}" if data else ""))
         cmd.out.result(answer, lambda: Text(f"Removed {count}{also}."))
+        if others and not all_instances:
+            cmd.out.note(
+                f"{len(others.containers)} containers, {len(others.networks)} networks and {len(others.volumes)} volumes of "
+                "other instances stay; --all-instances removes them as well."
+            )
         if stored and stored.count and not archives:
             cmd.out.note(f"Archives stay: {clean(stored)}; --archives deletes them as well.")
 
@@ -136,12 +148,28 @@ def _parts(found: Belongings) -> tuple[tuple[str, ...], ...]:
     return found.containers, found.networks, found.volumes
 
 
-def _confirm(cmd: Command, found: Belongings, data_dir: Path | None, stored: InStore | None, *, yes: bool) -> None:
+def _found(api: docker_cleanup.DockerCleanup, own: list[Own] | None) -> Belongings:
+    """Of every instance where none is named."""
+    if own is None:
+        return api.find()
+    found = Belongings()
+    for each in own:
+        found = _both(found, api.find(each.instance, each.owner))
+    return found
+
+
+def _both(one: Belongings, other: Belongings) -> Belongings:
+    return Belongings(*(tuple(sorted({*a, *b})) for a, b in zip(_parts(one), _parts(other), strict=True)))
+
+
+def _confirm(
+    cmd: Command, found: Belongings, data_dir: Path | None, stored: InStore | None, *, yes: bool, everyone: bool
+) -> None:
     if yes:
         return
     if cmd.out.as_json or not sys.stdin.isatty():
-        raise BadUsage("Nobody can be asked here; say --yes if everything of Benchyard shall be removed.")
-    cmd.out.say("This removes, whichever instance it belongs to:")
+        raise BadUsage("Nobody can be asked here; say --yes if all of it shall be removed.")
+    cmd.out.say("This removes, whichever instance it belongs to:" if everyone else "This removes, of this instance:")
     pairs = [
         (name, ", ".join(names) or "none")
         for name, names in zip(("containers", "networks", "volumes"), _parts(found), strict=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -23,22 +25,30 @@ RUNNER_PACKAGES = ("anthropic", "openai")
 MARK = {"ok": ("ok", "green"), "warn": ("!", "yellow"), "bad": ("x", "red")}
 
 
-def serve() -> None:
+AsCopyFlag = Annotated[
+    bool, typer.Option("--as-copy", help="Start quietly, as a copy of the installation that the data came from.")
+]
+
+
+def serve(as_copy: AsCopyFlag = False) -> None:
     """Run the service in the foreground; its log, one JSON object per line, goes to standard error."""
     from orchestrator.cli.connection import read_settings
     from orchestrator.server import serve as run_server
 
-    raise typer.Exit(run_server(read_settings()))
+    settings = read_settings()
+    raise typer.Exit(run_server(settings.model_copy(update={"as_copy": True}) if as_copy else settings))
 
 
-def up(as_json: JsonFlag = False) -> None:
+def up(as_copy: AsCopyFlag = False, as_json: JsonFlag = False) -> None:
     """Start the service in the background, and print where it is."""
+    if as_copy:
+        os.environ["BENCHYARD_AS_COPY"] = "true"  # the service reads its settings from there
     with command(as_json) as cmd:
-        running = _up(cmd)
+        running = up_here(cmd)
         cmd.out.result(running, lambda: _address(running))
 
 
-def _up(cmd: Command, *, build: bool = False) -> dict[str, object]:
+def up_here(cmd: Command, *, build: bool = False) -> dict[str, object]:
     """Idempotent: a service that runs already is only described. `build`: make the runner's image if it is not there."""
     if cmd.connection.given:
         raise BadUsage("BENCHYARD_URL names a service elsewhere; unset it to start one here.")
@@ -46,6 +56,9 @@ def _up(cmd: Command, *, build: bool = False) -> dict[str, object]:
     with service_process.one_at_a_time(data_dir):
         started = service_process.start(cmd.settings, cmd.client, lambda: _check_engine(cmd, build=build))
     with command(cmd.out.as_json) as known:  # the token may be new
+        readiness = known.client.readiness()
+        for problem in readiness.get("problems") or []:
+            cmd.out.warn(clean(problem))
         return {
             "url": known.connection.url,
             "login_url": known.connection.login_link,
@@ -53,6 +66,7 @@ def _up(cmd: Command, *, build: bool = False) -> dict[str, object]:
             "started": not started.was_running,
             "data": str(data_dir),
             "log": str(data_dir / service_process.LOG_FILE),
+            "copy_of": (readiness.get("copy_of") or {}).get("instance"),
         }
 
 
@@ -97,9 +111,15 @@ def _check_engine(cmd: Command, *, build: bool = False) -> None:
 
 def _address(running: dict[str, object]) -> Text:
     word = "started" if running["started"] else "runs already"
+    copy = ""
+    if running["copy_of"]:
+        copy = (
+            f"\nIt is a copy of the installation {running['copy_of']} and quiet: schedules, webhooks and the original's "
+            "runs are held. If it is to replace the original, stop that one for good, then: benchyard adopt"
+        )
     return Text(
         f"Benchyard {word} at {running['url']} (process {running['pid']}, log {running['log']}).\n"
-        f"Open the dashboard: {running['login_url']}"
+        f"Open the dashboard: {running['login_url']}{copy}"
     )
 
 
@@ -162,7 +182,7 @@ def demo(as_json: JsonFlag = False) -> None:
     """Start the service if need be, run both demo models on the sample benchmark at once, and show the scores."""
     with command(as_json) as cmd:
         if not cmd.connection.given:
-            running = _up(cmd, build=True)
+            running = up_here(cmd, build=True)
             cmd.out.note(_address(running).plain)
     with command(as_json) as cmd:
         client, out = cmd.client, cmd.out

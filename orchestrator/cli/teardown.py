@@ -6,12 +6,23 @@ import asyncio
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.cli.errors import CliError
 from orchestrator.engines.docker_cleanup import Belongings, DockerCleanup
 from orchestrator.engines.engine import EngineError, EngineUnreachable
+from orchestrator.identity import NAME_FILE
+from orchestrator.installation.machine import machine_of
+from orchestrator.installation.queries import INSTANCE, OWNER
+from orchestrator.installation.remembered import Own, recall
+from orchestrator.installation.service import Standing, look
 from orchestrator.settings import Settings
 
+if TYPE_CHECKING:
+    from orchestrator.db.session import Database
+
+NOBODY = ""
+"""An owner that nothing on an engine has: only what older versions left without one is then ours."""
 DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 
@@ -39,34 +50,48 @@ def uses_docker(settings: Settings) -> bool:
     return settings.engine == "docker"
 
 
-def instance_names(settings: Settings) -> list[str]:
-    """The names that containers of this data directory may carry: the database's, and the one made from its own."""
+def open_database(settings: Settings) -> Database:
+    from orchestrator.db.session import Database, database_url
+
+    given = settings.database_url.get_secret_value() if settings.database_url else None
+    return Database(database_url(given, settings.data.absolute()))
+
+
+def own_things(settings: Settings) -> list[Own]:
+    """What this data directory may have left on an engine, by its labels. Of a database that was restored here from another
+    place and never started, nothing: its names are those of the original."""
     data_dir = settings.data.absolute()
-    names = []
-    if (stored := _stored_name(settings, data_dir)) is not None:
-        names.append(stored)
-    elif settings.instance:
-        names.append(settings.instance)
-    own = data_dir / "orchestrator-id"
-    if own.exists() and (word := own.read_text().strip()):
-        names.append(f"by-{word}")
-    return list(dict.fromkeys(names))
+    machine = machine_of(settings)
+    has_database = settings.database_url is not None or (data_dir / "benchyard.db").exists()
+    if has_database and (standing := _standing(settings, data_dir, machine)) is not None:
+        if standing.is_elsewhere:
+            return []
+        stored, owner = standing.facts.get(INSTANCE), standing.facts.get(OWNER, NOBODY)
+        found = [Own(stored, owner)] if stored else []
+    elif (remembered := recall(data_dir, machine)) is not None:
+        found, owner = [remembered], remembered.owner
+    else:
+        found, owner = ([Own(settings.instance, NOBODY)] if settings.instance else []), NOBODY
+    path = data_dir / NAME_FILE
+    if path.exists() and (word := path.read_text().strip()):
+        found.append(Own(f"by-{word}", owner))
+    return list(dict.fromkeys(found))
 
 
 def remove_instance(settings: Settings) -> Removed:
     """Everything of this data directory's instance. The service must be stopped."""
     removed = Removed()
-    names = instance_names(settings)
+    own = own_things(settings)
     root = settings.data.absolute() / "process-engine"
     if root.exists():
-        for name in names:
-            removed.processes += asyncio.run(_end_processes(name, root))
+        for each in own:
+            removed.processes += asyncio.run(_end_processes(each, root))
     if not uses_docker(settings):
         return removed
     api = DockerCleanup(settings.docker_host)
     try:
-        for name in names:
-            found = api.find(name)
+        for each in own:
+            found = api.find(each.instance, each.owner)
             ours = Belongings(found.containers, found.networks)  # volumes are data
             api.sweep(ours)
             removed.add(ours)
@@ -81,10 +106,10 @@ def remove_instance(settings: Settings) -> Removed:
     return removed
 
 
-async def _end_processes(instance: str, root: Path) -> list[str]:
+async def _end_processes(own: Own, root: Path) -> list[str]:
     from orchestrator.engines.process_engine import ProcessEngine, ProcessEngineConfig
 
-    engine = ProcessEngine(ProcessEngineConfig(instance=instance, root=root))
+    engine = ProcessEngine(ProcessEngineConfig(instance=own.instance, root=root, owner=own.owner))
     try:
         names = [facts.name for facts in await engine.list()]
         for name in names:
@@ -94,22 +119,16 @@ async def _end_processes(instance: str, root: Path) -> list[str]:
         await engine.close()
 
 
-def _stored_name(settings: Settings, data_dir: Path) -> str | None:
-    """The instance name in the database; None when there is no database, or it does not answer."""
+def _standing(settings: Settings, data_dir: Path, machine: str) -> Standing | None:
+    """What the database says of this installation; None when it does not answer."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from orchestrator.db.session import Database, DatabaseUnavailable, database_url
-    from orchestrator.db.tables import ServiceFact
+    from orchestrator.db.session import DatabaseUnavailable
 
-    given = settings.database_url.get_secret_value() if settings.database_url else None
-    if not given and not (data_dir / "benchyard.db").exists():
-        return None
-
-    async def read() -> str | None:
-        database = Database(database_url(given, data_dir))
+    async def read() -> Standing:
+        database = open_database(settings)
         try:
-            fact = await database.read(lambda session: session.get(ServiceFact, "instance"))
-            return fact.value if fact else None
+            return await look(database, data_dir, machine)
         finally:
             await database.close()
 

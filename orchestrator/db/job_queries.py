@@ -11,7 +11,7 @@ from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from orchestrator.db.eval_tables import EvalJob
-from orchestrator.db.run_queries import WITHOUT_PLAN
+from orchestrator.db.run_queries import OURS, WITHOUT_PLAN
 from orchestrator.db.tables import Attempt, ContainerRun
 
 WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result), defer(EvalJob.rounds))  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def holding_by_kind(session: Session) -> dict[str, int]:
     query = (
         select(ContainerRun.kind, func.count())
         .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
-        .where(col(Attempt.ended_at).is_(None))
+        .where(col(Attempt.ended_at).is_(None), OURS)
         .group_by(ContainerRun.kind)
     )
     return {kind: int(count) for kind, count in session.exec(query).all()}

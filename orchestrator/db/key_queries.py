@@ -10,7 +10,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.db.account_tables import User, Workspace
 from orchestrator.db.key_tables import OF_WORKSPACE, LimitRow, ProviderKey
-from orchestrator.db.run_queries import LIVE
+from orchestrator.db.run_queries import LIVE, OURS
 from orchestrator.db.tables import ContainerRun
 
 WORKSPACE, EVERYONE = "workspace", "everyone"
@@ -77,6 +77,6 @@ def limit(session: Session, whose: str) -> LimitRow | None:
 def live_by_holder(session: Session) -> dict[tuple[int, int | None], int]:
     """How many runs have a container now, by workspace and user."""
     columns: Any = (ContainerRun.workspace_id, ContainerRun.user_id, func.count())
-    query = select(*columns).where(col(ContainerRun.status).in_(LIVE))
+    query = select(*columns).where(col(ContainerRun.status).in_(LIVE), OURS)
     found = session.exec(query.group_by(ContainerRun.workspace_id, ContainerRun.user_id)).all()
     return {(workspace_id, user_id): int(count) for workspace_id, user_id, count in found}

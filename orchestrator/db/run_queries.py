@@ -16,6 +16,9 @@ RETRY = "retry"
 """The trigger of a run that takes an ended one up again; a regrade names its run in `retry_of`, too."""
 MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
 """Runs that measure something; jobs about evals do not."""
+OURS = col(ContainerRun.inherited).is_(False)
+"""Not the business of the installation that this one is a copy of."""
+NOT_INHERITED = col(Attempt.run_id).not_in(select(ContainerRun.id).where(col(ContainerRun.inherited)))
 WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
 """A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
 
@@ -79,6 +82,7 @@ def due(
         select(ContainerRun)
         .where(
             ContainerRun.status == "pending",
+            OURS,
             or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
             col(ContainerRun.kind).not_in(without),
             col(ContainerRun.workspace_id).not_in(full_workspaces),
@@ -104,7 +108,7 @@ def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
             Attempt,
             (col(Attempt.run_id) == col(ContainerRun.id)) & (col(Attempt.number) == col(ContainerRun.attempt)),
         )
-        .where(col(ContainerRun.status).in_(LIVE))
+        .where(col(ContainerRun.status).in_(LIVE), OURS)
         .options(WITHOUT_PLAN)
     )
     return [(run, attempt) for run, attempt in session.exec(query).all()]
@@ -132,12 +136,12 @@ def extend_leases(session: Session, lease_until: datetime, start_deadline: datet
     """Give every live run a fresh lease, after we were away ourselves."""
     leases = (
         update(ContainerRun)
-        .where(col(ContainerRun.status) == "running", col(ContainerRun.lease_until) < lease_until)
+        .where(col(ContainerRun.status) == "running", col(ContainerRun.lease_until) < lease_until, OURS)
         .values(lease_until=lease_until)
     )
     starts = (
         update(ContainerRun)
-        .where(col(ContainerRun.status) == "starting", col(ContainerRun.start_deadline) < start_deadline)
+        .where(col(ContainerRun.status) == "starting", col(ContainerRun.start_deadline) < start_deadline, OURS)
         .values(start_deadline=start_deadline)
     )
     return int(session.connection().execute(leases).rowcount) + int(session.connection().execute(starts).rowcount)
@@ -177,7 +181,7 @@ def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
 
 def unremoved_attempts(session: Session) -> Sequence[Attempt]:
     """Attempts whose container has not been seen removed yet."""
-    return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None))).all()
+    return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None), NOT_INHERITED)).all()
 
 
 def used_uid_bases(session: Session) -> set[int]:
@@ -187,7 +191,7 @@ def used_uid_bases(session: Session) -> set[int]:
 
 def holding_attempts(session: Session) -> Sequence[Attempt]:
     """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
-    return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None))).all()
+    return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None), NOT_INHERITED)).all()
 
 
 def artefact(session: Session, run_id: str, name: str) -> Artefact | None:

@@ -96,6 +96,8 @@ class ContainerRun(Owned, table=True):
     reason: str | None = Field(default=None, max_length=40)
     error_message: str | None = Field(default=None, sa_column=Column(Text))
     waiting_for: str | None = Field(default=None, sa_column=Column(Text))
+    inherited: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """It is the business of the installation that this one is a copy of: nothing here acts on it."""
     # progress and result
     items_total: int = 0
     items_done: int = 0

@@ -10,7 +10,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import docker
@@ -67,9 +67,13 @@ class DockerApi:
         with contextlib.suppress(NotThere), self._door() as client:
             client.remove_network(network_id)
 
-    def connect_network(self, name: str, container: str) -> None:
+    def connect_network(self, name: str, container: str, aliases: Sequence[str] = ()) -> None:
         with self._door() as client:
-            client.connect_container_to_network(container, name)
+            client.connect_container_to_network(container, name, aliases=list(aliases) or None)
+
+    def disconnect_network(self, name: str, container: str) -> None:
+        with contextlib.suppress(NotThere, Conflict), self._door() as client:
+            client.disconnect_container_from_network(container, name)
 
     def create(self, options: dict[str, Any]) -> str:
         with self._door() as client:

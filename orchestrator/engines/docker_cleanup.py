@@ -1,25 +1,26 @@
 """What of ours is on a Docker engine, by label, and its removal; for the command line's `down`, `nuke` and `doctor`.
 
-Looks at nothing but the label `benchyard.instance`: with an instance name only that instance's things, without one
-everything of ours. Removing what is gone already is success.
+Looks at nothing but the labels `benchyard.instance` and `benchyard.owner`: with an instance name only that instance's
+things, and of these none that another installation owns; without one everything of ours. Removing what is gone already is
+success.
 """
 
 from __future__ import annotations
 
-import platform
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
+from orchestrator.engines.docker_facts import EngineHost, read_host
 from orchestrator.engines.docker_network import read_network
 from orchestrator.engines.docker_options import trial_options
-from orchestrator.engines.engine import LABEL_INSTANCE
+from orchestrator.engines.engine import LABEL_INSTANCE, LABEL_OWNER, LABEL_RUN
 from orchestrator.engines.host_guard import HostGuard
+from orchestrator.engines.launch_rules import is_ours
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,6 @@ class Belongings:
 
     def __bool__(self) -> bool:
         return bool(self.containers or self.networks or self.volumes)
-
-
-@dataclass(frozen=True)
-class EngineHost:
-    """What the engine says of the machine it runs on."""
-
-    version: str
-    system: str
-    cpus: int
-    memory_bytes: int
-    kernel: str = field(repr=False)
-    rootless: bool = False
-
-    @property
-    def is_this_machine(self) -> bool:
-        """Whether a process here has the runner network's own address: not with Docker Desktop, rootless or far away."""
-        return sys.platform == "linux" and self.kernel == platform.release() and not self.rootless
 
 
 class DockerCleanup(DockerApi):
@@ -79,18 +63,28 @@ class DockerCleanup(DockerApi):
         finally:
             self.remove(container)
 
-    def find(self, instance: str | None = None) -> Belongings:
-        """Everything of ours, or of one instance, in every state."""
+    def find(self, instance: str | None = None, owner: str | None = None) -> Belongings:
+        """Everything of ours, or of one instance, in every state. With an owner, not what another installation made."""
         label = {"label": [LABEL_INSTANCE if instance is None else f"{LABEL_INSTANCE}={instance}"]}
+
+        def ours(described: Mapping[str, Any]) -> bool:
+            return instance is None or is_ours(described.get("Labels") or {}, instance, owner)
+
         with self._door() as client:
             containers = client.containers(all=True, filters=label)
             networks = client.networks(filters=label)
             volumes = client.volumes(filters=label).get("Volumes") or []
         return Belongings(
-            containers=tuple(sorted(_name(each) for each in containers)),
-            networks=tuple(sorted(str(each["Name"]) for each in networks)),
-            volumes=tuple(sorted(str(each["Name"]) for each in volumes)),
+            containers=tuple(sorted(_name(each) for each in containers if ours(each))),
+            networks=tuple(sorted(str(each["Name"]) for each in networks if ours(each))),
+            volumes=tuple(sorted(str(each["Name"]) for each in volumes if ours(each))),
         )
+
+    def running(self, instance: str, owner: str) -> tuple[str, ...]:
+        """Runners of that installation which run now."""
+        labels = [f"{LABEL_INSTANCE}={instance}", f"{LABEL_OWNER}={owner}", LABEL_RUN]
+        with self._door() as client:
+            return tuple(sorted(_name(each) for each in client.containers(filters={"label": labels})))
 
     def sweep(self, found: Belongings) -> None:
         """Remove it all: containers first, since they hold the rest; a network's firewall rules before the network."""
@@ -104,18 +98,6 @@ class DockerCleanup(DockerApi):
         for volume in found.volumes:
             with suppress(NotThere, Conflict), self._door() as client:
                 client.remove_volume(volume)
-
-
-def read_host(described: Mapping[str, Any]) -> EngineHost:
-    """From the answer of the engine's info."""
-    return EngineHost(
-        version=str(described["ServerVersion"]),
-        system=str(described.get("OperatingSystem") or "unknown"),
-        cpus=int(described["NCPU"]),
-        memory_bytes=int(described["MemTotal"]),
-        kernel=str(described.get("KernelVersion") or ""),
-        rootless=any("name=rootless" in str(each) for each in described.get("SecurityOptions") or []),
-    )
 
 
 def _name(summary: Mapping[str, Any]) -> str:

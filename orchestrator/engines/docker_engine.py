@@ -14,17 +14,20 @@ import asyncio
 import contextlib
 import math
 import socket
-import threading
 import weakref
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, TypeVar
+
+import structlog
 
 from orchestrator.engines.bounded_threads import BoundedThreads, Deadline, GivenUp, stream_from_thread
 from orchestrator.engines.docker_api import Conflict, DockerApi, NotThere
-from orchestrator.engines.docker_facts import isolation_sentence, labels_in, read_container, read_stats
+from orchestrator.engines.docker_facts import isolation_sentence, labels_in, read_container, read_host, read_stats
 from orchestrator.engines.docker_kit import prepare_guest, remove_kits
-from orchestrator.engines.docker_network import RunnerNetwork, is_replaceable, is_usable, read_network, refusal
-from orchestrator.engines.docker_options import DockerEngineConfig, create_options, network_options
+from orchestrator.engines.docker_network import RunnerNetwork
+from orchestrator.engines.docker_network_upkeep import NetworkUpkeep
+from orchestrator.engines.docker_options import DockerEngineConfig, create_options
 from orchestrator.engines.docker_pull import GuestPulls
 from orchestrator.engines.engine import (
     LABEL_INSTANCE,
@@ -39,10 +42,10 @@ from orchestrator.engines.engine import (
     LaunchRequest,
 )
 from orchestrator.engines.guest_images import Guest, check_allowed, own_image_missing
-from orchestrator.engines.host_guard import HostGuard, lift
-from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt
+from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt, is_ours
 
 T = TypeVar("T")
+log = structlog.get_logger()
 
 THREADS = 16
 
@@ -57,20 +60,24 @@ class DockerEngine:
         self._api = DockerApi(config.base_url, connections=THREADS + 2, limit_s=config.socket_limit_s)
         self._threads = BoundedThreads(THREADS, "docker")
         self._pulls = GuestPulls(self._api, self._threads)
-        self._network: RunnerNetwork | None = None
+        self.network = NetworkUpkeep(self._api, config)
         self._cpus = 0
-        self._guarded = False
         self._kit_made = False
-        self._preparing = threading.Lock()
+        self.strangers: tuple[str, ...] = ()
+        """Containers with our instance's name that belong to another installation, as `list` last saw them."""
         self._launching: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def prepare(self) -> None:
         await self._call(self._prepare)
 
+    async def check(self) -> None:
+        await self._call(lambda _: self.network.check())
+
     async def listen_address(self) -> str:
         """Host mode: the address of this machine that the orchestrator must listen on for its runners."""
-        await self.prepare()
-        gateway = self._network.gateway if self._network else None
+        if self.network.current is None:
+            await self.prepare()
+        gateway = self.network.current.gateway if self.network.current else None
         if gateway is None or not self.config.host_mode:
             raise EngineError("Only an orchestrator on the host listens on the runner network's own address.")
         try:
@@ -96,6 +103,7 @@ class DockerEngine:
             cpus=described["NCPU"],
             memory_bytes=described["MemTotal"],
             isolation=isolation_sentence(described, self._reach()),
+            folder=self._folder(described),
         )
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
@@ -112,15 +120,29 @@ class DockerEngine:
     async def list(self) -> list[ContainerFacts]:
         wanted = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_RUN]
 
-        def read(deadline: Deadline) -> tuple[ContainerFacts, ...]:
-            found = []
+        def read(deadline: Deadline) -> tuple[tuple[ContainerFacts, ...], tuple[str, ...]]:
+            found, strangers = [], []
             for container in self._api.ids(wanted):
                 deadline.check()
-                if (described := self._api.inspect(container)) is not None:
-                    found.append(read_container(described))
-            return tuple(found)
+                if (described := self._api.inspect(container)) is None:
+                    continue
+                facts = read_container(described)
+                if is_ours(labels_in(described), self.config.instance, self.config.owner):
+                    found.append(facts)
+                else:
+                    strangers.append(facts.name)
+            return tuple(found), tuple(sorted(strangers))
 
-        return [*await self._call(read)]
+        found, strangers = await self._call(read)
+        if strangers and not self.strangers:
+            log.warning(
+                "containers of another installation with the name of this instance are left alone",
+                action="strangers",
+                instance=self.config.instance,
+                containers=strangers,
+            )
+        self.strangers = strangers
+        return [*found]
 
     async def inspect(self, name: str) -> ContainerFacts | None:
         described = await self._call(lambda _: self._api.inspect(name))
@@ -153,7 +175,7 @@ class DockerEngine:
     async def close(self) -> None:
         if self._kit_made:
             with contextlib.suppress(EngineError):
-                await self._call(lambda _: remove_kits(self._api, self.config.instance))
+                await self._call(lambda _: remove_kits(self._api, self.config))
         self._pulls.close()
         self._threads.close()
         self._api.close()
@@ -172,7 +194,7 @@ class DockerEngine:
             described = self._api.inspect(name)
             if described is None:
                 return
-            check_ours(labels_in(described), name, self.config.instance)
+            check_ours(labels_in(described), name, self.config.instance, self.config.owner)
             act(described["Id"])
 
         await self._call(step, more_s)
@@ -180,59 +202,42 @@ class DockerEngine:
     # -- in the threads
 
     def _prepare(self, deadline: Deadline) -> RunnerNetwork:
-        with self._preparing:
-            deadline.check()
-            network = self._make_network()
-            deadline.check()
-            guard = self._guard(network)
-            self._guarded = guard is not None and guard.put()
-            self._cpus = self._cpus or self._api.info()["NCPU"]
-            self._network = network
-            return network
-
-    def _make_network(self) -> RunnerNetwork:
-        config = self.config
-        described = self._api.find_network(config.network)
-        if described and not is_usable(described, config):
-            if not is_replaceable(described, config):
-                raise refusal(config)
-            self._remove_network(described)
-            described = None
-        if described is None:
-            self._api.create_network(network_options(config))
-            described = self._api.find_network(config.network)
-        if described is None:
-            raise EngineError(f"Docker network {config.network} was removed while it was being made.")
-        return read_network(described)
+        network = self.network.ensure(deadline)
+        self._cpus = self._cpus or self._api.info()["NCPU"]
+        return network
 
     def _teardown(self, _: Deadline) -> None:
-        remove_kits(self._api, self.config.instance)
-        described = self._api.find_network(self.config.network)
-        if described is None or not is_replaceable(described, self.config):
-            return
-        self._remove_network(described)
-        self._network, self._guarded = None, False
+        remove_kits(self._api, self.config)
+        self.network.remove()
 
-    def _remove_network(self, described: dict[str, Any]) -> None:
-        self._api.remove_network(described["Id"])
-        if self.config.host_mode:
-            lift(read_network(described).bridge)
-
-    def _guard(self, network: RunnerNetwork) -> HostGuard | None:
-        port = self.config.runner_port
-        if network.gateway is None or port is None or not self.config.host_mode:
+    def _folder(self, described: dict[str, Any]) -> Path | None:
+        """Only where the engine's machine is surely ours: in a container the same path is another place."""
+        if not self.config.host_mode or not read_host(described).is_this_machine:
             return None
-        return HostGuard(bridge=network.bridge, gateway=network.gateway, port=port)
+        folder = Path(str(described.get("DockerRootDir") or "/"))
+        try:
+            return folder if folder.is_dir() and folder != Path("/") else None
+        except OSError:
+            return None
 
     def _reach(self) -> str:
         if not self.config.host_mode:
             return "runners reach the orchestrator's container, and each other's addresses, where nothing listens"
-        if self._guarded:
+        if self.network.guarded:
             return "runners reach one port of the orchestrator and nothing else"
         return "runners also reach services of this machine that listen on all addresses, for want of a firewall rule"
 
     def _launch(self, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
-        network = self._network or self._prepare(deadline)
+        known = self.network.current
+        try:
+            return self._launch_on(known or self._prepare(deadline), request, deadline)
+        except NotThere:
+            if known is None:
+                raise
+        self.network.forget()  # it was removed since it was last looked at: made anew, once
+        return self._launch_on(self._prepare(deadline), request, deadline)
+
+    def _launch_on(self, network: RunnerNetwork, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
         check_fits(request.instance_type, self._cpus)
         try:
             guest, container = self._make(request, network, deadline)
@@ -249,7 +254,7 @@ class DockerEngine:
             return self._facts(container)
         except (EngineError, GivenUp) as error:
             if isinstance(error, NotThere):
-                self._network = None  # the network is gone: made anew next time
+                self.network.forget()
             with contextlib.suppress(EngineError):
                 self._api.remove(container)
             raise
@@ -259,7 +264,7 @@ class DockerEngine:
         if request.guest is not None:
             self._kit_made = True
             guest = prepare_guest(self._api, request, self.config, deadline)
-        return guest, self._create(create_options(request, self.config, network.gateway, guest))
+        return guest, self._create(create_options(request, self.config, network.gateway, guest, network.name))
 
     def _create(self, options: dict[str, Any]) -> str:
         try:
@@ -271,7 +276,7 @@ class DockerEngine:
         described = self._api.inspect(request.name)
         if described is None:
             raise EngineError(f"Container {request.name} was removed while it was being launched.")
-        check_same_attempt(labels_in(described), request, self.config.instance)
+        check_same_attempt(labels_in(described), request, self.config.instance, self.config.owner)
         facts = read_container(described)
         if facts.state is not ContainerState.CREATED:
             return facts

@@ -5,8 +5,11 @@ Pure. Whatever differs between engine versions and cgroup versions ends here.
 
 from __future__ import annotations
 
+import platform
 import re
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +33,23 @@ _STATES = {
     "removing": ContainerState.DEAD,
     "dead": ContainerState.DEAD,
 }
+
+
+@dataclass(frozen=True)
+class EngineHost:
+    """What the engine says of the machine it runs on."""
+
+    version: str
+    system: str
+    cpus: int
+    memory_bytes: int
+    kernel: str = field(repr=False)
+    rootless: bool = False
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Whether a process here has the runner network's own address: not with Docker Desktop, rootless or far away."""
+        return sys.platform == "linux" and self.kernel == platform.release() and not self.rootless
 
 
 def read_container(described: Mapping[str, Any]) -> ContainerFacts:
@@ -92,3 +112,15 @@ def isolation_sentence(described: Mapping[str, Any], reach: str) -> str:
     extra = [word for word, sign in (("rootless", "name=rootless"), ("user namespaces", "name=userns")) if sign in options]
     with_extra = f" with {' and '.join(extra)}" if extra else ""
     return f"Containers on {kernel}{with_extra}, read-only, three capabilities, no new privileges; {reach}."
+
+
+def read_host(described: Mapping[str, Any]) -> EngineHost:
+    """From the answer of the engine's info."""
+    return EngineHost(
+        version=str(described["ServerVersion"]),
+        system=str(described.get("OperatingSystem") or "unknown"),
+        cpus=int(described["NCPU"]),
+        memory_bytes=int(described["MemTotal"]),
+        kernel=str(described.get("KernelVersion") or ""),
+        rootless=any("name=rootless" in str(each) for each in described.get("SecurityOptions") or []),
+    )

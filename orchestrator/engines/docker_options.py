@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.engines import guest_images
 from orchestrator.engines.engine import LABEL_INSTANCE, EngineError, InstanceType, LaunchRequest
 from orchestrator.engines.guest_images import Guest
-from orchestrator.engines.launch_rules import labels_of
+from orchestrator.engines.launch_rules import labels_of, owner_labels
 
 MIB = 1024 * 1024
 TMP_BYTES = 64 * MIB
@@ -47,6 +47,8 @@ OPT_INHIBIT_IPV4 = "com.docker.network.bridge.inhibit_ipv4"
 class DockerEngineConfig:
     instance: str
     """Value of the label `benchyard.instance`: what carries it is ours."""
+    owner: str | None = None
+    """Value of the label `benchyard.owner`: what carries another one is not ours, whatever its instance is called."""
     call_limit_s: float = 9.5
     """After which the engine counts as unreachable."""
     socket_limit_s: float = 9
@@ -73,20 +75,25 @@ class DockerEngineConfig:
 
 
 def create_options(
-    request: LaunchRequest, config: DockerEngineConfig, gateway: str | None, guest: Guest | None = None
+    request: LaunchRequest,
+    config: DockerEngineConfig,
+    gateway: str | None,
+    guest: Guest | None = None,
+    network: str | None = None,
 ) -> dict[str, Any]:
-    """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine."""
+    """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine, and
+    `network` its name where it is not that of the settings."""
     options: dict[str, Any] = {
         "name": request.name,
         "image": request.image,
         "hostname": "runner",
-        "labels": labels_of(request, config.instance),
+        "labels": labels_of(request, config.instance, config.owner),
         "environment": dict(ENVIRONMENT),
         "stdin_open": True,  # the boot line comes this way; standard input ends after it
         "tty": False,
         "detach": False,
         "use_config_proxy": False,  # the client's proxy settings may hold a password
-        "host_config": host_config(request, config, gateway),
+        "host_config": host_config(request, config, gateway, network or config.network),
     }
     if config.command is not None:
         options["entrypoint"] = list(config.command)
@@ -119,10 +126,13 @@ def guest_walls(kind: InstanceType, guest: Guest) -> dict[str, Any]:
     }
 
 
-def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str | None) -> dict[str, Any]:
+def host_config(
+    request: LaunchRequest, config: DockerEngineConfig, gateway: str | None, network: str | None = None
+) -> dict[str, Any]:
     """The HostConfig of the engine's API: limits and hardening."""
+    network = network or config.network
     options: dict[str, Any] = {
-        "NetworkMode": config.network,
+        "NetworkMode": network,
         "Dns": [NO_RESOLVER],
         **hardening(request.instance_type, request.sandbox_slots),
         # Two halves: with a single file the whole log vanishes each time it is full.
@@ -130,7 +140,7 @@ def host_config(request: LaunchRequest, config: DockerEngineConfig, gateway: str
     }
     if config.host_mode:
         if gateway is None:
-            raise EngineError(f"Network {config.network} has no address of this machine that runners could reach.")
+            raise EngineError(f"Network {network} has no address of this machine that runners could reach.")
         options["ExtraHosts"] = [f"{config.orchestrator_alias}:{gateway}"]
     return options
 
@@ -179,7 +189,7 @@ def tmp_bytes(kind: InstanceType) -> int:
     return min(TMP_BYTES, kind.memory_bytes // 4)
 
 
-def network_options(config: DockerEngineConfig) -> dict[str, Any]:
+def network_options(config: DockerEngineConfig, name: str | None = None) -> dict[str, Any]:
     """Keyword arguments of `APIClient.create_network`.
 
     Host mode: the bridge has an address of this machine, and runners cannot talk to each other. Container mode: the
@@ -187,10 +197,10 @@ def network_options(config: DockerEngineConfig) -> dict[str, Any]:
     """
     switch = {OPT_ICC: "false"} if config.host_mode else {OPT_INHIBIT_IPV4: "true"}
     return {
-        "name": config.network,
+        "name": name or config.network,
         "driver": "bridge",
         "internal": True,
         "check_duplicate": True,
         "options": switch,
-        "labels": {LABEL_INSTANCE: config.instance},
+        "labels": owner_labels(config.instance, config.owner),
     }

@@ -11,7 +11,9 @@ Rules that every engine keeps, and that the conformance suite in `tests/engines`
 * **Already gone is success.** `stop`, `kill` and `remove` of a container that is not there, or not running, return quietly.
 * **Nothing is removed behind our back.** An exited container stays, with exit code, OOM flag and log, until `remove`.
 * **Only ours.** `list` returns containers of this instance (label `benchyard.instance`) in every state: created, running,
-  paused, exited, dead. `stop`, `kill` and `remove` refuse a container without our instance label (`NameTaken`).
+  paused, exited, dead. `stop`, `kill` and `remove` refuse a container without our instance label (`NameTaken`). Two
+  installations may carry one instance name, such as a restored backup beside its original: a container whose label
+  `benchyard.owner` names another installation is not ours. One without that label was made by an older version and is.
 * **The boot line is secret.** It reaches the program on its standard input and shows in no inspect output, argument,
   label, environment or log.
 * **Bounded.** Every call ends within 10 seconds (`stop`: within `grace_s` + 10), with an answer or an error.
@@ -27,9 +29,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 LABEL_INSTANCE = "benchyard.instance"
+LABEL_OWNER = "benchyard.owner"
 LABEL_RUN = "benchyard.run"
 LABEL_ATTEMPT = "benchyard.attempt"
 LABEL_INSTANCE_TYPE = "benchyard.instance_type"
@@ -125,6 +129,8 @@ class EngineInfo:
     isolation: str
     """One plain sentence on how well containers are separated from the host."""
     less_isolated: bool = False
+    folder: Path | None = None
+    """The directory of this machine that containers lie in, if the engine is on this machine."""
 
 
 class Engine(Protocol):
@@ -138,6 +144,9 @@ class Engine(Protocol):
     async def teardown(self) -> None:
         """Undo `prepare`: remove the runner network, unless something is on it, and whatever else is kept for launches.
         Idempotent; the next launch makes it again."""
+
+    async def check(self) -> None:
+        """Raise `EngineError` when no launch could work now for want of what `prepare` makes. Changes nothing."""
 
     async def info(self) -> EngineInfo: ...
 

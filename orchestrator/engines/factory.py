@@ -40,7 +40,7 @@ def _fixed(address: str) -> Callable[[], Awaitable[str]]:
     return listen
 
 
-def choose_engine(settings: Settings, instance: str, data_dir: Path) -> EngineChoice:
+def choose_engine(settings: Settings, instance: str, data_dir: Path, owner: str | None = None) -> EngineChoice:
     """`auto` takes Docker where there is any sign of it: an engine that is only down for now must not be passed over."""
     kind = settings.engine
     if kind == "auto":
@@ -50,11 +50,12 @@ def choose_engine(settings: Settings, instance: str, data_dir: Path) -> EngineCh
 
         log.warning("no container engine: runs are local processes, less isolated", action="process_engine")
         host = settings.runner_host or "127.0.0.1"
-        engine = ProcessEngine(ProcessEngineConfig(instance=instance, root=data_dir / "process-engine"))
+        engine = ProcessEngine(ProcessEngineConfig(instance=instance, root=data_dir / "process-engine", owner=owner))
         return EngineChoice(engine, _fixed(host), None)
     docker = DockerEngine(
         DockerEngineConfig(
             instance=instance,
+            owner=owner,
             network=settings.runner_network,
             base_url=settings.docker_host,
             orchestrator_alias=ALIAS,

@@ -51,6 +51,7 @@ class Faults:
     list_delay_s: float = 0.0  #: list takes so long
     watch_silent: bool = False  #: watch tells nothing
     watch_ends: bool = False  #: watch ends at once
+    network_gone: str | None = None  #: check and prepare are refused with this message
 
 
 class FakeEngine:
@@ -60,6 +61,7 @@ class FakeEngine:
         self,
         instance: str = "fake",
         *,
+        owner: str | None = None,
         behaviour: Behaviour = until_terminated,
         faults: Faults | None = None,
         cpus: int = 8,
@@ -67,6 +69,7 @@ class FakeEngine:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.instance = instance
+        self.owner = owner
         self.behaviour = behaviour
         self.faults = faults or Faults()
         self.containers: dict[str, FakeContainer] = {}
@@ -111,6 +114,13 @@ class FakeEngine:
 
     async def prepare(self) -> None:
         await self._asked("prepare")
+        if self.faults.network_gone:
+            raise EngineError(self.faults.network_gone)
+
+    async def check(self) -> None:
+        await self._asked("check")
+        if self.faults.network_gone:
+            raise EngineError(self.faults.network_gone)
 
     async def teardown(self) -> None:
         """Nothing was made."""
@@ -138,8 +148,8 @@ class FakeEngine:
             raise EngineError(faults.launch_error)
         container = self.containers.get(request.name)
         if container is None:
-            container = self._make(request.name, labels_of(request, self.instance), request)
-        check_same_attempt(container.labels, request, self.instance)
+            container = self._make(request.name, labels_of(request, self.instance, self.owner), request)
+        check_same_attempt(container.labels, request, self.instance, self.owner)
         if faults.start_lost:
             raise EngineUnreachable("The connection broke before the start.")
         if container.state is ContainerState.CREATED:
@@ -153,7 +163,8 @@ class FakeEngine:
         await self._asked("list")
         if self.faults.list_delay_s:
             await asyncio.sleep(self.faults.list_delay_s)
-        return [container.facts() for container in self.containers.values() if is_runner(container.labels, self.instance)]
+        mine = (each for each in self.containers.values() if is_runner(each.labels, self.instance, self.owner))
+        return [container.facts() for container in mine]
 
     async def inspect(self, name: str) -> ContainerFacts | None:
         await self._asked("inspect", name)
@@ -221,7 +232,7 @@ class FakeEngine:
         await self._asked(call, name)
         container = self.containers.get(name)
         if container is not None:
-            check_ours(container.labels, name, self.instance)
+            check_ours(container.labels, name, self.instance, self.owner)
         return container
 
     def _make(self, name: str, labels: dict[str, str], request: LaunchRequest | None = None) -> FakeContainer:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from orchestrator.engines.engine import LABEL_INSTANCE, EngineError
+from orchestrator.engines.engine import EngineError
+from orchestrator.engines.launch_rules import owner_labels
 
 LABEL_KIT = "benchyard.kit"
 KIT = "/opt/benchyard-kit"
@@ -88,12 +89,12 @@ def kit_name(instance: str, image_id: str) -> str:
     return f"benchyard-kit-{instance}-{image_id.removeprefix('sha256:')[:12]}"
 
 
-def kit_options(instance: str, image: str, image_id: str) -> dict[str, Any]:
+def kit_options(instance: str, image: str, image_id: str, owner: str | None = None) -> dict[str, Any]:
     """Keyword arguments of `APIClient.create_container`: the engine fills the volume from the image as it makes it."""
     return {
         "name": kit_name(instance, image_id),
         "image": image,
-        "labels": {LABEL_INSTANCE: instance, LABEL_KIT: image_id},
+        "labels": {**owner_labels(instance, owner), LABEL_KIT: image_id},
         "volumes": [KIT],
         "use_config_proxy": False,
         "host_config": {"NetworkMode": "none"},

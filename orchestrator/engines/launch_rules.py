@@ -8,6 +8,7 @@ from orchestrator.engines.engine import (
     LABEL_ATTEMPT,
     LABEL_INSTANCE,
     LABEL_INSTANCE_TYPE,
+    LABEL_OWNER,
     LABEL_RUN,
     EngineError,
     InstanceType,
@@ -16,31 +17,42 @@ from orchestrator.engines.engine import (
 )
 
 
-def labels_of(request: LaunchRequest, instance: str) -> dict[str, str]:
+def owner_labels(instance: str, owner: str | None) -> dict[str, str]:
+    """What everything of ours carries."""
+    return {LABEL_INSTANCE: instance} | ({LABEL_OWNER: owner} if owner else {})
+
+
+def is_ours(labels: Mapping[str, str], instance: str, owner: str | None) -> bool:
+    """Of this instance, and not of another installation with the same name. Older versions wrote no owner."""
+    return labels.get(LABEL_INSTANCE) == instance and (owner is None or labels.get(LABEL_OWNER, owner) == owner)
+
+
+def labels_of(request: LaunchRequest, instance: str, owner: str | None = None) -> dict[str, str]:
     return {
-        LABEL_INSTANCE: instance,
+        **owner_labels(instance, owner),
         LABEL_RUN: request.run_id,
         LABEL_ATTEMPT: str(request.attempt),
         LABEL_INSTANCE_TYPE: request.instance_type.name,
     }
 
 
-def check_same_attempt(labels: Mapping[str, str], request: LaunchRequest, instance: str) -> None:
+def check_same_attempt(labels: Mapping[str, str], request: LaunchRequest, instance: str, owner: str | None = None) -> None:
     """Raises `NameTaken` unless a container of the wanted name is the one that this launch would have made."""
     wanted = labels_of(request, instance)
-    if any(labels.get(key) != wanted[key] for key in (LABEL_INSTANCE, LABEL_RUN, LABEL_ATTEMPT)):
+    same = all(labels.get(key) == wanted[key] for key in (LABEL_RUN, LABEL_ATTEMPT))
+    if not same or not is_ours(labels, instance, owner):
         raise NameTaken(f"A container named {request.name} exists and is not of this run: it was left alone.")
 
 
-def check_ours(labels: Mapping[str, str], name: str, instance: str) -> None:
+def check_ours(labels: Mapping[str, str], name: str, instance: str, owner: str | None = None) -> None:
     """Raises `NameTaken` for a container that is not of this instance."""
-    if labels.get(LABEL_INSTANCE) != instance:
+    if not is_ours(labels, instance, owner):
         raise NameTaken(f"Container {name} is not of this instance: it was left alone.")
 
 
-def is_runner(labels: Mapping[str, str], instance: str) -> bool:
+def is_runner(labels: Mapping[str, str], instance: str, owner: str | None = None) -> bool:
     """Whether `list` shows it: of this instance, and of a run. An orchestrator's own container is of no run."""
-    return labels.get(LABEL_INSTANCE) == instance and LABEL_RUN in labels
+    return LABEL_RUN in labels and is_ours(labels, instance, owner)
 
 
 def check_fits(kind: InstanceType, engine_cpus: int) -> None:

@@ -55,6 +55,8 @@ class ProcessEngineConfig:
     command: tuple[str, ...] = (sys.executable, "-m", "runner")
     source_root: Path = Path(__file__).resolve().parents[2]
     """Where the runner package is."""
+    owner: str | None = None
+    """Value of the label `benchyard.owner`."""
     call_limit_s: float = 9.5
     start_limit_s: float = 6.0
 
@@ -73,6 +75,13 @@ class ProcessEngine:
     async def teardown(self) -> None:
         """Nothing was made."""
 
+    async def check(self) -> None:
+        def writable(_: Deadline) -> None:
+            if not os.access(self._root, os.W_OK | os.X_OK):
+                raise EngineError(f"The process engine's directory {self._root} cannot be written.")
+
+        await self._call(writable)
+
     async def info(self) -> EngineInfo:
         return EngineInfo(
             name=self.name,
@@ -84,6 +93,7 @@ class ProcessEngine:
                 "in reach; only the runner's sandbox holds generated code back."
             ),
             less_isolated=True,
+            folder=self._root if self._root.is_dir() else None,
         )
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
@@ -151,7 +161,7 @@ class ProcessEngine:
         def step(_: Deadline) -> None:
             box = self._box(name)
             if box.path.exists():
-                check_ours(box.labels(), name, self.config.instance)
+                check_ours(box.labels(), name, self.config.instance, self.config.owner)
                 act(box)
 
         await self._call(step, more_s)
@@ -167,7 +177,8 @@ class ProcessEngine:
         if not self._root.exists():
             return ()
         boxes = [ProcessBox(path) for path in sorted(self._root.iterdir()) if not path.name.startswith(".")]
-        found = (box.facts() for box in boxes if is_runner(box.labels(), self.config.instance))
+        instance, owner = self.config.instance, self.config.owner
+        found = (box.facts() for box in boxes if is_runner(box.labels(), instance, owner))
         return tuple(facts for facts in found if facts is not None)
 
     def _launch(self, request: LaunchRequest) -> ContainerFacts:
@@ -179,7 +190,7 @@ class ProcessEngine:
         kind = request.instance_type
         meta = {
             "id": uuid.uuid4().hex,
-            "labels": labels_of(request, self.config.instance),
+            "labels": labels_of(request, self.config.instance, self.config.owner),
             "created_at": time.time(),
             "memory_bytes": kind.memory_bytes,
         }
@@ -205,7 +216,7 @@ class ProcessEngine:
 
     def _adopt(self, request: LaunchRequest) -> ContainerFacts:
         box = self._box(request.name)
-        check_same_attempt(box.labels(), request, self.config.instance)
+        check_same_attempt(box.labels(), request, self.config.instance, self.config.owner)
         if self._facts(box).state is ContainerState.CREATED:
             self._start(box, request.boot_line)
         return self._facts(box)

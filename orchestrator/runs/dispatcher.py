@@ -63,6 +63,7 @@ class LaunchPolicy:
     parallel_launches: int
     kind_limits: Mapping[RunKind, int] = field(default_factory=dict)
     """How many containers of a kind may run at once, where that is limited."""
+    uid_shift: int = 0
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class Dispatcher:
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}
-        return free_uid_base(ready | run_queries.used_uid_bases(session))
+        return free_uid_base(ready | run_queries.used_uid_bases(session), self._policy.uid_shift)
 
     def _type(self, name: str) -> InstanceType:
         return type_or_largest(self._policy.instance_types, name)

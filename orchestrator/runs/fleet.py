@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from orchestrator.engines.engine import (
     Engine,
     EngineError,
     EngineInfo,
+    EngineUnreachable,
 )
 from orchestrator.runs.agents import held_here, places
 from orchestrator.runs.capacity import Capacity, Load, kind_is_full
@@ -34,7 +36,8 @@ from orchestrator.settings import Settings
 
 log = structlog.get_logger()
 
-GIB = 1 << 30
+ANSWER_S = 4.0
+"""How long the engine may take to answer somebody who asks whether we are ready."""
 ELSEWHERE = "(of another workspace)"
 MEMORY_SHARE = 0.9
 """How much of the engine's memory containers may be promised; the rest is for the host and for us."""
@@ -77,6 +80,8 @@ class Fleet:
         self._data_dir = data_dir
         self.info: EngineInfo | None = None
         self.error: str | None = None
+        self.network_error: str | None = None
+        """Why the engine answers and yet no container could reach us."""
         self._disk: Hold | None = None
 
     @property
@@ -84,10 +89,9 @@ class Fleet:
         return self._engine.name
 
     async def refresh(self) -> None:
-        """Ask the engine how it is, and look at the disk."""
+        """Have what launches need, ask the engine how it is, and look at the disk."""
         try:
-            if self.info is None or self.error is not None:
-                await self._engine.prepare()
+            await self._prepare()
             self.info = await self._engine.info()
             if self.error is not None:
                 log.info("engine is back", action="engine_back")
@@ -97,6 +101,42 @@ class Fleet:
                 log.warning("engine unreachable", action="engine_unreachable", error=str(error))
             self.error = str(error)
         self._disk = self._disk_hold()
+
+    async def _prepare(self) -> None:
+        try:
+            await self._engine.prepare()
+            if self.network_error is not None:
+                log.info("runner network is back", action="network_back")
+            self.network_error = None
+        except EngineUnreachable:
+            raise
+        except EngineError as error:
+            if self.network_error != str(error):
+                log.warning("runner network", action="network_failed", error=str(error))
+            self.network_error = str(error)
+
+    async def troubles(self) -> dict[str, str]:
+        """What keeps a run from being started at this very moment, by part: engine, network, disk. Asks the engine."""
+        found: dict[str, str] = {}
+        if self.info is None:
+            found["engine"] = self.error or "The engine has not answered yet."
+        else:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    await self._engine.check()
+            except EngineUnreachable as error:
+                found["engine"] = str(error)
+            except EngineError as error:
+                found["network"] = self.network_error or str(error)
+            except TimeoutError:
+                found["engine"] = f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s."
+            if self.error is not None:
+                found.setdefault("engine", self.error)
+            if self.network_error is not None:
+                found.setdefault("network", self.network_error)
+        if (disk := self._disk_trouble()) is not None:
+            found["disk"] = disk
+        return found
 
     def capacity(self) -> Capacity | None:
         """None until the engine has answered once."""
@@ -117,6 +157,8 @@ class Fleet:
         """Why nothing is dispatched at all."""
         if self.error is not None:
             return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
+        if self.network_error is not None:
+            return Hold(f"Containers would not reach this service; runs wait until they can. ({self.network_error})")
         return self._disk
 
     async def pools(self) -> list[PoolState]:
@@ -193,7 +235,9 @@ class Fleet:
         (runs, running, elsewhere, holders), load = await self._db.read(read), await self.load()
         result = []
         for place, run in enumerate(runs):
-            if hold is not None:
+            if run.inherited:
+                why = "it is the original's, and this copy leaves it alone until it is adopted"
+            elif hold is not None:
                 why = hold.sentence
             elif run.not_before is not None and run.not_before > now:
                 seconds = (run.not_before - now).total_seconds()
@@ -231,12 +275,15 @@ class Fleet:
         except EngineError:
             return []
 
+    def _disk_trouble(self) -> str | None:
+        limits = (self._settings.min_free_disk_bytes, self._settings.min_free_disk_share)
+        folders = [self._data_dir, *([self.info.folder] if self.info and self.info.folder else [])]
+        troubles = (DiskRoom(folder, *limits).trouble() for folder in folders)
+        return next((trouble for trouble in troubles if trouble is not None), None)
+
     def _disk_hold(self) -> Hold | None:
-        room = DiskRoom(self._data_dir, self._settings.min_free_disk_bytes, self._settings.min_free_disk_share)
-        if room.spare() < 0:
-            free, total = room.usage()
-            return Hold(
-                f"Only {free / GIB:.1f} of {total / GIB:.0f} GiB are free on the disk of the data directory; "
-                "no new run starts until there is room. Runs that are under way go on."
-            )
-        return None
+        if (trouble := self._disk_trouble()) is None:
+            return None
+        return Hold(
+            f"{trouble[:1].upper()}{trouble[1:]}; no new run starts until there is room. Runs that are under way go on."
+        )

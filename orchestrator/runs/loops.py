@@ -119,7 +119,8 @@ class Loops:
             leads = await self._leadership.hold()
             await self._fleet.refresh()
             if self._fleet.error is None:
-                await self._door.ensure()  # runners may call any orchestrator, not only the one that leads
+                if self._fleet.network_error is None:
+                    await self._door.ensure()  # runners may call any orchestrator, not only the one that leads
                 if leads:
                     await self._reconciler.round()
             if leads and self._clock.monotonic() - self._last_tidy > TIDY_S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -103,10 +104,15 @@ def execution_limits(instance_type: InstanceType) -> ExecutionLimits:
     return ExecutionLimits(memory_bytes=max(32 * MIB, min(1024 * MIB, room)), slowdown=max(1.0, slots / instance_type.vcpu))
 
 
-def free_uid_base(used: set[int]) -> int:
-    """The lowest range of sandbox uids that no live attempt has: process limits count per uid over a whole kernel."""
+def uid_shift(owner: str) -> int:
+    """Where an installation begins to look for free ranges, so that two on one machine rarely use the same."""
+    return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:4], "big") % UID_RANGES
+
+
+def free_uid_base(used: set[int], shift: int = 0) -> int:
+    """The first range of sandbox uids that no live attempt has: process limits count per uid over a whole kernel."""
     for index in range(UID_RANGES):
-        base = UID_FIRST + index * UID_STEP
+        base = UID_FIRST + (index + shift) % UID_RANGES * UID_STEP
         if base not in used:
             return base
     raise RuntimeError("every range of sandbox uids is in use")

@@ -54,6 +54,7 @@ class PoolPolicy:
     image: str
     orchestrator_url: Callable[[], str]
     limits: PoolLimits
+    uid_shift: int = 0
 
 
 class Pool:
@@ -180,7 +181,7 @@ class Pool:
             token_hash=token_hash(token),
             engine=self._engine.name,
             instance_type=name,
-            sandbox_uid_base=free_uid_base(used),
+            sandbox_uid_base=free_uid_base(used, self._policy.uid_shift),
             epoch=epoch,
             created_at=now,
         )

@@ -146,6 +146,8 @@ class RunService:
                 if run.status == Status.CANCELLED:
                     return run
                 raise Conflict(f"run {run_id} is already {run.status}; there is nothing to cancel")
+            if run.inherited:
+                raise Conflict(f"run {run_id} is the original's, and this copy leaves it alone until it is adopted")
             if run.desired != "cancel":
                 advance(session, run, CancelRequested(now), now)
             return run

@@ -33,8 +33,10 @@ async def open_schedules(
     rng: random.Random,
     sender: WebhookSender,
     wake: Callable[[], None],
+    quiet: bool = False,
 ) -> AsyncIterator[ScheduleService]:
-    """The service for people; while it is open, the clock ticks."""
+    """The service for people; while it is open, the clock ticks. In a quiet installation, a copy of another one, it does
+    not: no schedule fires by itself, and nothing is judged or delivered."""
     launcher = Launcher(settings, catalogue)
     ticker = Ticker(
         {
@@ -43,7 +45,8 @@ async def open_schedules(
             "delivering": Deliveries(db, leadership, clock, rng, sender).round,
         }
     )
-    ticker.start()
+    if not quiet:
+        ticker.start()
     try:
         yield ScheduleService(db, catalogue, runs, clock, launcher, wake=wake)
     finally:

@@ -14,7 +14,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "core"}
 
-STATEMENTS = ("orchestrator.db.", "orchestrator.retention.queries", "orchestrator.retention.tables")
+STATEMENTS = (
+    "orchestrator.db.",
+    "orchestrator.installation.queries",
+    "orchestrator.retention.queries",
+    "orchestrator.retention.tables",
+)
 """Where SQL may be written: the database's own package, and the tables and queries of a feature that has its own folder."""
 DOORS: dict[str, tuple[str, ...]] = {
     "docker": ("orchestrator.engines.docker_",),

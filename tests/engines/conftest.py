@@ -43,6 +43,7 @@ def base_image() -> str:
 def _network(name: str, *, host_mode: bool) -> Iterator[DockerEngineConfig]:
     config = DockerEngineConfig(
         instance=f"{name}-{os.getpid()}",
+        owner="we",
         network=f"benchyard-{name}-{os.getpid()}",
         host_mode=host_mode,
         runner_port=RUNNER_PORT if host_mode else None,

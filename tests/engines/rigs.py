@@ -12,7 +12,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,13 +42,16 @@ class Rig(Protocol):
     def sibling(self, instance: str) -> Engine:
         """An engine of another instance on the same machine."""
 
+    def namesake(self, owner: str) -> Engine:
+        """An engine of another installation that has the same instance name, as a restored backup has."""
+
     def restarted(self) -> Engine:
         """What a new process of the same orchestrator would have."""
 
     async def pause(self, name: str) -> None: ...
 
     async def create_only(self, request: LaunchRequest) -> None:
-        """What a crash between create and start leaves behind."""
+        """What a crash between create and start leaves behind; of a version that wrote no owner on it."""
 
     async def vanish(self, name: str) -> None: ...
 
@@ -74,13 +77,16 @@ class DockerRig:
     def __post_init__(self) -> None:
         self.engine = self._open(self.config.instance)
 
-    def _open(self, instance: str) -> DockerEngine:
-        values = {**self.config.__dict__, "instance": instance}
+    def _open(self, instance: str, owner: str | None = None) -> DockerEngine:
+        values = {**self.config.__dict__, "instance": instance, "owner": owner or self.config.owner}
         self.opened.append(DockerEngine(DockerEngineConfig(**values)))
         return self.opened[-1]
 
     def sibling(self, instance: str) -> Engine:
         return self._open(f"{self.config.instance}-{instance}")
+
+    def namesake(self, owner: str) -> Engine:
+        return self._open(self.config.instance, owner)
 
     def restarted(self) -> Engine:
         return self._open(self.config.instance)
@@ -90,7 +96,7 @@ class DockerRig:
 
     async def create_only(self, request: LaunchRequest) -> None:
         await self.engine.prepare()
-        options = create_options(request, self.config, "203.0.113.9")
+        options = create_options(request, replace(self.config, owner=None), "203.0.113.9")
         await asyncio.to_thread(self.engine._api.create, options)
 
     async def vanish(self, name: str) -> None:
@@ -100,6 +106,8 @@ class DockerRig:
         for engine in self.opened:
             for facts in await engine.list():
                 await engine.remove(facts.name)
+            if (engine.config.instance, engine.config.owner) != (self.config.instance, self.config.owner):
+                await engine.teardown()
             await engine.close()
 
 
@@ -113,17 +121,19 @@ class ProcessRig:
     def __post_init__(self) -> None:
         self.engine = self._open("test")
 
-    def _open(self, instance: str) -> ProcessEngine:
+    def _open(self, instance: str, owner: str = "we") -> ProcessEngine:
         command = (sys.executable, "-I", "-c", PROGRAM)
-        self.opened.append(
-            ProcessEngine(
-                ProcessEngineConfig(instance=instance, root=self.root, command=command, call_limit_s=300, start_limit_s=200)
-            )
+        config = ProcessEngineConfig(
+            instance=instance, root=self.root, command=command, owner=owner, call_limit_s=300, start_limit_s=200
         )
+        self.opened.append(ProcessEngine(config))
         return self.opened[-1]
 
     def sibling(self, instance: str) -> Engine:
         return self._open(instance)
+
+    def namesake(self, owner: str) -> Engine:
+        return self._open("test", owner)
 
     def restarted(self) -> Engine:
         return self._open("test")
@@ -176,10 +186,15 @@ class FakeRig:
     image: str = "none"
 
     def __post_init__(self) -> None:
-        self.engine = FakeEngine("test", behaviour=acts, cpus=2)
+        self.engine = FakeEngine("test", owner="we", behaviour=acts, cpus=2)
 
     def sibling(self, instance: str) -> Engine:
-        other = FakeEngine(instance, behaviour=acts)
+        other = FakeEngine(instance, owner="we", behaviour=acts)
+        other.containers = self.engine.containers
+        return other
+
+    def namesake(self, owner: str) -> Engine:
+        other = FakeEngine("test", owner=owner, behaviour=acts)
         other.containers = self.engine.containers
         return other
 
@@ -190,10 +205,10 @@ class FakeRig:
         self.engine.pause(name)
 
     async def create_only(self, request: LaunchRequest) -> None:
-        self.engine.faults.start_lost = True
+        self.engine.faults.start_lost, self.engine.owner = True, None
         with contextlib.suppress(Exception):
             await self.engine.launch(request)
-        self.engine.faults.start_lost = False
+        self.engine.faults.start_lost, self.engine.owner = False, "we"
 
     async def vanish(self, name: str) -> None:
         self.engine.vanish(name)

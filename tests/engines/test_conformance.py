@@ -114,6 +114,35 @@ async def test_containers_of_another_instance_are_neither_shown_nor_touched(rig:
     await other.remove(asked.name)
 
 
+async def test_containers_of_a_namesake_are_neither_shown_nor_touched(rig: Rig) -> None:
+    """Another installation with the same instance name, such as a restored backup beside its original."""
+    other = rig.namesake("they")
+    asked = request(rig, order("sleep"))
+    theirs = await other.launch(asked)
+    ours = request(rig, order("sleep"))
+    await rig.engine.launch(ours)
+    assert [facts.name for facts in await rig.engine.list()] == [ours.name]
+    assert [facts.name for facts in await other.list()] == [asked.name]
+    for act in (rig.engine.kill, rig.engine.remove, lambda name: rig.engine.stop(name, grace_s=1)):
+        with pytest.raises(NameTaken):
+            await act(asked.name)
+    with pytest.raises(NameTaken):
+        await rig.engine.launch(asked)
+    facts = await other.inspect(asked.name)
+    assert facts is not None
+    assert (facts.container_id, facts.state) == (theirs.container_id, ContainerState.RUNNING)
+    await other.remove(asked.name)
+
+
+async def test_what_an_older_version_launched_is_adopted(rig: Rig) -> None:
+    """It wrote no owner on its containers."""
+    asked = request(rig, order("sleep"))
+    await rig.create_only(asked)
+    assert [facts.name for facts in await rig.engine.list()] == [asked.name]
+    await rig.engine.remove(asked.name)
+    assert await rig.engine.list() == []
+
+
 async def test_list_shows_every_state(rig: Rig) -> None:
     asked = {state: request(rig, order("sleep")) for state in ("created", "running", "paused")}
     asked["exited"] = request(rig, order("exit", code=0))

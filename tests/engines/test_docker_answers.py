@@ -110,6 +110,7 @@ def network(**changes: Any) -> dict[str, Any]:
     asked = network_options(CONFIG)
     return {
         "Id": "0123456789abcdef",
+        "Name": asked["name"],
         "Driver": "bridge",
         "Internal": True,
         "Options": asked["options"],

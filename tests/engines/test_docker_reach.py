@@ -79,9 +79,9 @@ async def test_orchestrator_on_the_host(docker_rig: DockerRig) -> None:
 async def test_the_firewall_is_what_keeps_runners_from_the_host(docker_rig: DockerRig) -> None:
     """Without the rule the same probe gets through: the test above would notice."""
     gateway = await docker_rig.engine.listen_address()
-    network = docker_rig.engine._network
+    network = docker_rig.engine.network.current
     assert network is not None
-    guard = docker_rig.engine._guard(network)
+    guard = docker_rig.engine.network.guard(network)
     assert guard is not None
     with listening("0.0.0.0", OTHER_PORT):
         guard.lift()
@@ -99,7 +99,7 @@ async def test_rules_of_a_network_that_was_removed_by_hand_are_swept(docker_rig:
     config = replace(docker_rig.config, network=f"{docker_rig.config.network}-gone")
     lost = DockerRig(config, docker_rig.image)
     await lost.engine.prepare()
-    network = lost.engine._network
+    network = lost.engine.network.current
     assert network is not None
     await asyncio.to_thread(docker, "network", "rm", config.network)
     assert network.bridge in firewall()

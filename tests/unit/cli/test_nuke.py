@@ -19,12 +19,17 @@ class Engine:
     """Holds two instances' things."""
 
     found = Belongings(("benchyard-run-1-a1",), ("benchyard-runners",), ("benchyard_data",))
+    mine = Belongings(("benchyard-run-1-a1",))
     swept: list[Belongings]
 
     def __init__(self, _: str | None = None) -> None: ...
 
-    def find(self, instance: str | None = None) -> Belongings:
-        return Belongings() if self.swept or instance is not None else self.found
+    def find(self, instance: str | None = None, owner: str | None = None) -> Belongings:
+        if self.swept and instance is not None:
+            return Belongings()
+        return {None: Belongings() if self.swept == [self.found] else self.found, "mine": self.mine}.get(
+            instance, Belongings()
+        )
 
     def sweep(self, found: Belongings) -> None:
         self.swept.append(found)
@@ -47,15 +52,25 @@ def at_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
 
 
 def test_everything_of_ours_goes(benchyard: Benchyard, engine: type[Engine]) -> None:
-    ended = benchyard("nuke", "--yes", "--json")
+    ended = benchyard("nuke", "--yes", "--all-instances", "--json")
     assert ended.code == 0
     assert ended.json["volumes"] == ["benchyard_data"]
     assert engine.swept == [engine.found]
 
 
+def test_other_instances_stay_unless_they_shall_go(
+    benchyard: Benchyard, engine: type[Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCHYARD_INSTANCE", "mine")
+    ended = benchyard("nuke", "--yes")
+    assert (ended.code, engine.swept) == (0, [engine.mine])
+    assert "Removed 1 containers, 0 networks, 0 volumes" in ended.out
+    assert "of other instances stay; --all-instances removes them" in " ".join(ended.err.split())
+
+
 def test_it_asks_first_and_no_means_no(benchyard: Benchyard, engine: type[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_terminal(monkeypatch, answer=False)
-    ended = benchyard("nuke")
+    ended = benchyard("nuke", "--all-instances")
     assert ended.code == 1
     assert "benchyard-run-1-a1" in ended.out
     assert "are lost for good" in ended.out
@@ -69,7 +84,7 @@ def test_yes_and_the_data_too(benchyard: Benchyard, monkeypatch: pytest.MonkeyPa
     for name in ("orchestrator-id", "lock", "benchyard.log"):
         (data / name).touch()
     at_a_terminal(monkeypatch, answer=True)
-    ended = benchyard("nuke", "--data")
+    ended = benchyard("nuke", "--data", "--all-instances")
     assert ended.code == 0
     assert "Removed 1 containers, 1 networks, 1 volumes" in ended.out
     assert not data.exists()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,12 @@ import pytest
 from orchestrator.cli import service_process
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.nuke_commands import check_deletable
-from orchestrator.cli.teardown import instance_names
+from orchestrator.cli.teardown import own_things
 from orchestrator.engines.docker_cleanup import read_host
 from orchestrator.identity import DataLock
+from orchestrator.installation.remembered import Own
 from orchestrator.settings import Settings
+from tests.served import served
 from tests.unit.cli.conftest import Benchyard
 
 HOLD = """
@@ -106,11 +111,26 @@ def test_up_tells_why_the_service_did_not_start(
 
 def test_the_names_of_an_instance(tmp_path: Path, data_template: Path) -> None:
     settings = Settings(data=tmp_path, instance="mine")
-    assert instance_names(settings) == ["mine"]
+    assert [each.instance for each in own_things(settings)] == ["mine"]
     (tmp_path / "orchestrator-id").write_text("abc\n")
-    assert instance_names(settings) == ["mine", "by-abc"]
+    assert [each.instance for each in own_things(settings)] == ["mine", "by-abc"]
     (tmp_path / "benchyard.db").write_bytes((data_template / "benchyard.db").read_bytes())
-    assert instance_names(Settings(data=tmp_path)) == ["by-abc"]
+    assert [each.instance for each in own_things(Settings(data=tmp_path))] == ["by-abc"]
+
+
+@pytest.mark.anyio
+async def test_nothing_of_the_original_is_a_copys(new_settings: Callable[..., Settings]) -> None:
+    """`down` in a copied directory, started or not, leaves the original's containers alone."""
+    settings = new_settings("original")
+    async with served(settings) as service:
+        installation = service.services.installation
+    ours = await asyncio.to_thread(own_things, settings)
+    assert ours == [Own(installation.instance, installation.owner)]
+    copy = settings.model_copy(update={"data": settings.data.with_name("copy")})
+    shutil.copytree(settings.data, copy.data)
+    assert await asyncio.to_thread(own_things, copy) == []
+    (copy.data / "benchyard.db").write_bytes(b"not a database")
+    assert Own(installation.instance, installation.owner) not in await asyncio.to_thread(own_things, copy)
 
 
 @pytest.mark.parametrize("where", ["here", "above", "not ours"])
