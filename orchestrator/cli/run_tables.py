@@ -32,19 +32,22 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
     if not runs:
         return Text("No runs. Start one: benchyard run --model demo-strong --sample-size 10")
     short = short_ids([str(run["id"]) for run in runs])
-    rows = [
-        (
-            short[str(run["id"])],
-            subject(run),
-            ", ".join(run["benchmarks"]),
-            status_text(run["status"]),
-            f"{run['progress']['done']}/{run['progress']['total']}",
-            _estimate(run),
-            interval(run["score"]),
-            ago(run["created_at"], now),
+    rows: list[tuple[object, ...]] = []
+    for run in runs:
+        rows.append(
+            (
+                short[str(run["id"])],
+                subject(run),
+                ", ".join(run["benchmarks"]),
+                status_text(run["status"]),
+                f"{run['progress']['done']}/{run['progress']['total']}",
+                _estimate(run),
+                interval(run["score"]),
+                ago(run["created_at"], now),
+            )
         )
-        for run in runs
-    ]
+        for name, score in _parts(run).items():
+            rows.append(("", "", f"  {name}", "", "", percent(score["estimate"]), interval(score), ""))
     columns = ("Run", "Model", "Benchmark", "Status", "Done", "Score", "95 % interval", "Created")
     return table(columns, rows, right=("Done", "Score", "95 % interval"))
 
@@ -91,6 +94,8 @@ def remarks(run: Run) -> list[str]:
     if run["reason"]:
         said.append(reason_sentence(run))
     score = run["score"]
+    if score and not score["n"]:
+        return [*said, f"None of {score['n_all']} finished items counts: there is no score."]
     if score and (left_out := score["n_all"] - score["n"]):
         said.append(
             f"{left_out} of {score['n_all']} items failed for other reasons than the model and are not in the score; "
