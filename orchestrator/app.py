@@ -16,9 +16,11 @@ from orchestrator.accounts.wiring import open_accounts
 from orchestrator.api import (
     accounts,
     agents,
+    aliases,
     archives,
     artefacts,
     audit,
+    auth_paths,
     batches,
     benchmarks,
     calls,
@@ -187,6 +189,8 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
         keys,
         limits,
         accounts,
+        aliases,
+        auth_paths,
         command_line,
         audit,
         streams,
@@ -194,7 +198,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     )
     for module in routed:
         app.include_router(module.router)
-    for router in (task_routes.router, task_routes.files, task_routes.bare):
+    for router in (aliases.bare, task_routes.router, task_routes.files, task_routes.bare):
         app.include_router(router)
     pages.install(app)
     openapi.install(app)

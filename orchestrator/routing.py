@@ -33,6 +33,8 @@ def needs_of(settings: Settings) -> Callable[[str], str | None]:
     """Which paths need a token: "api", "page" or None. The runner paths check tokens of their own."""
 
     def needs(path: str) -> str | None:
+        if path in ("/api/auth/login", "/api/auth/status"):
+            return None
         if path.startswith(("/api/", "/run/")) or path == "/api" or path in FOR_TASK_RUNNERS:
             return "api"
         if path == "/metrics":

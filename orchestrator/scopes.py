@@ -45,7 +45,7 @@ _SECRETS = re.compile(
 )
 _EVERYBODY = re.compile(r"/api/users(/.*)?", re.DOTALL)
 """Shows people of all workspaces."""
-_OWN = re.compile(r"(/api/account|/account|/logout)(/.*)?", re.DOTALL)
+_OWN = re.compile(r"(/api/account|/account|/logout|/api/auth)(/.*)?", re.DOTALL)
 """About the caller alone."""
 _SHARED = re.compile(
     r"(/api/(models|datasets|agents)|/(models|datasets)|/members/(workspaces|users))(/.*)?|/api/workspaces", re.DOTALL
@@ -57,7 +57,7 @@ _OWN_KEYS = re.compile(r"/api/keys(/\d+)?|/keys(/\d+/remove)?")
 """Everybody who may run has keys of their own; the workspace's are for admins, which their handlers see to."""
 _SCHEDULES = re.compile(r"/api/schedules(/.*)?|/schedules/(new|[^/]+/(pause|remove))", re.DOTALL)
 _WORK = re.compile(
-    r"/api/(container-runs|batches|grades|quotes)"
+    r"/api/(container-runs|runs|batches|grades|quotes)"
     r"|/api/container-runs/[^/]+/(cancel|retry|regrade|pin|unpin)"
     r"|/api/batches/[^/]+/(end|retry)"
     r"|/api/schedules/.+/run"
@@ -71,7 +71,7 @@ _WORK = re.compile(
 _OPINION = re.compile(r"/api/eval-sets/[^/]+/feedback/.+", re.DOTALL)
 
 _SPENDING = re.compile(
-    r"/api/(container-runs|batches)|/api/(container-runs|batches|jobs)/[^/]+/retry|/api/schedules/.+/run"
+    r"/api/(container-runs|runs|batches)|/api/(container-runs|batches|jobs)/[^/]+/retry|/api/schedules/.+/run"
     r"|/api/eval-sets/[^/]+/generate|/api/evals/[^/]+/execute"
     r"|/runs/new(/command)?|/(runs|batches)/[^/]+/retry|/schedules/[^/]+/run"
 )

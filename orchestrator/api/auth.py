@@ -26,7 +26,7 @@ from orchestrator.scopes import Scope as Need
 from orchestrator.startup import BadConfiguration
 
 COOKIE = "benchyard_session"
-ANYWHERE = re.compile(r"/(account|logout|api/account)(/.*)?", re.DOTALL)
+ANYWHERE = re.compile(r"/(account|logout|api/account|api/auth)(/.*)?", re.DOTALL)
 """Also for who is in no workspace."""
 WORKSPACE_HEADER = "x-benchyard-workspace"
 TOKEN_FILE = "token"  # noqa: S105

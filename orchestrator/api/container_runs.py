@@ -49,15 +49,25 @@ IdempotencyKey = Annotated[
 ]
 Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
 
+ModelFilter = Annotated[int | None, Query(ge=0, le=2**31 - 1)]
+BatchFilter = Annotated[str | None, Query(max_length=60, pattern=r"^[0-9a-zA-Z-]*$")]
+Trigger = Annotated[
+    str | None,
+    Query(
+        max_length=40, pattern="^[a-z_]*$", description="`manual`, `schedule` (or `scheduled`), `batch`, `retry`, `grade`."
+    ),
+]
+TRIGGER_NAMES = {"scheduled": "schedule"}
 
-def _kind(body: Any) -> str:
+
+def kind_of(body: Any) -> str:
     kind = body.get("kind", "benchmark") if isinstance(body, dict) else getattr(body, "kind", "benchmark")
     return f"{TAG}command" if kind == "command" else f"{TAG}benchmark"
 
 
 RunBody = Annotated[
     Annotated[RunCreate, Tag(f"{TAG}benchmark")] | Annotated[CommandRunCreate, Tag(f"{TAG}command")],
-    Discriminator(_kind),
+    Discriminator(kind_of),
 ]
 
 
@@ -93,8 +103,9 @@ async def list_runs(
     limit: Limit = 50,
     after: Cursor = None,
     status: Status | None = None,
-    model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
-    batch_id: Annotated[str | None, Query(max_length=60, pattern=r"^[0-9a-zA-Z-]*$")] = None,
+    model_id: ModelFilter = None,
+    batch_id: BatchFilter = None,
+    trigger_type: Trigger = None,
 ) -> Page[RunOut]:
     """Runs, newest first."""
 
@@ -106,6 +117,7 @@ async def list_runs(
             status=status and status.value,
             model_id=model_id,
             batch_id=batch_id or None,
+            trigger_type=TRIGGER_NAMES.get(trigger_type or "", trigger_type) or None,
         )
         models = model_queries.by_ids(session, {row.model_id for row in rows})
         return [RunOut.of(row, models[row.model_id].slug, context.waiting_for(row.id)) for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
+from orchestrator.api.aliases import PathAliases
 from orchestrator.api.audit_trail import AuditTrail
 from orchestrator.api.cross_origin import cross_origin
 from orchestrator.api.middleware import Guard
@@ -18,6 +19,7 @@ def add_outer_layers(app: FastAPI, settings: Settings) -> None:
     """The last one added is the outermost; all of them come before any parsing."""
     app.add_middleware(AuditTrail, book=app.state.audit)
     app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+    app.add_middleware(PathAliases)
     app.add_middleware(SubPath, root=settings.root)
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, **cross_origin(settings.cors_origins))

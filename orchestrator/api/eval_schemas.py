@@ -188,6 +188,9 @@ class GenerateCreate(Body):
     """Have a model write an eval from the labelled traces of a set."""
 
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
+    model: Annotated[
+        StrictInt | Text | None, Field(description="Instead of `model_id`; the answer's `status` is then `queued`.")
+    ] = None
     name: Annotated[Name | None, Field(description="Default: the set's name. The same name again makes a version.")] = None
     description: Description = ""
     seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
@@ -197,6 +200,15 @@ class GenerateCreate(Body):
     priority: Priority = 0
     budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
     instance_type: InstanceName | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _model(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or given.get("model") is None:
+            return given
+        if given.get("model_id") not in (None, given["model"]):
+            raise ValueError("model: it stands for model_id; give one of them")
+        return {**given, "model_id": given["model"]}
 
 
 class JobCreated(Answer):

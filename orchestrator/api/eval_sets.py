@@ -95,4 +95,4 @@ async def generate_eval(
     key = None if idempotency_key is None else Idempotency("POST generate", idempotency_key)
     queued = await context.eval_jobs.generate(set_id, request, key)
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
-    return JobCreated(job_id=queued.job_id)
+    return JobCreated(job_id=queued.job_id, status="pending" if body.model is None else "queued")

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BeforeValidator
 from sqlmodel import Session
 
 from orchestrator.api.container_runs import Cursor, IdempotencyKey, Limit
@@ -30,6 +31,12 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 JobId = Annotated[str, Path(min_length=1, max_length=60, description="A job's id, which is that of its run.")]
 
 
+TYPE_NAMES = {"generate": JobType.EVAL_GENERATE.value, "execute": JobType.EVAL_EXECUTE.value}
+JobTypeFilter = Annotated[
+    JobType | None,
+    BeforeValidator(lambda given: TYPE_NAMES.get(given, given)),
+    Query(description="Also `generate` and `execute`."),
+]
 BUILD_LOOK_S = 0.25
 
 
@@ -38,7 +45,7 @@ async def list_jobs(
     context: Context,
     limit: Limit = 50,
     after: Cursor = None,
-    type: JobType | None = None,
+    type: JobTypeFilter = None,
     status: Status | None = None,
     dead_letter: Annotated[
         bool, Query(description="Only those given up after 3 attempts, not dismissed, without a retry that completed.")

@@ -44,6 +44,14 @@ class ScheduleSave(Body):
     baseline_run_id: Annotated[Text, Field(max_length=36)] | None = None
     baseline_runs: Annotated[StrictInt, Field(ge=1, le=365)] = 30
     alarm_rate: Annotated[Number, Field(gt=0, le=0.5, description="False alarms over the whole series, at most.")] = 0.05
+    is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _paused(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("is_paused") is not None:
+            return {"paused": given["is_paused"], **given}
+        return given
 
     @model_validator(mode="after")
     def _once_each(self) -> Self:
@@ -55,7 +63,7 @@ class ScheduleSave(Body):
 
     def values(self) -> dict[str, Any]:
         """What was given, under the names of the columns."""
-        given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw"}, mode="json")
+        given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
         if "misfire_policy" in given:
             given["misfire"] = given.pop("misfire_policy")
         if "benchmarks" in given:
@@ -65,6 +73,22 @@ class ScheduleSave(Body):
 
 class PauseChange(Body):
     paused: StrictBool = True
+    is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
+
+    @property
+    def wanted(self) -> bool:
+        return self.paused if self.is_paused is None else self.is_paused
+
+
+class ScheduleChange(Body):
+    """What to change; without anything, a schedule that goes on is paused, and a paused one goes on."""
+
+    is_paused: StrictBool | None = None
+    paused: Annotated[StrictBool | None, Field(description="The same as `is_paused`.")] = None
+
+    @property
+    def wanted(self) -> bool | None:
+        return self.paused if self.is_paused is None else self.is_paused
 
 
 class SightOut(Answer):
@@ -189,6 +213,10 @@ class ScheduleDetail(ScheduleOut):
     panel: PanelOut | None
     last_fire: FireOut | None
     can_see: SightOut
+
+
+class ScheduleChanged(ScheduleDetail):
+    is_paused: bool = Field(description="The same as `paused`.")
 
 
 class SizeFor(Answer):

@@ -16,6 +16,8 @@ from orchestrator.api.schedule_schemas import (
     PanelOut,
     PauseChange,
     Preview,
+    ScheduleChange,
+    ScheduleChanged,
     ScheduleDetail,
     ScheduleOut,
     ScheduleSave,
@@ -134,7 +136,17 @@ async def delete_schedule(model_id: ModelRef, context: Context) -> None:
 @router.patch("/{model_id:path}/pause")
 async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
     """Pause (without a body, or `paused: true`), or go on (`paused: false`). What passes meanwhile is not made up for."""
-    return await _detail(await context.schedules.pause(model_id, True if body is None else body.paused), context)
+    return await _detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
+
+
+@router.patch("/{model_id:path}")
+async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleChange | None = None) -> ScheduleChanged:
+    """Pause or go on (`is_paused`); without a body, the other of the two."""
+    wanted = None if body is None else body.wanted
+    if wanted is None:
+        wanted = not (await context.schedules.get(model_id)).paused
+    detail = await _detail(await context.schedules.pause(model_id, wanted), context)
+    return ScheduleChanged(**detail.model_dump(), is_paused=detail.paused)
 
 
 @router.post("/{model_id:path}/run", status_code=202)

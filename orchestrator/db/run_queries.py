@@ -53,6 +53,7 @@ def page(
     status: str | None = None,
     model_id: int | None = None,
     batch_id: str | None = None,
+    trigger_type: str | None = None,
 ) -> Sequence[ContainerRun]:
     """Newest first; identifiers are ordered by time. Jobs about evals have a list of their own."""
     query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
@@ -64,6 +65,8 @@ def page(
         query = query.where(ContainerRun.model_id == model_id)
     if batch_id is not None:
         query = query.where(ContainerRun.batch_id == batch_id)
+    if trigger_type is not None:
+        query = query.where(ContainerRun.trigger_type == trigger_type)
     return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 

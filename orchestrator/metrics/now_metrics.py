@@ -14,12 +14,14 @@ from orchestrator.metrics.run_metrics import MOST_EVALS
 STATES = ("waiting", "put_off", "starting", "running")
 
 
-def read_now(session: Session, registry: CollectorRegistry, now: datetime) -> None:
-    """Within the caller's session, which decides whose runs and evals these are."""
+def read_now(session: Session, registry: CollectorRegistry, now: datetime, *, with_names: bool) -> None:
+    """Within the caller's session, which decides whose runs and evals these are; without names, no evals."""
     length = Gauge("benchyard_queue_length", "Runs that have not ended", ["state"], registry=registry)
     counts = metric_queries.queue(session, now)
     for state in STATES:
         length.labels(state).set(counts.get(state, 0))
+    if not with_names:
+        return
     which = ["eval_set", "eval"]
     accuracy = Gauge("benchyard_eval_held_out_accuracy", "Share right of traces held out", which, registry=registry)
     verdicts = Gauge("benchyard_eval_verdicts", "Traces judged by the newest version", which, registry=registry)

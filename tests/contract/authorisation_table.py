@@ -24,6 +24,13 @@ POST   /api/container-runs/delete                                  admin   list
 DELETE /api/container-runs/{run_id}                                admin   thing
 POST   /runs/{run_id}/delete                                       admin   thing
 GET    /api/container-runs/{run_id}/calls                          viewer  thing
+POST   /api/runs                                                  member  list
+GET    /api/runs                                                  viewer  list
+GET    /api/runs/{run_id}                                         viewer  thing
+GET    /run/{external_id}                                         viewer  thing
+GET    /api/auth/login                                            -       open
+GET    /api/auth/status                                           -       open
+GET    /api/auth/logout                                           viewer  self
 POST   /api/quotes                                                 member  list
 GET    /api/costs                                                  viewer  list
 POST   /api/grades                                                 member  list
@@ -72,6 +79,7 @@ GET    /api/schedules/{model_id:path}/badge                        viewer  list
 GET    /api/schedules/{model_id:path}                              viewer  thing
 DELETE /api/schedules/{model_id:path}                              member  thing
 PATCH  /api/schedules/{model_id:path}/pause                        member  thing
+PATCH  /api/schedules/{model_id:path}                              member  thing
 POST   /api/schedules/{model_id:path}/run                          member  thing
 GET    /api/alerts                                                 viewer  list
 GET    /api/alerts/feed                                            viewer  list

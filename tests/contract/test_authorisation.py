@@ -24,7 +24,12 @@ STEPS = (*ROLES, "owner")
 ENDLESS = ("/api/events", "/stream")
 OF_ALL = ("/members", "/account", "/api/users")
 """Where owners see people and names of all workspaces."""
-CHANGES_ALL = {("POST", "/logout"), ("DELETE", "/api/account/sessions"), ("POST", "/account/sessions/end")}
+CHANGES_ALL = {
+    ("POST", "/logout"),
+    ("GET", "/api/auth/logout"),
+    ("DELETE", "/api/account/sessions"),
+    ("POST", "/account/sessions/end"),
+}
 """These end the caller's own session, and come last."""
 
 
@@ -128,8 +133,8 @@ async def test_every_role_may_do_what_the_table_says_and_sees_its_own_workspace_
             refused = status in (401, 403) or (status == 303 and "/login" in text.splitlines()[-1])
             if about == "self" and status == 403 and role == "owner":
                 continue  # a token has no account
-            if path in ("/login", "/login/provider", "/login/callback", "/login/command-line"):
-                refused = False  # they answer 401 to a wrong token, not to a stranger
+            if path in ("/login", "/login/provider", "/login/callback", "/login/command-line", "/api/auth/login"):
+                refused = False  # they answer 401 to a wrong token, not to a stranger; or lead to the page for signing in
             seen = world.beta.secret in text and not (role == "owner" and (about == "self" or path.startswith(OF_ALL)))
             if refused == allowed(role, needed) or status >= 500 or seen:
                 wrong.append((role, method, place, status, text[:200]))

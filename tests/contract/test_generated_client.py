@@ -25,6 +25,8 @@ MAY_ANSWER: dict[str, list[int]] = {
     "/shared/badges/{model_id}/{key}": [404],
     "/shared/feeds/{model_id}/{key}": [404],
     "/shared/feed/{key}": [404],
+    "/api/auth/login": [303],
+    "/api/auth/logout": [303],
     "/api/account/sessions": [403],
     "/api/account/tokens": [403],
 }

@@ -186,6 +186,7 @@ def fill(session: Session, slug: str, number: int) -> Place:
     things = {
         "run_id": run.id,
         "job_id": job_id,
+        "external_id": str(number),
         "task_id": f"{run.id}.1",
         "batch_id": batch_id,
         "set_id": set_id,

@@ -197,6 +197,20 @@ async def test_who_sees_one_workspace_sees_no_counters_of_all(new_settings: Call
 
 
 @pytest.mark.anyio
+async def test_where_everybody_may_look_names_of_several_workspaces_need_an_owner(service: Service) -> None:
+    assert "benchyard_runs_ended" in (await service.stranger.get("/metrics")).text
+    made = await service.client.post("/api/workspaces", json={"slug": "second", "name": "Second"})
+    assert made.status_code == 201
+    stranger = (await service.stranger.get("/metrics")).text
+    assert "benchyard_queue_length" in stranger
+    assert "benchyard_runs_ended" not in stranger
+    assert "benchyard_eval" not in stranger
+    wrong = await service.stranger.get("/metrics", headers={"authorization": "Bearer wrong"})
+    assert "benchyard_runs_ended" not in wrong.text
+    assert "benchyard_runs_ended" in (await service.client.get("/metrics")).text
+
+
+@pytest.mark.anyio
 async def test_every_metric_is_described_and_the_rules_name_none_that_is_not_there(service: Service) -> None:
     text = (await service.stranger.get("/metrics")).text
     there = set(re.findall(r"^# TYPE (benchyard_\w+?)(?:_created)? ", text, re.MULTILINE))
