@@ -44,10 +44,9 @@ def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, st
     return [tuple(row) for row in session.exec(query).all()]
 
 
-def first_detail(session: Session, run_id: str) -> str:
-    """What the first result of a run says of itself."""
-    query = select(ItemRow.detail).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position)).limit(1)
-    return session.exec(query).first() or ""
+def first(session: Session, run_id: str) -> ItemRow | None:
+    """The first result of a run, whole."""
+    return session.exec(select(ItemRow).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position)).limit(1)).first()
 
 
 def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None]]:

@@ -18,6 +18,7 @@ from runner.contract import Outcome
 from runner.contract_commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
 
 PAGE = 200
+LAST_LINE_CHARS = 500
 WORDS = {
     "wall_s": ("faster", "slower"),
     "cpu_s": ("less processor time", "more processor time"),
@@ -148,6 +149,13 @@ def _repeat(row: ItemRow) -> Repeat:
         figures=facts.figures,
         self_reported=facts.self_reported,
     )
+
+
+def how_it_failed(row: ItemRow) -> str:
+    """The end of a repeat, and the last line that it wrote: most programs say there what is wrong."""
+    facts = stored_item(row.data, row.outcome).repeat or RepeatFacts()
+    lines = [line.strip() for line in facts.output.splitlines() if line.strip()]
+    return ": ".join(filter(None, (row.detail, lines[-1][:LAST_LINE_CHARS] if lines else "")))
 
 
 def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureOver]:

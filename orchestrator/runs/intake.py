@@ -19,6 +19,7 @@ from orchestrator.db.session import Database
 from orchestrator.db.tables import Attempt, ContainerRun, ItemRow, LlmModel
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs.answers import answer_digest
+from orchestrator.runs.command_results import how_it_failed
 from orchestrator.runs.eval_hand import EvalEvent, EvalHand
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.machine_cost import Used, used_after
@@ -282,10 +283,11 @@ class _Context:
     def _nothing_measured(self, event: CompleteEvent) -> None:
         """A command of which no repeat passed has no figures: its run has failed."""
         self._append(event, {})
-        detail = item_queries.first_detail(self._session, self._run.id)
-        message = f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {detail}" if detail else None
+        first = item_queries.first(self._session, self._run.id)
+        said = "" if first is None else how_it_failed(first)
+        message = f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {said}" if said else SENTENCES[Reason.COMMAND_FAILED]
         self._attempt.reason = Reason.COMMAND_FAILED.value
-        gave_up = GaveUp(self._now, Reason.COMMAND_FAILED, message or SENTENCES[Reason.COMMAND_FAILED])
+        gave_up = GaveUp(self._now, Reason.COMMAND_FAILED, message)
         advance(self._session, self._run, gave_up, self._now)
 
     def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:

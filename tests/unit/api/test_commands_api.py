@@ -163,7 +163,7 @@ async def test_a_command_of_which_every_repeat_fails_has_failed(yard: Service) -
     (member,) = batch["instance_types"][0]["members"]
     run = (await yard.client.get(f"/api/container-runs/{member['run_id']}")).json()
     assert (run["reason"], run["progress"], run["score"]) == ("command_failed", {"done": 4, "total": 4}, None)
-    assert "exit 1" in run["error_message"]
+    assert run["error_message"].endswith("The first one: exit 1: bench.py 0")
     archive = await yard.client.get(f"/api/container-runs/{run['id']}/archive")
     assert archive.headers["content-disposition"].endswith('-error.tar.gz"')
     found = (await yard.client.get("/api/commands/compare", params={"batch": made["batch_id"]})).json()

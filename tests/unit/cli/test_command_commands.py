@@ -54,6 +54,10 @@ def test_run_show_list_and_compare(service: Service, benchyard: Benchyard) -> No
     assert "worse: " in compared.out
     assert "different benchmarks: fast, slow" in compared.out
     assert IMAGE in benchyard("runs").out
+    shown = benchyard("show", ids[0]).out
+    assert "3 of 3 items, 3 passed" in shown
+    assert "Score" not in shown
+    assert "no-model" not in shown
 
 
 def test_a_batch_of_one_cell(service: Service, benchyard: Benchyard, tmp_path: Path) -> None:

@@ -95,6 +95,15 @@ def test_mistakes_are_answered_with_a_sentence(
     assert "Traceback" not in ended.err
 
 
+def test_a_run_for_the_machines_of_a_provider_waits_for_them(service: Service, benchyard: Benchyard) -> None:
+    made = benchyard("run", "-m", "demo-strong", "-n", "1", "--provider", "lab", "--detach", "--json")
+    run_id = made.json["runs"][0]["id"]
+    shown = benchyard("show", run_id, "--json").json
+    assert (shown["provider"], shown["status"]) == ("lab", "pending")
+    assert "no machine of provider lab" in benchyard("fleet").out
+    assert benchyard("cancel", run_id).code == 0
+
+
 def test_cancel_show_logs_and_retry(service: Service, benchyard: Benchyard) -> None:
     service.engine.behaviour = until_cancelled
     run_id = benchyard("run", "-m", "demo-strong", "-n", "3", "--detach").out.strip()
