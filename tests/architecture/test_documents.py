@@ -15,6 +15,7 @@ from orchestrator.engines.engine import ContainerState
 from orchestrator.errors import Code
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import SENTENCES, Reason
+from orchestrator.scopes import Scope
 from orchestrator.settings import Settings
 from runner.contract import FailureReason, Outcome, Stage
 
@@ -107,3 +108,37 @@ def test_a_decision_has_its_four_parts(path: Path) -> None:
     for part in ("Context", "Decision", "Consequences", "Alternatives"):
         found = re.search(rf"^(#+ |\*\*){part}", path.read_text(), re.MULTILINE | re.IGNORECASE)
         assert found, f"{path.name} lacks {part}"
+
+
+def test_each_call_scope_and_heading_is_described_once() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", text("api.md"), re.MULTILINE)
+    assert sorted(rows) == sorted(set(rows))
+    scopes = [row for row in rows if row.strip("`") in set(Scope)]
+    assert scopes == [f"`{scope}`" for scope in Scope if scope is not Scope.OWNER], "no token is made with `owner`"
+    for page in DOCS.glob("*.md"):
+        headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
+        assert len(headings) == len(set(headings)), page.name
+
+
+def test_what_accepts_an_idempotency_key_is_told_once_and_in_full(app: FastAPI) -> None:
+    (told,) = re.findall(r"^- \*\*`Idempotency-Key`\*\*.*$", text("api.md"), re.MULTILINE)
+    words = {
+        "POST /api/container-runs": "`POST` of runs",
+        "POST /api/runs": "`POST` of runs",
+        "POST /api/batches": "batches",
+        "POST /api/models": "models",
+        "POST /api/container-runs/{run_id}/retry": "`retry` of runs",
+        "POST /api/jobs/{job_id}/retry": "and jobs",
+        "POST /api/schedules/{model_id}/run": "`run` of a schedule",
+        "POST /api/eval-sets/{set_id}/generate": "`generate`",
+        "POST /api/evals/{eval_id}/execute": "`execute`",
+        "PATCH /api/evals/{eval_id}": "`PATCH` of an eval's code",
+    }
+    accepting = {
+        f"{method.upper()} {path}"
+        for path, methods in app.openapi()["paths"].items()
+        for method, described in methods.items()
+        if any(each["name"].lower() == "idempotency-key" for each in described.get("parameters", []))
+    }
+    assert accepting == set(words)
+    assert all(word in told for word in words.values())
