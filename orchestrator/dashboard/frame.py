@@ -82,7 +82,7 @@ class Frame:
             caller=caller_of(self.request),
             may_post=may_post(caller_of(self.request)),
             banner=hold.sentence if hold else None,
-            notice=self.context.installation.notice,
+            copy_notice=self.context.installation.notice,
             isolation=info.isolation if info and info.less_isolated else None,
             **values,
         )
