@@ -15,6 +15,7 @@ from orchestrator.api.fleet_schemas import (
     PoolOut,
     WaitingOut,
 )
+from orchestrator.engines.launch_rules import disk_sentence, scratch_bytes
 from orchestrator.runs.capacity import never_fits
 from orchestrator.runs.machine_cost import signs
 
@@ -35,6 +36,7 @@ async def get_fleet(context: Context) -> FleetOut:
                 vcpu=kind.vcpu,
                 memory_bytes=kind.memory_bytes,
                 disk_bytes=kind.disk_bytes,
+                scratch_bytes=scratch_bytes(kind, fleet.info.disk_limit) if fleet.info else None,
                 fits=why is None,
                 why_not=why,
                 default=name == settings.default_instance_type,
@@ -67,6 +69,7 @@ async def get_fleet(context: Context) -> FleetOut:
             version=info.version if info else None,
             isolation=info.isolation if info else None,
             less_isolated=info.less_isolated if info else False,
+            disk=disk_sentence(info.disk_limit) if info else None,
             error=fleet.error,
         ),
         capacity=CapacityOut(

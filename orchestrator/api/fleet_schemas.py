@@ -14,6 +14,8 @@ class InstanceTypeOut(Answer):
     vcpu: float
     memory_bytes: int
     disk_bytes: int
+    scratch_bytes: int | None
+    """What a command may write on this engine; null where that is not limited, or not known yet."""
     fits: bool
     why_not: str | None
     default: bool
@@ -42,6 +44,8 @@ class EngineOut(Answer):
     version: str | None
     isolation: str | None
     less_isolated: bool
+    disk: str | None
+    """What becomes of an instance type's disk on this engine."""
     error: str | None
 
 

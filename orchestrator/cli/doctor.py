@@ -92,6 +92,8 @@ def _service(connection: Connection, client: Client) -> Iterator[Check]:
     isolation = clean(engine["isolation"] or "Not known yet.")
     open_host = engine["less_isolated"] or "also reach" in isolation
     yield Check("isolation", WARN if open_host else OK, isolation)
+    if engine.get("disk"):
+        yield Check("disk of commands", OK if "quota." in engine["disk"] else WARN, clean(engine["disk"]))
     if fleet["banner"]:
         yield Check("dispatch", BAD, clean(fleet["banner"]))
     yield _sandbox(client.run)(client.runs(limit=20))

@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from uuid import uuid4
 
 import docker
 import docker.errors
@@ -70,6 +71,19 @@ class DockerApi:
     def connect_network(self, name: str, container: str, aliases: Sequence[str] = ()) -> None:
         with self._door() as client:
             client.connect_container_to_network(container, name, aliases=list(aliases) or None)
+
+    def can_limit_volumes(self, options: dict[str, Any]) -> bool:
+        """Whether the engine makes a volume of a limited size; only trying tells."""
+        name = f"benchyard-quota-{uuid4().hex[:12]}"
+        try:
+            with self._door() as client:
+                client.create_volume(name, options["Name"], options["Options"])
+                client.remove_volume(name)
+        except EngineUnreachable:
+            raise
+        except EngineError:
+            return False
+        return True
 
     def disconnect_network(self, name: str, container: str) -> None:
         with contextlib.suppress(NotThere, Conflict), self._door() as client:

@@ -27,7 +27,7 @@ from orchestrator.engines.docker_facts import isolation_sentence, labels_in, rea
 from orchestrator.engines.docker_kit import prepare_guest, remove_kits
 from orchestrator.engines.docker_network import RunnerNetwork
 from orchestrator.engines.docker_network_upkeep import NetworkUpkeep
-from orchestrator.engines.docker_options import DockerEngineConfig, create_options
+from orchestrator.engines.docker_options import MIB, DockerEngineConfig, create_options, quota_options
 from orchestrator.engines.docker_pull import GuestPulls
 from orchestrator.engines.engine import (
     LABEL_INSTANCE,
@@ -35,6 +35,7 @@ from orchestrator.engines.engine import (
     ContainerFacts,
     ContainerState,
     ContainerStats,
+    DiskLimit,
     EngineError,
     EngineInfo,
     EngineUnreachable,
@@ -63,6 +64,7 @@ class DockerEngine:
         self.network = NetworkUpkeep(self._api, config)
         self._cpus = 0
         self._kit_made = False
+        self._disk: DiskLimit | None = None
         self.strangers: tuple[str, ...] = ()
         """Containers with our instance's name that belong to another installation, as `list` last saw them."""
         self._launching: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
@@ -103,6 +105,7 @@ class DockerEngine:
             cpus=described["NCPU"],
             memory_bytes=described["MemTotal"],
             isolation=isolation_sentence(described, self._reach()),
+            disk_limit=self._disk or DiskLimit.MEMORY,
             folder=self._folder(described),
         )
 
@@ -204,6 +207,8 @@ class DockerEngine:
     def _prepare(self, deadline: Deadline) -> RunnerNetwork:
         network = self.network.ensure(deadline)
         self._cpus = self._cpus or self._api.info()["NCPU"]
+        if self._disk is None:
+            self._disk = DiskLimit.QUOTA if self._api.can_limit_volumes(quota_options(MIB)) else DiskLimit.MEMORY
         return network
 
     def _teardown(self, _: Deadline) -> None:
@@ -264,7 +269,9 @@ class DockerEngine:
         if request.guest is not None:
             self._kit_made = True
             guest = prepare_guest(self._api, request, self.config, deadline)
-        return guest, self._create(create_options(request, self.config, network.gateway, guest, network.name))
+        return guest, self._create(
+            create_options(request, self.config, network.gateway, guest, network.name, self._disk or DiskLimit.MEMORY)
+        )
 
     def _create(self, options: dict[str, Any]) -> str:
         try:

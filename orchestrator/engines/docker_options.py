@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.engines import guest_images
-from orchestrator.engines.engine import LABEL_INSTANCE, EngineError, InstanceType, LaunchRequest
+from orchestrator.engines.engine import LABEL_INSTANCE, DiskLimit, EngineError, InstanceType, LaunchRequest
 from orchestrator.engines.guest_images import Guest
-from orchestrator.engines.launch_rules import labels_of, owner_labels
+from orchestrator.engines.launch_rules import labels_of, owner_labels, scratch_bytes
 
 MIB = 1024 * 1024
 TMP_BYTES = 64 * MIB
@@ -22,7 +22,7 @@ PIDS_BASE = 32
 PIDS_PER_SLOT = 70
 SMALLEST_CPU = 0.01
 GUEST_PIDS = 2048
-GUEST_TMP_BYTES = 1024 * MIB
+GUEST_SHM_BYTES = 1024 * MIB
 
 CAPABILITIES = ("KILL", "SETGID", "SETUID")
 """What the sandbox needs to give each program a uid of its own and to end it; everything else is dropped."""
@@ -80,6 +80,7 @@ def create_options(
     gateway: str | None,
     guest: Guest | None = None,
     network: str | None = None,
+    disk: DiskLimit = DiskLimit.MEMORY,
 ) -> dict[str, Any]:
     """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine, and
     `network` its name where it is not that of the settings."""
@@ -107,23 +108,30 @@ def create_options(
             "environment": guest_images.environment(guest),
             "healthcheck": {"test": ["NONE"]},
         }
-        options["host_config"] |= guest_walls(request.instance_type, guest)
+        options["host_config"] |= guest_walls(request.instance_type, guest, disk)
         if guest.network:
             del options["host_config"]["Dns"]
     return options
 
 
-def guest_walls(kind: InstanceType, guest: Guest) -> dict[str, Any]:
+def guest_walls(kind: InstanceType, guest: Guest, disk: DiskLimit) -> dict[str, Any]:
     """What is otherwise than in a runner's own container: commands write, execute what they wrote, and share memory."""
-    scratch = min(GUEST_TMP_BYTES, kind.memory_bytes // 2)
+    scratch = scratch_bytes(kind, disk)
+    on_disk = {"Type": "volume", "Target": "/tmp", "VolumeOptions": {"DriverConfig": quota_options(scratch or 0)}}  # noqa: S108
+    in_memory = {"/tmp": f"rw,nosuid,nodev,exec,size={scratch},mode=1777"}  # noqa: S108
     return {
         "VolumesFrom": [f"{guest.kit}:ro"],
         "PidsLimit": GUEST_PIDS,
-        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,exec,size={scratch},mode=1777"},  # noqa: S108
+        **({"Tmpfs": {}, "Mounts": [on_disk]} if disk is DiskLimit.QUOTA else {"Tmpfs": in_memory}),
         "CapAdd": list(GUEST_CAPABILITIES),
         "IpcMode": "private",
-        "ShmSize": scratch,
+        "ShmSize": min(GUEST_SHM_BYTES, kind.memory_bytes // 2),
     }
+
+
+def quota_options(size: int) -> dict[str, Any]:
+    """Of a volume that the engine limits; it refuses to make one where its file system has no project quota."""
+    return {"Name": "local", "Options": {"size": str(size)}}
 
 
 def host_config(

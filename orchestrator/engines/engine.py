@@ -120,6 +120,14 @@ class ContainerStats:
     throttled_s: float = 0.0
 
 
+class DiskLimit(StrEnum):
+    """What becomes of an instance type's disk."""
+
+    QUOTA = "quota"  #: commands have `/tmp` on disk, as large as the type says and no larger
+    MEMORY = "memory"  #: `/tmp` is in the container's memory: half of it at most, and no more than the type's disk
+    FILE = "file"  #: no single file may be larger; all together are not limited
+
+
 @dataclass(frozen=True)
 class EngineInfo:
     name: str
@@ -129,6 +137,7 @@ class EngineInfo:
     isolation: str
     """One plain sentence on how well containers are separated from the host."""
     less_isolated: bool = False
+    disk_limit: DiskLimit = DiskLimit.FILE
     folder: Path | None = None
     """The directory of this machine that containers lie in, if the engine is on this machine."""
 

@@ -10,6 +10,7 @@ from orchestrator.engines.engine import (
     LABEL_INSTANCE_TYPE,
     LABEL_OWNER,
     LABEL_RUN,
+    DiskLimit,
     EngineError,
     InstanceType,
     LaunchRequest,
@@ -53,6 +54,27 @@ def check_ours(labels: Mapping[str, str], name: str, instance: str, owner: str |
 def is_runner(labels: Mapping[str, str], instance: str, owner: str | None = None) -> bool:
     """Whether `list` shows it: of this instance, and of a run. An orchestrator's own container is of no run."""
     return LABEL_RUN in labels and is_ours(labels, instance, owner)
+
+
+def scratch_bytes(kind: InstanceType, limit: DiskLimit) -> int | None:
+    """How much a command may write into `/tmp`, which its working directory is in; None where that is not limited.
+
+    A file system in memory counts as the container's memory: with more than half of it, a command that fills its disk
+    would be killed for its memory."""
+    if limit is DiskLimit.QUOTA:
+        return kind.disk_bytes
+    return min(kind.disk_bytes, kind.memory_bytes // 2) if limit is DiskLimit.MEMORY else None
+
+
+def disk_sentence(limit: DiskLimit) -> str:
+    return {
+        DiskLimit.QUOTA: "Commands have the disk of their instance type under /tmp, limited by the engine's quota.",
+        DiskLimit.MEMORY: (
+            "This engine cannot limit disk (that needs XFS with pquota under its data): commands have /tmp in memory "
+            "instead, as large as their type's disk or half its memory, whichever is less."
+        ),
+        DiskLimit.FILE: "Without a container engine one file is limited to the type's disk; all of them together are not.",
+    }[limit]
 
 
 def check_fits(kind: InstanceType, engine_cpus: int) -> None:

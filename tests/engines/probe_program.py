@@ -62,6 +62,16 @@ def main():
                 os.setsid()
                 time.sleep(60)
         print("pids", os.getpid(), flush=True)
+    if do == "fill":
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        written, why = 0, "nothing stopped it"
+        try:
+            with open(os.path.join(os.environ.get("TMPDIR", "/tmp"), "full"), "wb", buffering=0) as file:
+                while written < order["most"]:
+                    written += file.write(bytes(1 << 20))
+        except OSError as error:
+            why = os.strerror(error.errno)
+        print("filled", written, why, flush=True)
     if do == "myself":
         print(json.dumps(myself()), flush=True)
     if do == "reach":

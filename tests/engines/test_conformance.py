@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.engines.engine import ContainerState, EngineError, InstanceType, NameTaken
+from orchestrator.engines.engine import ContainerState, DiskLimit, EngineError, InstanceType, NameTaken
 
 from .rigs import SMALL, TOKEN, Rig, first, order, request, until, until_logged
 
@@ -248,6 +248,21 @@ async def test_the_log_is_capped_and_read_from_its_end(rig: Rig) -> None:
     assert len(whole) > 100_000
     assert await rig.engine.logs(asked.name, tail_bytes=7) == b"xx\nlast\n"[-7:]
     assert await rig.engine.logs(asked.name, tail_bytes=0) == b""
+
+
+async def test_a_program_cannot_write_more_than_its_disk(rig: Rig) -> None:
+    """The runner's own `/tmp`; an engine that says `quota` or `memory` limits all files together, `file` a single one."""
+    if rig.kind == "fake":
+        return  # nothing is written there
+    disk = 32 << 20
+    asked = request(rig, order("fill", most=disk + (64 << 20)), instance_type=InstanceType("small", 0.5, 96 << 20, disk))
+    await rig.engine.launch(asked)
+    text = await until_logged(rig.engine, asked.name, b"filled")
+    written, why = text.split(b"filled ")[1].strip().split(b" ", 1)
+    assert int(written) <= disk, why
+    assert why in (b"No space left on device", b"File too large")
+    info = await rig.engine.info()
+    assert (info.disk_limit is DiskLimit.FILE) is (rig.kind == "process")
 
 
 async def test_counters_of_what_runs(rig: Rig) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.docker_options import MIB, DockerEngineConfig, create_options
-from orchestrator.engines.engine import EngineError, InstanceType, LaunchRequest
+from orchestrator.engines.docker_options import MIB, DockerEngineConfig, create_options, guest_walls
+from orchestrator.engines.engine import DiskLimit, EngineError, InstanceType, LaunchRequest
 from orchestrator.engines.guest_images import Guest, check_allowed, is_allowed, kit_options, read_guest
+from orchestrator.engines.launch_rules import scratch_bytes
 
 CONFIG = DockerEngineConfig(instance="here", guest_images=("py:*",))
 REQUEST = LaunchRequest(
@@ -48,6 +49,31 @@ def test_a_guest_differs_from_a_runner_in_nothing_but_what_it_needs() -> None:
     assert its["VolumesFrom"] == ["the-kit:ro"]
     assert (its["ReadonlyRootfs"], its["CapDrop"], its["SecurityOpt"]) == (True, ["ALL"], ["no-new-privileges"])
     assert guest["image"] == "sha256:abc", "the image that was looked at, whatever its name points to meanwhile"
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "disk_gb", "scratch"),
+    [(1024, 4, 512 << 20), (12288, 20, 6 << 30), (65536, 4, 4 * 10**9)],
+    ids=["half the memory", "more than a GiB", "no more than the disk"],
+)
+def test_disk_in_memory_is_the_types_disk_or_half_its_memory(memory_mib: int, disk_gb: int, scratch: int) -> None:
+    kind = InstanceType("k", 1, memory_mib << 20, disk_gb * 10**9)
+    guest = read_guest("py:3", DESCRIBED, "the-kit", network=False)
+    walls = guest_walls(kind, guest, DiskLimit.MEMORY)
+    assert f",size={scratch}," in walls["Tmpfs"]["/tmp"]
+    assert "Mounts" not in walls
+    assert scratch_bytes(kind, DiskLimit.MEMORY) == scratch
+
+
+def test_where_the_engine_can_limit_disk_the_type_has_all_of_it() -> None:
+    kind = InstanceType("k", 1, 1 << 30, 8 * 10**9)
+    walls = guest_walls(kind, read_guest("py:3", DESCRIBED, "the-kit", network=False), DiskLimit.QUOTA)
+    (mount,) = walls["Mounts"]
+    assert (mount["Type"], mount["Target"]) == ("volume", "/tmp")
+    assert mount["VolumeOptions"]["DriverConfig"] == {"Name": "local", "Options": {"size": "8000000000"}}
+    assert "Source" not in mount, "a volume without a name goes with its container"
+    assert walls["Tmpfs"] == {}
+    assert scratch_bytes(kind, DiskLimit.FILE) is None
 
 
 def test_variables_of_the_image_reach_the_command_and_not_the_runner() -> None:
