@@ -184,6 +184,7 @@ class Settings(BaseSettings):
     daily_budget_usd: float | None = Field(default=None, ge=0)
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
+    dataset_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
     log_max_bytes: int = Field(default=20 * MIB, ge=64 * 1024)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -95,7 +96,7 @@ class Authority:
     async def by_session(self, given: str, wanted: str | None = None, *, rotate: bool = False) -> Caller | None:
         if given.startswith(USER_PREFIX):
             return await self._user(given, wanted, rotate=rotate) if self._sessions is not None else None
-        token_id, issued, workspace_id, seal = _parts(given)
+        token_id, issued, workspace_id, nonce, seal = _parts(given)
         if not 0 <= self._clock.now().timestamp() - issued < SESSION_S or self._db is None:
             return None
         found: _Found | None = None
@@ -104,7 +105,9 @@ class Authority:
             if found is None:
                 return None
         secret = found.row.secret_hash if found else ""
-        if not same_token(seal, self._seal(token_id, issued, workspace_id, secret)):
+        if not same_token(seal, self._seal(token_id, issued, workspace_id, secret, nonce)):
+            return None
+        if await self._db.read(lambda s: token_queries.page_session_ended(s, token_hash(given))):
             return None
         if found is not None:
             return _in_its_own(await self._known(found), wanted)
@@ -136,11 +139,26 @@ class Authority:
         if caller.token_id and self._db is not None:
             row = await self._db.read(lambda s: token_queries.by_id(s, caller.token_id))
             secret = row.secret_hash if row else ""
-        seal = self._seal(caller.token_id, issued, caller.workspace_id, secret)
-        return f"{caller.token_id}.{issued}.{caller.workspace_id}.{seal}"
+        nonce = secrets.token_hex(8)  # each sign-in has a cookie of its own, which can end alone
+        seal = self._seal(caller.token_id, issued, caller.workspace_id, secret, nonce)
+        return f"{caller.token_id}.{issued}.{caller.workspace_id}.{nonce}.{seal}"
 
-    def _seal(self, token_id: int, issued: int, workspace_id: int, secret_hash: str) -> str:
+    async def end_session(self, given: str) -> None:
+        """The cookie of somebody who signed out opens nothing any more, whoever has kept a copy. A user's session is ended
+        where it is kept; this is for those of tokens."""
+        if self._db is None or given.startswith(USER_PREFIX):
+            return
+        now = self._clock.now()
+        until, name = now + timedelta(seconds=SESSION_S), token_hash(given)
+
+        def end(session: Session) -> None:
+            token_queries.end_page_session(session, name, until, now)
+
+        await self._db.write(end)
+
+    def _seal(self, token_id: int, issued: int, workspace_id: int, secret_hash: str, nonce: str) -> str:
         text = f"benchyard page session 3 {token_id} {issued} {workspace_id} {secret_hash}"
+        text += f" {nonce}" if nonce else ""  # cookies of earlier versions have none
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
     def signature(self, text: str) -> str:
@@ -210,11 +228,11 @@ def _no_workspace(slug: str) -> NotFound:
     return NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
 
 
-def _parts(session: str) -> tuple[int, int, int, str]:
-    """Token, time of issue, workspace, seal; what is no session of ours was issued at the beginning of time."""
+def _parts(session: str) -> tuple[int, int, int, str, str]:
+    """Token, time of issue, workspace, nonce, seal; what is no session of ours was issued at the beginning of time."""
     match session.split("."):
-        case [token_id, issued, workspace_id, seal]:
+        case [token_id, issued, workspace_id, *nonce, seal] if len(nonce) <= 1 and nonce != [""]:
             numbers = (token_id, issued, workspace_id)
             if all(each.isascii() and each.isdigit() and len(each) < 13 for each in numbers):
-                return int(token_id), int(issued), int(workspace_id), seal
-    return 0, 0, 0, ""
+                return int(token_id), int(issued), int(workspace_id), "".join(nonce), seal
+    return 0, 0, 0, "", ""

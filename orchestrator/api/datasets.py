@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from functools import partial
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
@@ -15,8 +16,10 @@ from orchestrator.datasets import library
 from orchestrator.datasets.catalogue import SAMPLE
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.jobs import Job
+from orchestrator.datasets.sources import hub_endpoint
 from orchestrator.errors import Conflict
 from orchestrator.grading.uploads import announced_size
+from orchestrator.schedules.webhook_sender import AllowedAddresses
 
 router = APIRouter(prefix="/api/datasets", tags=["datasets"])
 
@@ -50,6 +53,7 @@ async def add_dataset(body: DatasetCreate, context: Context, response: Response)
         form=body.format,
         sha256=body.sha256,
         room=context.settings.room,
+        judge=_allowed(context.settings.dataset_allow).judge,
     )
     await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
     job = context.dataset_jobs.start(body.name, lambda report: work(report=report))
@@ -111,6 +115,12 @@ async def remove_dataset(name: Name, context: Context) -> None:
     if name == SAMPLE:
         raise Conflict("the bundled sample cannot be removed")
     await asyncio.to_thread(context.catalogue.remove, name)
+
+
+def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:
+    """Where datasets may come from; the hub that the operator named is one of them."""
+    hub = urlsplit(hub_endpoint()).hostname
+    return AllowedAddresses([*listed, *([hub] if hub else [])], "BENCHYARD_DATASET_ALLOW")
 
 
 def _job(job: Job) -> DatasetJobOut:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 from orchestrator.cli.context import command
 from orchestrator.cli.errors import BadUsage
-from orchestrator.cli.output import JsonFlag
+from orchestrator.cli.output import JsonFlag, write_out
 from orchestrator.cli.run_commands import RunArgument
 from orchestrator.cli.text import clean
 
@@ -34,9 +33,7 @@ def export(
         found = str(cmd.client.find_run(run_id)["id"])
         with cmd.client.export(found, form) as pieces:
             if out is None:
-                for piece in pieces:
-                    sys.stdout.buffer.write(piece)
-                sys.stdout.buffer.flush()
+                write_out(pieces)
                 return
             part = out.with_name(f".{out.name}.{os.getpid()}.part")
             try:

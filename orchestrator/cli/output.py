@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -78,6 +79,21 @@ class Output:
 
     def warn(self, sentence: str) -> None:
         self.errors.print(Text(sentence, "yellow"))
+
+
+def write_out(pieces: Iterable[bytes]) -> None:
+    """A file on standard output: byte for byte where a program reads it; on a terminal without what would steer it, since
+    models wrote some of it."""
+    if not sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    for piece in pieces:
+        sys.stdout.write(clean(decoder.decode(piece), lines=True))
+    sys.stdout.write(clean(decoder.decode(b"", final=True), lines=True))
+    sys.stdout.flush()
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> Table:

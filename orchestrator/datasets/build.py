@@ -15,6 +15,7 @@ from orchestrator.datasets.pack import Facts
 from orchestrator.datasets.pack_writer import writing
 
 SUFFIX = ".pack"
+MAX_LEFT_OUT = 100_000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
@@ -48,6 +49,10 @@ def build(
             for item in form.read(source):
                 if isinstance(item, LeftOut):
                     left_out.append(item)
+                    if len(left_out) > MAX_LEFT_OUT:
+                        raise BadSource(
+                            f"More than {MAX_LEFT_OUT} lines cannot be used, the first: {left_out[0]}. Nothing was built."
+                        )
                     continue
                 if item.entry.id in places:
                     raise BadSource(

@@ -18,6 +18,7 @@ import httpx
 
 from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.formats.source import Progress
+from orchestrator.datasets.judged_transport import AddressRefused, Judge, JudgedTransport
 from orchestrator.datasets.sources import RemoteFile, hub_endpoint
 from orchestrator.disk import DiskRoom
 
@@ -46,13 +47,15 @@ def fetch(
     *,
     progress: Progress | None = None,
     room: DiskRoom | None = None,
+    judge: Judge | None = None,
     client: httpx.Client | None = None,
     sleep: Callable[[float], Any] = time.sleep,
 ) -> Path:
     """Fetch `file` to `target`; `DownloadFailed` says why not. What has arrived is kept for the next time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    own = client or httpx.Client(timeout=_TIMEOUT, follow_redirects=True)
+    transport = JudgedTransport(judge) if judge else None
+    own = client or httpx.Client(timeout=_TIMEOUT, follow_redirects=True, transport=transport)
     why = ""
     try:
         for turn in range(TRIES):
@@ -60,6 +63,8 @@ def fetch(
                 sleep(min(2.0**turn, 30))
             try:
                 said = _transfer(own, file, part, progress, room)
+            except AddressRefused as error:
+                raise DownloadFailed(f"{file.url} may not be fetched: {error}.") from None
             except (_Stopped, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 continue

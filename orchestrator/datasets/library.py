@@ -18,6 +18,7 @@ from orchestrator.datasets.download import fetch
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.problem import Format
 from orchestrator.datasets.formats.source import Progress
+from orchestrator.datasets.judged_transport import Judge
 from orchestrator.datasets.sources import FORMATS, RemoteFile, hub_endpoint, remote_files
 from orchestrator.disk import DiskRoom
 
@@ -37,16 +38,18 @@ def add(
     sha256: str | None = None,
     report: Report | None = None,
     room: DiskRoom | None = None,
+    judge: Judge | None = None,
 ) -> Built:
     """Build the pack `name`.
 
     `source` is a local file or an http(s) address; without it the public files are fetched (LiveCodeBench: those of
     `release`). The format is that of the benchmark of this name, or `form`, or else LiveCodeBench's. `sha256` checks a
-    single given file. `NoSpace` where the disk has too little room; nothing but a part of a download is left then.
+    single given file. `judge` says which addresses may be called; without it, all. `NoSpace` where the disk has too little
+    room; nothing but a part of a download is left then.
     """
     room = room or DiskRoom(data_dir)
     with room.full_is_said(f"adding {name!r}"):
-        return _add(data_dir, name, source, release, form, sha256, report, room)
+        return _add(data_dir, name, source, release, form, sha256, report, room, judge)
 
 
 def _add(
@@ -58,6 +61,7 @@ def _add(
     sha256: str | None,
     report: Report | None,
     room: DiskRoom,
+    judge: Judge | None,
 ) -> Built:
     packs = data_dir / "packs"
     pack_path(packs, name)
@@ -78,7 +82,7 @@ def _add(
     for file in files:
         path = folder / hashlib.sha256(file.url.encode()).hexdigest()[:16] / file.name
         if not path.exists():
-            fetch(file, path, progress=_step(report, "download", file.name), room=room)
+            fetch(file, path, progress=_step(report, "download", file.name), room=room, judge=judge)
         elif file.sha256:
             _check_local(path, file.sha256)
         paths.append(path)

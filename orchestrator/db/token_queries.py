@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
-from orchestrator.db.token_tables import ApiToken
+from orchestrator.db.token_tables import ApiToken, EndedPageSession
 
 
 def all_tokens(session: Session) -> Sequence[ApiToken]:
@@ -29,3 +29,13 @@ def mark_used(session: Session, token_id: int, now: datetime) -> None:
 
 def of_user(session: Session, user_id: int) -> Sequence[ApiToken]:
     return session.exec(select(ApiToken).where(ApiToken.user_id == user_id).order_by(col(ApiToken.id))).all()
+
+
+def end_page_session(session: Session, cookie_hash: str, until: datetime, now: datetime) -> None:
+    """Remember it until it would have expired, and forget those that have."""
+    session.connection().execute(delete(EndedPageSession).where(col(EndedPageSession.until) < now))
+    session.merge(EndedPageSession(cookie_hash=cookie_hash, until=until))
+
+
+def page_session_ended(session: Session, cookie_hash: str) -> bool:
+    return session.get(EndedPageSession, cookie_hash) is not None

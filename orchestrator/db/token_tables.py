@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlalchemy import Column, UniqueConstraint
-from sqlmodel import Field
+from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import UtcDateTime
 from orchestrator.db.owned import Owned
@@ -25,3 +25,12 @@ class ApiToken(Owned, table=True):
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     expires_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     last_used_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+
+
+class EndedPageSession(SQLModel, table=True):
+    """A page's session of a token that somebody signed out of. The cookie itself would open pages until it expires, so its
+    hash is kept until then."""
+
+    __tablename__ = "ended_page_sessions"
+    cookie_hash: str = Field(primary_key=True, max_length=64)
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))

@@ -30,6 +30,7 @@ from orchestrator.schedules.power import Sight
 from runner.contract import BenchmarkSpec
 
 _PANEL_FIELDS = ("benchmarks", "sample_size", "seed", "draw")
+COMPARABLE_KINDS = ("benchmark", "grade")
 _WHEN = ("cron_expression", "timezone")
 
 
@@ -202,11 +203,19 @@ def _differ(one: Schedule, other: Schedule, names: tuple[str, ...]) -> bool:
 
 
 def _check_baseline(session: Session, wanted: Schedule) -> None:
-    if wanted.baseline != BaselineKind.RUN:
+    """The run must be one that later ones can be compared with, also while it is only kept beside another baseline."""
+    if wanted.baseline_run_id is None:
+        if wanted.baseline == BaselineKind.RUN:
+            raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
         return
-    run = run_queries.get(session, wanted.baseline_run_id) if wanted.baseline_run_id else None
-    if run is None or run.model_id != wanted.model_id or run.status != "completed":
+    run = run_queries.get(session, wanted.baseline_run_id)
+    if run is None or run.model_id != wanted.model_id or run.status != "completed" or run.kind not in COMPARABLE_KINDS:
         raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
+    if not set(run.benchmarks) & set(wanted.benchmarks):
+        there, needed = ", ".join(run.benchmarks), ", ".join(wanted.benchmarks)
+        raise Invalid(f"baseline_run_id: that run is on {there}, the schedule on {needed}; name a run on the same benchmark")
+    if run.score is not None and run.score.get("comparable") is False:
+        raise Invalid("baseline_run_id: that run is not comparable (cut short, or too many errors); name another one")
 
 
 def _check_items(session: Session, wanted: Schedule) -> None:

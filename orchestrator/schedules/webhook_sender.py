@@ -38,7 +38,9 @@ class AllowedAddresses:
     Link-local and metadata addresses are refused even if they are listed.
     """
 
-    def __init__(self, entries: Iterable[str]) -> None:
+    def __init__(self, entries: Iterable[str], setting: str = SETTING) -> None:
+        """`setting` is where the entries come from, and where more can be listed."""
+        self._setting = setting
         self._hosts: set[str] = set()
         self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         for entry in entries:
@@ -57,7 +59,9 @@ class AllowedAddresses:
             if (why := refusal(address, allow_private=False)) is None:
                 return None
             if refusal(address, allow_private=True) is None:
-                return f"it is a private address; {SETTING} lists the hosts and networks that may be called all the same"
+                return (
+                    f"it is a private address; {self._setting} lists the hosts and networks that may be called all the same"
+                )
             return why
 
         return why_not

@@ -53,6 +53,17 @@ def wanted_page(given: str, root: str) -> str:
     return given if inside != path or not root else f"{root}{given}"
 
 
+def from_elsewhere(request: Request, public_url: str | None) -> bool:
+    """Whether another site's page made the browser send this; what the person typed or pasted did not come from one."""
+    if (site := request.headers.get("sec-fetch-site")) is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    if origin is None:
+        return False
+    ours = (request.headers.get("host"), urlsplit(public_url or "").netloc)
+    return not urlsplit(origin).netloc or urlsplit(origin).netloc not in ours
+
+
 @router.get("/login")
 async def login_page(
     request: Request,
@@ -61,11 +72,25 @@ async def login_page(
     token: Annotated[str | None, Query(max_length=200)] = None,
     next: Next = "",
 ) -> Response:
-    return _form(request, 200, None, next) if token is None else await _sign_in(request, context, delay, token, next)
+    if token is None:
+        return _form(request, 200, None, next)
+    cookie = request.cookies.get(COOKIE)
+    present = await context.authority.by_session(cookie) if cookie else None
+    if present is not None:
+        given = await context.authority.by_token(token)
+        if given is not None and (given.token_id, given.user_id) == (present.token_id, present.user_id):
+            return RedirectResponse(wanted_page(next, context.settings.root), 303)
+    if present is not None or from_elsewhere(request, context.settings.public_url):
+        # Another site's page could have led here, to have somebody work in an account that is not theirs.
+        name = present.name if present is not None else None
+        return draw("confirm_sign_in.html", 200, **bare(request), token=token, wanted=next, present=name)
+    return await _sign_in(request, context, delay, token, next)
 
 
 @router.post("/login")
 async def login(request: Request, context: Context, delay: Delay) -> Response:
+    if from_elsewhere(request, context.settings.public_url):
+        return _form(request, 403, "This came from another site's page. Sign in here.", "")
     form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
     token, wanted = (form.get(name, [""])[0].strip() for name in ("token", "next"))
     return await _sign_in(request, context, delay, token, wanted)
@@ -116,6 +141,8 @@ async def logout(request: Request, context: Context) -> Response:
     """Sign out here and, where it offers that, at the identity provider."""
     session_id, elsewhere = caller_of(request).session_id, None
     login = f"{context.settings.root}/login"
+    if session_id is None and (cookie := request.cookies.get(COOKIE)):
+        await context.authority.end_session(cookie)
     if session_id is not None:
         id_token = await context.accounts.sessions.id_token(session_id)
         await context.accounts.sessions.end(session_id)

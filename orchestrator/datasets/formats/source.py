@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 512 << 20
 MAX_WHOLE_BYTES = 512 << 20
+MAX_RATIO = 200
+"""Files of problems unpack to some ten times their size; what is made to fill memory and time to a thousand times."""
+ROOM_BYTES = 64 << 20
+MAX_BLANK_LINES = 100_000
+LOOK_UP_LINES = 1000
 _CHUNK = 1 << 20
 PARQUET = b"PAR1"
 CONVERT = (
@@ -54,13 +59,36 @@ class _Hashed(io.RawIOBase):
         count = cast(int, self._raw.readinto(view))
         self.sha.update(view[:count])
         self._done += count
+        self.tell_progress()
+        return count
+
+    def tell_progress(self) -> None:
+        """May raise what ends the build."""
         if self._progress:
             self._progress(self._done, self._size)
-        return count
 
     def close(self) -> None:
         self._raw.close()
         super().close()
+
+
+class _Unpacked(io.RawIOBase):
+    """A gzip stream that may not unpack to more than a bounded multiple of its size."""
+
+    def __init__(self, packed: io.BufferedReader[Any], name: str, packed_bytes: int) -> None:
+        self._stream = gzip.GzipFile(fileobj=packed)
+        self._name = name
+        self._left = ROOM_BYTES + MAX_RATIO * packed_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        count = self._stream.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise BadSource(f"{self._name} unpacks to more than {MAX_RATIO} times its size; nothing was built.")
+        return count
 
 
 class Source:
@@ -71,6 +99,7 @@ class Source:
         self._progress = progress
         self._max_line = max_line_bytes
         self._sha256: str | None = None
+        self._raw: _Hashed | None = None
 
     @property
     def sha256(self) -> str:
@@ -80,20 +109,31 @@ class Source:
 
     def lines(self) -> Iterator[tuple[int, bytes | TooLong]]:
         """Line number from 1, and the line. Blank lines are passed over."""
+        blank = 0
         for number, held in enumerate(self._guarded(self._raw_lines), start=1):
+            if number % LOOK_UP_LINES == 0:
+                self._look_up()
             if isinstance(held[0], TooLong) or not held[0].isspace():
                 yield number, held.pop()
+            elif (blank := blank + 1) > MAX_BLANK_LINES:
+                raise BadSource(f"{self.path.name} has more than {MAX_BLANK_LINES} blank lines; nothing was built.")
 
     def whole(self) -> bytes:
         """The whole content, for formats that are one document."""
         parts = []
         size = 0
         for part in self._guarded(lambda stream: iter(lambda: stream.read(_CHUNK), b"")):
+            self._look_up()
             parts.append(part)
             size += len(part)
             if size > MAX_WHOLE_BYTES:
                 raise BadSource(f"{self.path.name} is larger than {MAX_WHOLE_BYTES >> 20} MiB; nothing was built.")
         return b"".join(parts)
+
+    def _look_up(self) -> None:
+        """Between pieces, so that a cancelled build ends soon: a small file may unpack to a great deal."""
+        if self._raw is not None:
+            self._raw.tell_progress()
 
     def _guarded(self, read: Callable[[io.BufferedIOBase], Iterator[Any]]) -> Iterator[Any]:
         try:
@@ -102,13 +142,16 @@ class Source:
             raise BadSource(f"There is no file {self.path}.") from None
         if size == 0:
             raise BadSource(f"{self.path.name} is empty; nothing was built.")
-        raw = _Hashed(self.path, self._progress)
+        raw = self._raw = _Hashed(self.path, self._progress)
         buffered = io.BufferedReader(raw, _CHUNK)
         with buffered:
             if buffered.peek(4)[:4] == PARQUET:
                 raise BadSource(f"{self.path.name} is a Parquet file, which is not read here. {CONVERT}")
             stream = cast(
-                io.BufferedIOBase, gzip.GzipFile(fileobj=buffered) if buffered.peek(2)[:2] == b"\x1f\x8b" else buffered
+                io.BufferedIOBase,
+                io.BufferedReader(_Unpacked(buffered, self.path.name, size), _CHUNK)
+                if buffered.peek(2)[:2] == b"\x1f\x8b"
+                else buffered,
             )
             try:
                 yield from read(stream)
