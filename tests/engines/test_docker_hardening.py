@@ -61,6 +61,7 @@ async def test_the_engine_describes_exactly_the_hardening_that_was_asked_for(doc
     labels = {key: value for key, value in described["Config"]["Labels"].items() if key.startswith("benchyard.")}
     assert labels == {
         "benchyard.instance": docker_rig.config.instance,
+        "benchyard.owner": "we",
         "benchyard.run": asked.run_id,
         "benchyard.attempt": "1",
         "benchyard.instance_type": "small",
@@ -106,15 +107,14 @@ async def test_a_missing_image_is_told_and_nothing_is_left(docker_rig: DockerRig
     assert await docker_rig.engine.inspect(asked.name) is None
 
 
-async def test_a_lost_network_is_told_and_made_again(docker_rig: DockerRig, base_image: str) -> None:
+async def test_a_lost_network_is_made_again_by_the_next_launch(docker_rig: DockerRig, base_image: str) -> None:
     config = replace(docker_rig.config, network=f"{docker_rig.config.network}-b", runner_port=None)
     rig = DockerRig(config, base_image)
     await rig.engine.prepare()
     await asyncio.to_thread(docker, "network", "rm", config.network)
     asked = request(rig, order("sleep"))
-    with pytest.raises(EngineError, match="not found"):
-        await rig.engine.launch(asked)
-    assert await rig.engine.inspect(asked.name) is None, "a launch that failed half-way leaves nothing"
+    with pytest.raises(EngineError, match="was removed; it is being made again"):
+        await rig.engine.check()
     assert (await rig.engine.launch(asked)).state is ContainerState.RUNNING
     await rig.engine.remove(asked.name)
     await rig.engine.teardown()
