@@ -33,9 +33,9 @@ def members(batch: Batch) -> list[dict[str, Any]]:
 
 def _machine(batch: Batch, group: dict[str, Any]) -> str:
     """The instance type, with the provider where the batch has several."""
-    several = len({each["provider"] for each in batch["instance_types"]}) > 1
+    several = len({each.get("provider") for each in batch["instance_types"]}) > 1
     name = str(group["instance_type"])
-    return f"{name} on {group['provider'] or 'any machine'}" if several else name
+    return f"{name} on {group.get('provider') or 'any machine'}" if several else name
 
 
 def counts_text(counts: dict[str, int]) -> Text:

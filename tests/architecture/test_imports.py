@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.db.table_modules import TABLE_MODULES
+
 ROOT = Path(__file__).parents[2]
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "core"}
 
@@ -117,3 +119,14 @@ def test_the_orchestrators_image_has_every_module_of_the_runner_that_it_imports(
                 todo.append(path)
     copied = re.findall(r"runner/(\w+)\.py", (ROOT / "orchestrator.Dockerfile").read_text())
     assert wanted <= set(copied)
+
+
+def test_every_module_with_tables_is_part_of_the_schema() -> None:
+    """A module that is missing would be left out of migrations and backups."""
+    found = {name for name in MODULES if "table=True" in _source(name)}
+    assert found == set(TABLE_MODULES)
+
+
+def _source(module: str) -> str:
+    path = ROOT / Path(*module.split("."))
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()

@@ -7,40 +7,11 @@ from typing import Any
 from alembic import context
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.pool import NullPool
-from sqlmodel import SQLModel
 
-from orchestrator.db import (
-    account_tables,
-    agent_tables,
-    audit_tables,
-    batch_tables,
-    call_tables,
-    eval_tables,
-    key_tables,
-    pool_tables,
-    schedule_tables,
-    tables,
-    token_tables,
-)
-from orchestrator.retention import tables as retention_tables
+from orchestrator.db.table_modules import whole_schema
 
 MIGRATION_LOCK = 7_346_019
-target = SQLModel.metadata
-NEEDED = (
-    tables.ContainerRun,
-    call_tables.GatewayFlight,
-    schedule_tables.Schedule,
-    token_tables.ApiToken,
-    pool_tables.WarmRunner,
-    batch_tables.Batch,
-    eval_tables.EvalSet,
-    agent_tables.Agent,
-    audit_tables.AuditEntry,
-    key_tables.ProviderKey,
-    account_tables.User,
-    retention_tables.DeletedRun,
-)
-assert {table.__tablename__ for table in NEEDED} <= target.tables.keys()
+target = whole_schema()
 
 
 def open_engine(url: str) -> Engine:

@@ -76,7 +76,7 @@ async def test_the_users_own_then_the_workspaces_then_the_services(world: World)
     ada, bob = await person(world.service, "Ada"), await person(world.service, "Bob", role="admin")
     carl = await person(world.service, "Carl", workspace="elsewhere")
     # Members may not use the service's key here: there is nobody to pay.
-    await world.run_as(ada)
+    await world.run_as(ada, until="failed")
     assert world.runner.answers[-1].status_code == 401
     assert "enter your own" in world.runner.answers[-1].text
     assert world.provider.keys == []
@@ -92,7 +92,7 @@ async def test_the_users_own_then_the_workspaces_then_the_services(world: World)
     (call,) = await world.run_as(bob)
     assert (call["payer"], world.provider.keys[-1]) == ("workspace", "sk-workspace-aaaa")
     # Another workspace has none of them, and sees none of them.
-    await world.run_as(carl)
+    await world.run_as(carl, until="failed")
     assert world.runner.answers[-1].status_code == 401
     async with carl.client() as client:
         assert (await client.get("/api/keys")).json()["items"] == []
@@ -143,7 +143,7 @@ async def test_a_key_goes_to_the_place_it_was_given_for_and_cannot_be_moved(
         session.add(row)
 
     await world.service.services.db.write(point_elsewhere)
-    await world.run_as(ada)
+    await world.run_as(ada, until="failed")
     assert "cannot be opened" in world.runner.answers[-1].text
     assert world.provider.keys == []
 

@@ -40,7 +40,7 @@ def changing_routes(app: FastAPI) -> list[tuple[str, str]]:
         (method, route.path)
         for route in iter_route_contexts(app.routes)
         for method in sorted((route.methods or set()) - SAFE_METHODS)
-        if route.path and not route.path.startswith("/runner/") and route.path not in NO_CHANGE
+        if route.path and not route.path.startswith(("/runner/", "/tasks/")) and route.path not in NO_CHANGE
     ]
 
 

@@ -214,7 +214,8 @@ def test_the_demo_runs_both_models(service: Service, benchyard: Benchyard) -> No
 def test_the_doctor_examines_everything(service: Service, benchyard: Benchyard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCHYARD_ENGINE", "process")
     checks: dict[str, Any] = {each["name"]: each for each in benchyard("doctor", "--json").json["checks"]}
-    assert set(checks) == {"engine", "disk", "service", "isolation", "sandbox as a process", "sandbox of the last run"}
+    sandboxes = {"sandbox as a process", "sandbox of the last run"}
+    assert set(checks) == {"engine", "disk", "disk of commands", "service", "isolation"} | sandboxes
     assert checks["sandbox as a process"]["sentence"].startswith("Sandbox level ")
     assert checks["service"]["verdict"] == "ok"
     assert checks["isolation"]["verdict"] == "warn"

@@ -108,11 +108,9 @@ async def test_an_informative_panel_goes_by_the_results(world: ScheduleWorld, se
     assert chosen[0] == ids[1], "what varies comes first"
     assert not set(chosen) & {ids[0], *ids[2:]}
     assert "1 of 1 solved sometimes" in panel.how
-    newest = await world.db.read(
-        lambda s: schedule_queries.newest_comparable_runs(s, "sample", panel.benchmarks[0]["pack_digest"])
-    )
-    assert newest == {model_id: (await world.fires())[-1].run_id}
-    assert await world.db.read(lambda s: schedule_queries.newest_comparable_runs(s, "sample", "other")) == {}
+    newest, *_ = await world.db.read(lambda s: schedule_queries.completed_runs(s, "sample"))
+    assert (newest.model_id, newest.id) == (model_id, (await world.fires())[-1].run_id)
+    assert await world.db.read(lambda s: schedule_queries.completed_runs(s, "other")) == []
 
 
 async def test_deleted_and_made_again(world: ScheduleWorld, service: ScheduleService) -> None:
