@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 
 from orchestrator.db.batch_tables import ArchiveRow
 from orchestrator.db.tables import Artefact, Attempt, ContainerRun, ItemRow
-from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.model_cost import ModelCost
 from orchestrator.runs.plan import guest_image
-from orchestrator.runs.reasons import sentence
+from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.unasked_model import model_shown
 from runner.contract import Outcome, RunKind
@@ -281,7 +281,7 @@ class RunOut(Answer):
             scores={name: score for name, part in parts.items() if (score := Score.of(part)) is not None},
             flags=flags_of(row.score, row.items_done, row.items_total) if completed else [],
             reason_sentence=sentence(row.reason),
-            waiting_for=waiting_for or row.waiting_for,
+            waiting_for=HELD if row.inherited and row.status not in TERMINAL else waiting_for or row.waiting_for,
             cost_usd=cost.usd,
             known_cost_usd=cost.known_usd,
         )

@@ -32,6 +32,7 @@ from orchestrator.runs.dispatcher import Hold
 from orchestrator.runs.holders import Full, full_holders
 from orchestrator.runs.machine_cost import LastHour
 from orchestrator.runs.placement import LOCAL, Place, why_nowhere
+from orchestrator.runs.reasons import HELD
 from orchestrator.settings import Settings
 
 log = structlog.get_logger()
@@ -236,7 +237,7 @@ class Fleet:
         result = []
         for place, run in enumerate(runs):
             if run.inherited:
-                why = "it is the original's, and this copy leaves it alone until it is adopted"
+                why = HELD
             elif hold is not None:
                 why = hold.sentence
             elif run.not_before is not None and run.not_before > now:

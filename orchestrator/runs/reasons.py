@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+HELD = "it is the original's, and this copy leaves it alone until it is adopted"
+"""Why a run that a copy of the installation has inherited does not move."""
+
 
 class Reason(StrEnum):
     IMAGE_MISSING = "image_missing"

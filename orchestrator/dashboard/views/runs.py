@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.db.tables import ContainerRun
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
-from orchestrator.runs.reasons import sentence
+from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.scores import scores_by_benchmark
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.stats.intervals import wilson
@@ -116,6 +116,8 @@ def explanation(run: ContainerRun, why: str | None = None) -> str:
     """
     if run.status in TERMINAL:
         return run.error_message or sentence(run.reason) or ""
+    if run.inherited:
+        return f"Held: {HELD}."
     if run.desired == "cancel":
         return "It is being cancelled: it ends when its container is confirmed gone."
     if run.status == Status.PENDING:
