@@ -31,7 +31,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, data_template: Path) -> Iterator[Site]:
-    with open_site(tmp_path_factory.mktemp("pages"), data_template, story_runner(), webhook_allow="127.0.0.1") as it:
+    with open_site(
+        tmp_path_factory.mktemp("pages"), data_template, story_runner(), webhook_allow="127.0.0.1", dataset_allow="127.0.0.1"
+    ) as it:
         yield it
 
 

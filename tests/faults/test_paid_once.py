@@ -96,7 +96,8 @@ def test_the_providers_key_is_nowhere_but_at_the_provider(
     assert asked == {("/v1/messages", CANARY), *by_openai}
 
     for path in [path for run_id in runs for path in api_paths(service, run_id)]:
-        look(found, secrets, path, service.client.get(path).text)
+        answer = service.client.get(path)
+        look(found, secrets, path, answer.text, str(answer.headers))
     look(found, secrets, "the database", json.dumps(tables(service, database_url), default=readable))
     service.close()
     for file in service.data.rglob("*"):
