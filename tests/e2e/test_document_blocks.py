@@ -24,6 +24,13 @@ BLOCKS = [block for block in every_block() if block.is_run]
 REFUSALS = ('"title":', "application/problem")
 """What an answer of the API says when it is no success, which curl does not mind."""
 
+PRINTS = {
+    "benchyard command run --image": ("sum_of_squares", "wall_s", "bench.py ("),
+    "benchyard batch run batch.json": ("demo-strong", "demo-weak", "standard-1"),
+    "benchyard batch run commands.yaml": ("wall_s", "benchyard-runner:latest on basic", "Repeats"),
+}
+"""By what stands in a block: words of what it prints."""
+
 
 @dataclass(frozen=True)
 class Session:
@@ -69,7 +76,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 def test_a_block_of_the_documents_works_as_printed(block: Block, session: Session) -> None:
     said = session.run(block.text)
     assert not any(word in said for word in REFUSALS), said
+    for phrase, words in PRINTS.items():
+        assert phrase not in block.text or all(word in said for word in words), said
 
 
 def test_there_is_something_to_run() -> None:
     assert len(BLOCKS) >= 6
+    assert all(any(phrase in block.text for block in BLOCKS) for phrase in PRINTS)
