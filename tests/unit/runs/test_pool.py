@@ -38,9 +38,10 @@ async def warmed(world: RunWorld, warm: int, sleep_after_s: float = 900) -> None
 
 
 async def asked(world: RunWorld) -> None:
-    """Wait until everyone who stands ready has asked at the present time."""
+    """Wait until everyone who stands ready has asked at the present time, with what it reads now."""
+    cpu_s = world.idle_reading.cpu_s if world.idle_reading else 0.0
     async with asyncio.timeout(60):
-        while any(row.seen_at != world.clock.now() for row in await rows(world)):
+        while any((row.seen_at, row.cpu_s) != (world.clock.now(), cpu_s) for row in await rows(world)):
             await asyncio.sleep(0.005)
 
 
