@@ -138,7 +138,9 @@ def test_an_orchestrator_that_is_killed_counts_no_trace_twice(service: Service) 
 def test_a_job_that_is_cancelled_stops_for_good(service: Service) -> None:
     eval_id = service.client.get("/api/evals", params={"name": "many"}).json()["items"][0]["id"]
     job_id = service.client.post(f"/api/evals/{eval_id}/execute", json={"force": True}).json()["job_id"]
-    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 200, 60, "it judges", 0.02)
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["status"] == "running", 60, "it runs", 0.02)
+    docker("update", "--cpus", "0.1", service.container(job_id))  # so that the cancel comes in the middle
+    wait_for(lambda: service.client.get(f"/api/jobs/{job_id}").json()["progress"]["done"] > 0, 300, "it judges", 0.02)
     assert service.client.post(f"/api/jobs/{job_id}/cancel").status_code == 202
     job = over(service, job_id)
     assert job["status"] == "cancelled"
