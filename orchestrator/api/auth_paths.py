@@ -62,7 +62,7 @@ async def auth_logout(request: Request, context: Context) -> Response:
     if session_id is not None:
         id_token = await context.accounts.sessions.id_token(session_id)
         await context.accounts.sessions.end(session_id)
-        elsewhere = await _sign_out_address(request, context, id_token)
+        elsewhere = await sign_out_address(request, context, id_token)
     response = RedirectResponse(elsewhere or f"{context.settings.root}/login", 303)
     drop_cookie(response, context.settings, COOKIE)
     return response
@@ -79,7 +79,8 @@ async def _caller(request: Request, context: Services) -> Caller | None:
         return None
 
 
-async def _sign_out_address(request: Request, context: Services, id_token: str | None) -> str | None:
+async def sign_out_address(request: Request, context: Services, id_token: str | None) -> str | None:
+    """Where the identity provider ends its own session, if there is one and it says so."""
     if context.accounts.provider is None:
         return None
     try:

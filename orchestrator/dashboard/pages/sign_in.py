@@ -11,10 +11,10 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
-from orchestrator.accounts.oidc import ProviderTrouble
 from orchestrator.accounts.sign_in import ATTEMPT_LASTS, SignInFailed
 from orchestrator.api.audit_trail import note
 from orchestrator.api.auth import COOKIE
+from orchestrator.api.auth_paths import sign_out_address
 from orchestrator.api.callers import SESSION_S
 from orchestrator.api.context import Context, Services, caller_of
 from orchestrator.api.cookies import drop_cookie, put_cookie
@@ -146,7 +146,7 @@ async def logout(request: Request, context: Context) -> Response:
     if session_id is not None:
         id_token = await context.accounts.sessions.id_token(session_id)
         await context.accounts.sessions.end(session_id)
-        elsewhere = await _sign_out_address(request, context, id_token)
+        elsewhere = await sign_out_address(request, context, id_token)
     response: Response = RedirectResponse(login, 303)
     if elsewhere is not None:
         # A form may not lead to another site, not even by a detour; a page may.
@@ -160,15 +160,6 @@ async def logout(request: Request, context: Context) -> Response:
 async def reference(request: Request) -> Response:
     found = endpoints(request.app.openapi())
     return draw("docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=found)
-
-
-async def _sign_out_address(request: Request, context: Services, id_token: str | None) -> str | None:
-    if context.accounts.provider is None:
-        return None
-    try:
-        return await context.accounts.provider.sign_out_address(id_token, f"{base_url(context, request)}/login")
-    except ProviderTrouble:
-        return None  # signed out here in any case
 
 
 def _callback(request: Request, context: Services) -> str:
