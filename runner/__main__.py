@@ -15,7 +15,7 @@ from typing import Any
 
 from runner.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
 from runner.claim import claim
-from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
+from runner.errors import EXIT_CRASHED, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
 from runner.last_reading import Counted, Ended, end
 from runner.log import Log
 
@@ -37,8 +37,6 @@ def main() -> Ended:
     except (BootRefused, ClaimRefused) as refused:
         log("runner.refused", why=str(refused))
         return Ended(EXIT_REFUSED)
-    if raw is None:
-        return Ended(EXIT_DONE)
     log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
     facts = boot_facts(boot)
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)

@@ -30,9 +30,8 @@ def claim(
     before: Callable[[], dict[str, Any]] = dict,
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
-) -> dict[str, Any] | None:
-    """The `spec` of the claimed run as plain JSON, or None when there is nothing to do. `before` comes before each request,
-    and what it returns goes with it.
+) -> dict[str, Any]:
+    """The `spec` of the claimed run as plain JSON. `before` is called before each request, and its fields are sent along.
 
     Raises `ClaimRefused` when the orchestrator says no, or does not answer for `patience_s`.
     """
@@ -56,9 +55,6 @@ def claim(
             if answer["action"] == "run":
                 spec: dict[str, Any] = answer["spec"]
                 return spec
-            if answer["action"] == "done":
-                log("claim.done", detail=str(answer.get("detail", "")))
-                return None
             sleep(min(max(float(answer.get("retry_after_s", 1.0)), 0.05), 60.0))
             give_up, failures = now() + patience_s, 0
             continue
@@ -76,7 +72,7 @@ def claim(
 def _answer(reply: Reply) -> dict[str, Any]:
     try:
         answer = json.loads(reply.body)
-        if answer["action"] in ("wait", "done"):
+        if answer["action"] == "wait":
             return dict(answer)
         spec = answer["spec"]
         if answer["action"] == "run" and all(key in spec for key in ("run_id", "attempt", "run_token")):

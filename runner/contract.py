@@ -169,6 +169,8 @@ class BenchmarkSpec(Message):
     """CPU seconds for one test, where the benchmark has a rule of its own."""
     samples: list[list[int]] | None = None
     """The samples of each problem, in the order of `problem_ids`, where they are not the same for all."""
+    parity: bool = True
+    """Whether answers are also judged by the official checker's rules, where that takes a second execution."""
 
     def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
         """Problem and sample of every item, in order."""
@@ -232,14 +234,7 @@ class Wait(Message):
     retry_after_s: float
 
 
-class Done(Message):
-    """There is nothing for this runner any more: it exits."""
-
-    action: Literal["done"] = "done"
-    detail: str
-
-
-ClaimAnswer = Annotated[ClaimedRun | Wait | Done, Field(discriminator="action")]
+ClaimAnswer = Annotated[ClaimedRun | Wait, Field(discriminator="action")]
 
 
 class GivenAnswer(Message):
@@ -333,7 +328,6 @@ class HeartbeatEvent(Message):
     type: Literal["heartbeat"] = "heartbeat"
     seq: int = Field(ge=1)
     waiting_for: str | None = None
-    current: str | None = None
 
 
 class ProgressEvent(Message):
@@ -350,11 +344,10 @@ class LogEvent(Message):
 
 
 class CompleteEvent(Message):
-    """The last event. `items` counts all finished items of the run, earlier attempts' included."""
+    """The last event of a run whose items are all reported."""
 
     type: Literal["complete"] = "complete"
     seq: int = Field(ge=1)
-    items: int
 
 
 class FailedEvent(Message):

@@ -15,7 +15,7 @@
 Standard library only: it is loaded before the first request goes out.
 """
 
-EXIT_DONE = 0  # the last event is acknowledged, or there was nothing to do
+EXIT_DONE = 0  # the last event is acknowledged, or the run was cancelled
 EXIT_REFUSED = 2  # no usable boot configuration, or no run given
 EXIT_SUPERSEDED = 3  # another attempt has taken over, or the token is dead
 EXIT_FAILED = 4  # the run failed, and the orchestrator knows

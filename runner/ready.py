@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from runner.boot import Boot, Link, announce, boot_facts, runner_id
 from runner.claim import claim
 from runner.contract import RunSpec
-from runner.errors import EXIT_CRASHED, EXIT_DONE, EXIT_REFUSED, BootRefused, ClaimRefused
+from runner.errors import EXIT_CRASHED, EXIT_REFUSED, BootRefused, ClaimRefused
 from runner.kernel_usage import Reading, reader, since
 from runner.last_reading import Counted, Ended
 from runner.llm.client import load_sdks
@@ -53,23 +53,19 @@ async def stand_ready(boot: Boot, log: Log) -> Ended:
             until_now[0] = found = read()  # waiting takes next to nothing, and after the answer every millisecond counts
             return {} if found is None else {"idle": {"cpu_s": found.cpu_s, "memory_bytes": found.memory_bytes}}
 
-        def claim_and_announce() -> tuple[dict[str, Any], float, int] | None:
-            if (raw := claim(link, boot, runner_id(), log, before=try_sandbox)) is None:
-                return None
+        def claim_and_announce() -> tuple[dict[str, Any], float, int]:
+            raw = claim(link, boot, runner_id(), log, before=try_sandbox)
             answered = time.monotonic()
             return raw, answered, announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
 
         try:
-            claimed = await asyncio.to_thread(claim_and_announce)
+            raw, answered, acked = await asyncio.to_thread(claim_and_announce)
         except ClaimRefused as refused:
             log("runner.refused", why=str(refused))
             return Ended(EXIT_REFUSED)
         except SandboxUnwellError as error:
             log("runner.unwell", why=str(error))
             return Ended(EXIT_CRASHED)
-        if claimed is None:
-            return Ended(EXIT_DONE)
-        raw, answered, acked = claimed
         link.close()
         log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
         log("runner.claimed", acked=acked)

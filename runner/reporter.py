@@ -104,7 +104,8 @@ class Reporter:
         self._moved = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
-        self.describe: Callable[[], tuple[str | None, str | None]] = lambda: (None, None)
+        self.waiting_for: Callable[[], str | None] = lambda: None
+        """What heartbeats say that the run waits for."""
 
     async def __aenter__(self) -> Reporter:
         self._news.set()
@@ -143,11 +144,11 @@ class Reporter:
         while self._bytes > self._max_backlog_bytes:
             await self._moved.wait()
 
-    async def complete(self, items: int) -> None:
+    async def complete(self) -> None:
         """Report the end, and return when all is acknowledged."""
         self._last = True
         self._take_usage()
-        self._add(CompleteEvent(seq=self._next(), items=items))
+        self._add(CompleteEvent(seq=self._next()))
         await self.flush()
 
     async def failed(self, reason: FailureReason, message: str, code: str | None = None) -> None:
@@ -189,8 +190,7 @@ class Reporter:
                     await asyncio.sleep(min(1.0, self._heartbeat_s))
             self._beat_soon.clear()
             if not self._last and not any(pending.kind == "heartbeat" for pending in self._backlog):
-                waiting_for, current = self.describe()
-                self._add(HeartbeatEvent(seq=self._next(), waiting_for=waiting_for, current=current))
+                self._add(HeartbeatEvent(seq=self._next(), waiting_for=self.waiting_for()))
 
     async def _watch_usage(self) -> None:
         """Samples ride along with the next batch: they never cause one."""

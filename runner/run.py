@@ -152,7 +152,7 @@ async def _attempt(
         await reporter.failed(*failed)
         return EXIT_FAILED
     reporter.stage(Stage.FINISHED)
-    await reporter.complete(done + len(spec.finished))
+    await reporter.complete()
     return EXIT_DONE
 
 
@@ -188,7 +188,7 @@ async def _work(
         calls = Calls(await loading, spec.concurrency, log, changed=reporter.beat_soon, reachable=lambda: reporter.reachable)
         reporter.stage(Stage.RUNNING, items=len(items), sandbox=level.name, sandbox_detail=level.sentence, uid=uid)
         work = Work(spec, items, reporter, problems, calls, executor, log)
-        reporter.describe = work.describe
+        reporter.waiting_for = lambda: calls.waiting_for
         return await work.run()
 
 

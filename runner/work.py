@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runner.benchmarks.adapter import ADAPTERS, Adapter, Task
+from runner.benchmarks.adapter import Adapter, Task, adapter_for
 from runner.benchmarks.extraction import Extraction, Rule
 from runner.benchmarks.searching import search
 from runner.contract import (
@@ -65,7 +65,7 @@ def items_of(spec: RunSpec) -> list[Item]:
     finished = {(key.benchmark, key.problem_id, key.sample_index) for key in spec.finished}
     items: list[Item] = []
     for benchmark in spec.benchmarks:
-        adapter = ADAPTERS.get(benchmark.adapter)
+        adapter = adapter_for(benchmark)
         if adapter is None:
             message = f"this runner has no adapter {benchmark.adapter!r} for benchmark {benchmark.name}; is its image older?"
             raise RunFailed(FailureReason.DATASET_ERROR, message)
@@ -97,7 +97,6 @@ class Work:
         self._refusals = Refusals(len(items), measured_before=bool(spec.finished))
         self._refused: ProviderFailed | None = None
         self._unreadable = 0
-        self._now: dict[Item, None] = {}
         self.finished = 0
 
     async def run(self) -> int:
@@ -113,17 +112,10 @@ class Work:
             raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or "no problem could be understood"))
         return self.finished
 
-    def describe(self) -> tuple[str | None, str | None]:
-        """For heartbeats: what is waited for, and what is being worked on."""
-        first = next(iter(self._now), None)
-        done = f"{self.finished} of {len(self._items)} items"
-        return self._calls.waiting_for, f"{done}; {first.benchmark}/{first.problem_id}" if first else done
-
     async def _worker(self, queue: Iterator[Item]) -> None:
         for item in queue:
             if self._end is not None:
                 return
-            self._now[item] = None
             try:
                 result = await self._item(item)
             except BudgetExhausted as error:
@@ -135,7 +127,6 @@ class Work:
             except CallsEnded:
                 return
             finally:
-                self._now.pop(item, None)
                 self._done_with(item)
                 self._look_at_refusals()
             await self._reporter.item(result)

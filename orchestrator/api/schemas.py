@@ -74,6 +74,9 @@ class RunShape(Body):
         Annotated[list[Annotated[Text, Field(min_length=1, max_length=300)]], Field(min_length=1, max_length=100_000)] | None
     ) = None
     exclude_flagged: Annotated[StrictBool, Field(description="Without the problems that are known to be faulty.")] = False
+    parity: Annotated[
+        StrictBool, Field(description="Judge LiveCodeBench answers by its own checker's rules, too: a second execution.")
+    ] = True
 
     @model_validator(mode="after")
     def _how_many(self) -> Self:
@@ -297,6 +300,7 @@ class BenchmarkUsed(Answer):
     last_date: str | None = None
     selection: dict[str, Any] = Field(default={}, description="What was asked for.")
     flagged_excluded: int | None = Field(default=None, description="Problems of the pack left out as known to be faulty.")
+    parity: bool = Field(default=True, description="Whether answers are judged by the official checker's rules, too.")
     problem_ids: list[str]
 
     @classmethod

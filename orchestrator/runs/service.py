@@ -66,6 +66,7 @@ class NewRun:
     category: tuple[str, ...] = ()
     ids: tuple[str, ...] | None = None
     exclude_flagged: bool = False
+    parity: bool = True
 
     @property
     def selection(self) -> Selection:
@@ -280,6 +281,7 @@ class RunService:
             pack_digest=info.pack_digest,
             problem_ids=ids,
             cpu_s=CPU_LIMITS_S.get(info.name),
+            parity=request.parity,
         )
 
 

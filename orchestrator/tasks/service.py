@@ -127,7 +127,7 @@ class TaskService:
                     f"repeats {', '.join(map(str, missing[:20]))} of {run.items_total} are missing: report them with "
                     "`results`, a failed one with its exit code, or give the task up with fail"
                 )
-            self._store(session, run, row, [CompleteEvent(seq=1, items=run.items_done)], [])
+            self._store(session, run, row, [CompleteEvent(seq=1)], [])
             self._over(session, row)
             return Held(run)
 

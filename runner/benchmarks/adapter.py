@@ -7,6 +7,7 @@ model or to the orchestrator, and the expected answers never leave it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from runner.benchmarks.extraction import Extraction
@@ -17,7 +18,7 @@ from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.benchmarks.mbpp import MbppTask
 from runner.benchmarks.mbpp_plus import MbppPlusTask
 from runner.benchmarks.mmlu_pro import MmluProTask
-from runner.contract import ExecutionLimits
+from runner.contract import BenchmarkSpec, ExecutionLimits
 from runner.grading import Verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
@@ -46,3 +47,11 @@ ADAPTERS: Mapping[str, Adapter] = {
     "mmlu_pro": MmluProTask.read,
     "gsm8k": Gsm8kTask.read,
 }
+WITHOUT_PARITY: Mapping[str, Adapter] = {"livecodebench": partial(LiveCodeBenchTask.read, parity=False)}
+"""For those whose official checker takes a second execution."""
+
+
+def adapter_for(benchmark: BenchmarkSpec) -> Adapter | None:
+    """None for an adapter that this version of the runner does not have."""
+    adapter = ADAPTERS.get(benchmark.adapter)
+    return adapter if benchmark.parity else WITHOUT_PARITY.get(benchmark.adapter, adapter)

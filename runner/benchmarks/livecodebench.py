@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runner.benchmarks.agreement import must_agree
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.fragile import close_to_limit, flips
 from runner.benchmarks.parity import parity_of_calls, parity_of_program
@@ -68,9 +67,11 @@ class LiveCodeBenchTask:
     starter: str
     entry: str | None
     tests: list[Test]
+    parity: bool = True
+    """Whether answers are also judged by the rules of the official checker, which takes a second execution."""
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> LiveCodeBenchTask:
+    def read(cls, record: Mapping[str, Any], *, parity: bool = True) -> LiveCodeBenchTask:
         statement = record.get("question_content")
         if not isinstance(statement, str) or not statement.strip():
             raise ProblemError("the record has no question_content")
@@ -84,7 +85,7 @@ class LiveCodeBenchTask:
             entry = method[1]
         if entry is not None and not (isinstance(entry, str) and entry.isidentifier()):
             raise ProblemError(f"the metadata names no function that could be called: {entry!r:.100}")
-        return cls(statement, starter, entry, [test for test, _ in tests])
+        return cls(statement, starter, entry, [test for test, _ in tests], parity)
 
     def prompt(self) -> Prompt:
         task = FUNCTION_TASK.format(starter=self.starter.rstrip()) if self.entry else STDIN_TASK
@@ -94,19 +95,15 @@ class LiveCodeBenchTask:
         return extract_code(text, self.entry)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
-        """Strictly, then by the official checker's rules.
-
-        Where the first ran out of bounds the second would too; where it was far from them, most programs cannot differ.
-        """
+        """Strictly, then by the official checker's rules. What exceeded a limit the first time would do so again."""
         bounds = _bounds(limits, max(len(test.output) for test in self.tests))
         judged = await self._strict(code, executor, bounds)
         if judged.outcome is Outcome.INFRA_ERROR:
             return judged
         judged = replace(judged, fragile=await self._is_fragile(judged, code, executor, bounds))
+        if not self.parity:
+            return judged
         if judged.outcome in (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT):
-            return replace(judged, parity=judged.outcome)
-        far = not close_to_limit(judged.tests, bounds.cpu_s) and not judged.exit.startswith("signal")
-        if far and must_agree(code, self.entry, judged.outcome):
             return replace(judged, parity=judged.outcome)
         return replace(judged, parity=await self._parity(code, executor, bounds))
 

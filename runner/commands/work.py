@@ -36,7 +36,6 @@ class CommandWork:
     async def run(self, base: str, client: httpx.AsyncClient, facts: dict[str, Any]) -> int:
         """How many repeats were done."""
         reader, writer = await asyncio.open_connection(sock=self._link, limit=MAX_ANSWER)
-        self._reporter.describe = lambda: (None, self._now)
         hello = await self._answer(reader, PATIENCE_S)
         waiting = self._waiting()
         self._reporter.stage(Stage.RUNNING, items=len(waiting), network=hello["network"], **facts)

@@ -61,10 +61,6 @@ class Execution:
             raise trouble.exceptions[0] from None
         return self.judged
 
-    def describe(self) -> tuple[str | None, str | None]:
-        """For heartbeats."""
-        return None, f"{self.judged} of {self._task.traces} traces"
-
     async def _worker(self, parts: asyncio.Queue[list[Subject] | None]) -> None:
         while (part := await parts.get()) is not None:
             await self._check_that_it_ends(part)

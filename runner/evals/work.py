@@ -21,7 +21,6 @@ async def execute(
 ) -> int:
     """Have an eval judge the traces; answers how many."""
     execution = Execution(task, executor=executor, slots=spec.sandbox_slots, reporter=reporter, log=log)
-    reporter.describe = execution.describe
     reporter.job(JobStage.EXECUTING, 0, done=0, total=task.traces)
     return await execution.run(fetch(client, f"{base}/traces", task.traces, log))
 
@@ -46,7 +45,7 @@ async def generate(
             others.append(subject_of(line))
         else:
             training.append(Training(subject_of(line), line.label, line.disputed))
-    reporter.describe = lambda: (calls.waiting_for, f"an eval from {len(training)} examples")
+    reporter.waiting_for = lambda: calls.waiting_for
     generation = Generation(
         task,
         training,

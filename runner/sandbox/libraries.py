@@ -27,7 +27,6 @@ FOR_NO_OPEN = tuple(_FOR_NO_OPEN.split())
 """Imported beforehand where children can't open files."""
 
 NUMPY = "numpy"
-FLAVOURS = ("plain", NUMPY)
 _NEED_NUMPY = ("numpy", "scipy", "pandas", "numba")
 
 PACKAGES = [

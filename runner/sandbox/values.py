@@ -6,9 +6,7 @@ and it never calls anything that the program could have defined.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -48,75 +46,56 @@ def parse(reply: bytes) -> Tree:
     return tree
 
 
-@dataclass(frozen=True)
-class Rules:
-    """How strict the comparison is."""
+def same(expected: Json, tree: Tree) -> bool:
+    """Is the returned value equal to the expected JSON value, as Python's `==` would say (1 == 1.0 == True)?
 
-    deep_tuples: bool = False
-    """Inner tuples count as lists too; the outermost one always does, as in LiveCodeBench."""
-    rel_tol: float = 0.0
-    abs_tol: float = 0.0
-    """Tolerances for floats; 0 means exact."""
-
-
-EXACT = Rules()
-
-
-def same(expected: Json, tree: Tree, rules: Rules = EXACT) -> bool:
-    """Is the returned value equal to the expected JSON value, as Python's `==` would say (1 == 1.0 == True)?"""
+    The outermost tuple counts as a list, as in LiveCodeBench; inner ones do not.
+    """
     if isinstance(tree, list) and tree and tree[0] == TUPLE:
         tree = [LIST, *tree[1:]]
     try:
-        return _same(expected, tree, rules, 0)
+        return _same(expected, tree, 0)
     except (RecursionError, OverflowError, ValueError):
         return False
 
 
-def _same(expected: Json, tree: Tree, rules: Rules, depth: int) -> bool:
+def _same(expected: Json, tree: Tree, depth: int) -> bool:
     if depth > MAX_DEPTH:
         return False
     if isinstance(tree, list):
-        return _same_container(expected, tree, rules, depth)
+        return _same_container(expected, tree, depth)
     if expected is None or tree is None:
         return expected is None and tree is None
     if isinstance(expected, str) or isinstance(tree, str):
         return isinstance(expected, str) and isinstance(tree, str) and expected == tree
     if isinstance(expected, (bool, int, float)):
-        return expected == tree or _close(expected, tree, rules)
+        return expected == tree
     return False
 
 
-def _close(expected: float, actual: float, rules: Rules) -> bool:
-    if not (rules.rel_tol or rules.abs_tol) or not (isinstance(expected, float) or isinstance(actual, float)):
-        return False
-    return math.isclose(expected, actual, rel_tol=rules.rel_tol, abs_tol=rules.abs_tol)
-
-
-def _same_container(expected: Json, tree: list[Any], rules: Rules, depth: int) -> bool:
+def _same_container(expected: Json, tree: list[Any], depth: int) -> bool:
     if not tree:
         return False
     tag, items = tree[0], tree[1:]
     if tag == BIG:
         return isinstance(expected, (bool, int, float)) and expected == _big(items)
     if isinstance(expected, Mapping):
-        return tag == DICT and _same_mapping(expected, items, rules, depth)
+        return tag == DICT and _same_mapping(expected, items, depth)
     if isinstance(expected, str) or not isinstance(expected, Sequence):
         return False
-    if tag != LIST and not (rules.deep_tuples and tag == TUPLE):
+    if tag != LIST or len(items) != len(expected):
         return False
-    return len(items) == len(expected) and all(
-        _same(one, other, rules, depth + 1) for one, other in zip(expected, items, strict=True)
-    )
+    return all(_same(one, other, depth + 1) for one, other in zip(expected, items, strict=True))
 
 
-def _same_mapping(expected: Mapping[str, Json], items: list[Any], rules: Rules, depth: int) -> bool:
+def _same_mapping(expected: Mapping[str, Json], items: list[Any], depth: int) -> bool:
     if len(items) != len(expected):
         return False
     left = dict(expected)  # built from the expected value; the reply only looks things up in it
     for pair in items:
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and pair[0] in left):
             return False
-        if not _same(left.pop(pair[0]), pair[1], rules, depth + 1):
+        if not _same(left.pop(pair[0]), pair[1], depth + 1):
             return False
     return not left
 

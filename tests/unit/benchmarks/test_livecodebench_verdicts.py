@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from runner.benchmarks.adapter import ADAPTERS, adapter_for
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.contract import ExecutionLimits
+from runner.contract import BenchmarkSpec, ExecutionLimits
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import records
 from tests.benchmark_records.livecodebench import ANSWERS, Answer
@@ -28,3 +29,22 @@ async def test_a_program_that_fails_a_private_test_alone_is_wrong(benchmark_file
     (answer,) = (answer for answer in ANSWERS if answer.name == "wrong on a private test")
     public = LiveCodeBenchTask.read({**record, "private_test_cases": []})
     assert (await public.judge(answer.code, executor, LIMITS)).outcome == "passed"
+
+
+@pytest.mark.anyio
+async def test_without_parity_there_is_one_verdict(benchmark_files: Path, executor: Executor) -> None:
+    record = records("livecodebench", benchmark_files / "livecodebench.jsonl")["9001_A"]
+    (answer,) = (answer for answer in ANSWERS if answer.name == "wrong on a private test")
+    spec = BenchmarkSpec(name="own", adapter="livecodebench", pack_digest="", problem_ids=[], parity=False)
+    adapter = adapter_for(spec)
+    assert adapter is not None
+    verdict = await adapter(record).judge(answer.code, executor, LIMITS)
+    assert (verdict.outcome, verdict.parity) == (answer.strict, None)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_adapter_is_there_with_and_without_parity(name: str) -> None:
+    spec = BenchmarkSpec(name="b", adapter=name, pack_digest="", problem_ids=[])
+    assert adapter_for(spec) is ADAPTERS[name]
+    without = adapter_for(spec.model_copy(update={"parity": False}))
+    assert (without is ADAPTERS[name]) == (name != "livecodebench")

@@ -8,11 +8,11 @@ import pytest
 
 from orchestrator.datasets.samples import Sample, read_samples
 from runner.benchmarks.mmlu_pro import LetterRule, MmluProTask, extract_letter
-from runner.benchmarks.mmlu_pro_published import published_letter
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
 from tests.benchmark_records import mmlu_pro
 from tests.benchmark_records.files import records
+from tests.benchmark_records.mmlu_pro_published import published_letter
 
 R = LetterRule
 CASES = {

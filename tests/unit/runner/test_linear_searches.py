@@ -17,19 +17,17 @@ from hypothesis import strategies as st
 from orchestrator.api.audit_trail import without_secrets
 from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.texts import visible
-from runner.benchmarks.agreement import must_agree
 from runner.benchmarks.extraction import MAX_TEXT_CHARS, extract_code
 from runner.benchmarks.gsm8k import extract_number
 from runner.benchmarks.humaneval import whole_program
 from runner.benchmarks.livecodebench import METHOD
 from runner.benchmarks.mmlu_pro import extract_letter
-from runner.benchmarks.mmlu_pro_published import published_letter
 from runner.commands.figures import figures_in
-from runner.contract import Outcome
 from runner.eval_rules import problem_of
 from runner.grading import same_output
 from runner.parsing import parse
 from runner.trimming import cut
+from tests.benchmark_records.mmlu_pro_published import published_letter
 
 CHARS = 300_000
 CPU_S = 30.0
@@ -44,7 +42,6 @@ SEARCHES: dict[str, Callable[[str], Any]] = {
     "starter code": METHOD.search,
     "problem_of": problem_of,
     "problem_of the beginning": lambda text: problem_of(text[:50_000]),
-    "must_agree": lambda text: must_agree(text[:20_000], None, Outcome.RUNTIME_ERROR),
     "figures_in": lambda text: figures_in(text, []),
     "same_output": lambda text: same_output(text, text + "x"),
     "cut": lambda text: cut(text, 1000),

@@ -38,7 +38,7 @@ async def report(reporter: Reporter, count: int) -> None:
     for index in range(count):
         await reporter.item(item(str(index)))
     async with asyncio.timeout(60):
-        await reporter.complete(count)
+        await reporter.complete()
 
 
 def numbers(fake: FakeOrchestrator) -> list[int]:
@@ -119,7 +119,7 @@ async def test_a_server_that_forgets_is_noticed(orchestrator: FakeOrchestrator) 
 async def test_heartbeats_come_by_themselves_and_tell_the_state(orchestrator: FakeOrchestrator) -> None:
     began = time.monotonic()
     async with reporting(orchestrator, heartbeat_s=0.1) as reporter, asyncio.timeout(60):
-        reporter.describe = lambda: ("the gateway", "3 of 4")
+        reporter.waiting_for = lambda: "the gateway"
         while len(orchestrator.of("heartbeat")) < 3:
             await asyncio.sleep(0.01)
         await reporter.failed(FailureReason.RUNNER_ERROR, "x")
@@ -156,7 +156,7 @@ async def test_a_full_backlog_pauses_the_work_and_loses_nothing(orchestrator: Fa
         orchestrator.before_event = lambda n: None
         async with asyncio.timeout(60):
             await work
-            await reporter.complete(50)
+            await reporter.complete()
     assert len(orchestrator.of("progress")) == 50
 
 

@@ -65,6 +65,14 @@ async def test_problems_are_chosen_as_asked(
     assert (plan["count"], plan["first_date"], plan["last_date"]) == (len(expected), days[0], days[-1])
     assert plan["pack_digest"].startswith("sha256:")
     assert plan["flagged_excluded"] == (1 if asked.get("exclude_flagged") else None)
+    assert plan["parity"] is True
+
+
+async def test_the_second_verdict_can_be_left_out(shared_service: Service, pack: None) -> None:
+    body = {"model_id": "demo-strong", "benchmarks": ["dated"], "sample_size": 1, "parity": False}
+    answer = await shared_service.client.post("/api/container-runs", json=body)
+    (plan,) = (await shared_service.run(answer.json()["run_id"]))["plan"]
+    assert plan["parity"] is False
 
 
 @pytest.mark.parametrize(
@@ -77,6 +85,7 @@ async def test_problems_are_chosen_as_asked(
         ({"difficulty": "easy"}, 422),
         ({"ids": ["nope"]}, 404),
         ({"exclude_flagged": 1}, 422),
+        ({"parity": "no"}, 422),
     ],
     ids=str,
 )
