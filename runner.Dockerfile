@@ -1,4 +1,4 @@
-# The runner: one container per run. It starts as root with three capabilities (see orchestrator/engines/docker_options.py),
+# The runner: one container per run. It starts as root with three capabilities (see orchestrator/engines/docker/options.py),
 # because its sandbox gives every program a uid of its own; it reads its orders from standard input.
 # BASE is any Python 3.13 on Debian: the official image, or the local one that scripts/base-image makes without a registry.
 ARG BASE=python:3.13-slim-trixie

@@ -11,118 +11,115 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 from fastapi import FastAPI
 
+from orchestrator.accounts import routes as accounts
 from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
-from orchestrator.api import (
-    accounts,
-    agents,
-    aliases,
-    archives,
-    artefacts,
-    audit,
-    auth_paths,
-    batches,
-    benchmarks,
-    calls,
-    command_line,
-    commands,
-    container_runs,
-    datasets,
-    eval_sets,
-    evals,
-    exports,
-    fleet,
-    grades,
-    health,
-    jobs,
-    keys,
-    limits,
-    machine_costs,
-    models,
-    openapi,
-    problems,
-    quotes,
-    run_deletion,
-    schedule_alerts,
-    schedule_leaderboard,
-    schedule_shares,
-    schedules,
-    streams,
-    tokens,
-    traces,
-)
-from orchestrator.api.audit_trail import AuditBook
-from orchestrator.api.auth import COOKIE, Gate, load_token
-from orchestrator.api.callers import Authority
-from orchestrator.api.context import Services
-from orchestrator.api.cookies import cookie_line
-from orchestrator.api.edge import add_outer_layers
-from orchestrator.api.guessing import GuessDelay
-from orchestrator.api.leash import Leash
-from orchestrator.api.middleware import Guard
-from orchestrator.api.pace import Pace
+from orchestrator.alerts import routes as schedule_alerts
+from orchestrator.alerts import share_routes as schedule_shares
+from orchestrator.alerts.service import WebhookService
+from orchestrator.alerts.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.archives import routes as archives
 from orchestrator.archives.batch_keeper import BatchAsItIs
 from orchestrator.archives.wiring import open_archives
+from orchestrator.audit import routes as audit
+from orchestrator.batches import routes as batches
 from orchestrator.batches.service import BatchService
-from orchestrator.bells import Bells
-from orchestrator.clock import Clock, SystemClock
+from orchestrator.benchmarks import routes as benchmarks
+from orchestrator.commands import routes as commands
+from orchestrator.commands.service import CommandRuns
+from orchestrator.costs import machine_routes as machine_costs
+from orchestrator.costs import routes as quotes
 from orchestrator.dashboard import routes as pages
+from orchestrator.datasets import routes as datasets
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
-from orchestrator.db import call_queries
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
-from orchestrator.demo_models import seed_demo_models
 from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
 from orchestrator.engines.leaving import leave_nothing
-from orchestrator.evals.importing import TraceImport
+from orchestrator.evals import routes as evals
+from orchestrator.evals import set_routes as eval_sets
+from orchestrator.evals.event_store import EvalTaking
 from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.lines import trace_lines
 from orchestrator.evals.service import EvalService
-from orchestrator.evals.taking import EvalTaking
-from orchestrator.gateway.router import Gateway
-from orchestrator.gateway_wiring import abandon_ended, open_gateway
+from orchestrator.fleet import agent_routes as agents
+from orchestrator.fleet import routes as fleet
+from orchestrator.fleet.agents import Agents
+from orchestrator.fleet.wake_ups import Bells
+from orchestrator.gateway import call_routes as calls
+from orchestrator.gateway.edge.router import Gateway
+from orchestrator.gateway.ledger import queries as call_queries
+from orchestrator.gateway.wiring import abandon_ended, open_gateway
+from orchestrator.grading import routes as grades
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
-from orchestrator.identity import DataLock
+from orchestrator.health import routes as health
+from orchestrator.health.service import Readiness
+from orchestrator.http import openapi, problems
+from orchestrator.http.audit_trail import AuditBook
+from orchestrator.http.authentication import COOKIE, Gate, load_token
+from orchestrator.http.callers import Authority
+from orchestrator.http.context import Services
+from orchestrator.http.cookies import cookie_line
+from orchestrator.http.guard import Guard
+from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.http.middleware_stack import add_outer_layers
+from orchestrator.http.rate_limits import Pace
+from orchestrator.http.routing import body_cap_of, deadline_of, needs_of
+from orchestrator.http.stream_revocation import Leash
+from orchestrator.installation.identity import DataLock
 from orchestrator.installation.machine import machine_of
 from orchestrator.installation.presence import Presence
 from orchestrator.installation.remembered import Own, remember
 from orchestrator.installation.service import settle
-from orchestrator.live import Live
+from orchestrator.jobs import routes as jobs
+from orchestrator.leaderboard import routes as schedule_leaderboard
+from orchestrator.limits import routes as limits
 from orchestrator.metrics.run_metrics import RunMetrics
-from orchestrator.models_sync import ModelSync
-from orchestrator.private_files import private_directory
-from orchestrator.readiness import Readiness
+from orchestrator.models import routes as models
+from orchestrator.models.demo import seed_demo_models
+from orchestrator.models.sync import ModelSync
+from orchestrator.provider_keys import routes as keys
+from orchestrator.retention import routes as run_deletion
 from orchestrator.retention.queries import deletion_of
 from orchestrator.retention.service import RunDeletion
-from orchestrator.routing import body_cap_of, deadline_of, needs_of
-from orchestrator.runner_api.artefacts import ArtefactStore
-from orchestrator.runner_api.routes import RunnerDeps, runner_router
-from orchestrator.runner_door import RunnerDoor
-from orchestrator.runs.agents import Agents
-from orchestrator.runs.commands import CommandRuns
-from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
-from orchestrator.runs.fleet import Fleet
-from orchestrator.runs.hand_over import HandOver
-from orchestrator.runs.intake import Intake
-from orchestrator.runs.leadership import Leadership
-from orchestrator.runs.loops import Loops, Signals
+from orchestrator.runs import alias_routes as aliases
+from orchestrator.runs import artefact_routes as artefacts
+from orchestrator.runs import export_routes as exports
+from orchestrator.runs import routes as container_runs
+from orchestrator.runs import stream_routes as streams
+from orchestrator.runs.intake.artefacts import ArtefactStore
+from orchestrator.runs.intake.planned_calls import PositionCache
+from orchestrator.runs.intake.routes import RunnerDeps, runner_router
+from orchestrator.runs.intake.service import Intake
+from orchestrator.runs.live import Live
 from orchestrator.runs.plan import uid_shift
-from orchestrator.runs.planned_calls import PositionCache
-from orchestrator.runs.pool import Pool, PoolPolicy
-from orchestrator.runs.pool_policy import PoolLimits, PoolSize
-from orchestrator.runs.reconciler import LeasePolicy, Reconciler
+from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
+from orchestrator.runs.scheduling.fleet import Fleet
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.loops import Loops, Signals
+from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.service import RunService
-from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSender
-from orchestrator.schedules.webhooks import WebhookService
+from orchestrator.runs.warm_pool.hand_off import HandOver
+from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
+from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
+from orchestrator.schedules import routes as schedules
 from orchestrator.schedules.wiring import open_schedules
+from orchestrator.serving.runner_listener import RunnerDoor
 from orchestrator.settings import Settings
+from orchestrator.sign_in import command_line_routes as command_line
+from orchestrator.sign_in import routes as auth_paths
 from orchestrator.startup import CannotStart
+from orchestrator.system.clock import Clock, SystemClock
+from orchestrator.system.private_files import private_directory
 from orchestrator.tasks import routes as task_routes
 from orchestrator.tasks.routes import TaskDesk
 from orchestrator.tasks.service import TaskService
+from orchestrator.tokens import routes as tokens
+from orchestrator.traces import routes as traces
+from orchestrator.traces.service import TraceImport
 
 log = structlog.get_logger()
 

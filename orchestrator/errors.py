@@ -18,7 +18,7 @@
         +-- TookTooLong        504 TIMEOUT
         +-- NoSpace            507 NO_SPACE
 
-Each is rendered as RFC 9457 problem+json by `orchestrator.api.problems`; `detail` says what happened and what to do.
+Each is rendered as RFC 9457 problem+json by `orchestrator.http.problems`; `detail` says what happened and what to do.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestrator import event_loop
 from orchestrator.app import create_app
-from orchestrator.log import configure
-from orchestrator.log_rotation import LogRotation
-from orchestrator.private_files import only_for_owner
-from orchestrator.runner_door import server_config
+from orchestrator.serving.runner_listener import server_config
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
+from orchestrator.system import event_loop
+from orchestrator.system.log import configure
+from orchestrator.system.log_rotation import LogRotation
+from orchestrator.system.private_files import only_for_owner
 
 LOG_FILE = "benchyard.log"
 """Where `benchyard up` has the service write."""

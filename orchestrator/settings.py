@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from orchestrator.disk import DiskRoom
 from orchestrator.engines.engine import InstanceType
 from orchestrator.setting_checks import database_url as check_database_url
 from orchestrator.setting_checks import json_object, resource_name, web_address
 from orchestrator.setting_checks import log_level as check_log_level
 from orchestrator.setting_checks import token as check_token
+from orchestrator.system.disk import DiskRoom
 from runner.contract import RunKind
 
 GIB = 1 << 30

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from orchestrator.db.tables import Attempt, ContainerRun, ItemRow, LlmModel
-from orchestrator.identifiers import token_hash, uuid7
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
+from orchestrator.system.identifiers import token_hash, uuid7
 from tests.manual_clock import START
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from orchestrator.api.context import Services
 from orchestrator.app import create_app
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
-from orchestrator.runner_door import QuietServer, server_config
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.http.context import Services
+from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
 from runner.contract import CALL_KEY_HEADER, CONTRACT_VERSION, BenchmarkSpec, call_key
 from tests.manual_clock import ManualClock

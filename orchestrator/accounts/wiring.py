@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from orchestrator.accounts.command_line import CommandLines
-from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
-from orchestrator.accounts.limits import Limits
-from orchestrator.accounts.members import Members
-from orchestrator.accounts.oidc import Client, Provider
-from orchestrator.accounts.sessions import Life, Sessions
-from orchestrator.accounts.sign_in import SignIn
+from orchestrator.accounts.service import Members
 from orchestrator.accounts.vault import Vault
-from orchestrator.clock import Clock
 from orchestrator.db.session import Database
+from orchestrator.limits.service import Limits
+from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
+from orchestrator.sign_in.command_lines import CommandLines
+from orchestrator.sign_in.oidc import Client, Provider
+from orchestrator.sign_in.service import SignIn
+from orchestrator.sign_in.sessions import Life, Sessions
+from orchestrator.system.clock import Clock
 
 
 @dataclass(frozen=True)

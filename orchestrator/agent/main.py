@@ -12,13 +12,13 @@ from contextlib import AsyncExitStack
 import httpx
 import structlog
 
-from orchestrator.agent.door import door_app
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
+from orchestrator.agent.listener import door_app
 from orchestrator.agent.loop import AgentLoop, AgentOptions
-from orchestrator.engines.docker_cleanup import DockerCleanup
+from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import Engine, EngineError
 from orchestrator.engines.factory import choose_engine
-from orchestrator.runner_door import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerDoor
 from orchestrator.settings import Settings
 
 log = structlog.get_logger()

@@ -15,17 +15,17 @@ from typing import Any
 import structlog
 from sqlmodel import Session
 
-from orchestrator.archives.batch_archive import BatchMember, batch_tar_gz
-from orchestrator.archives.contents import Contents
+from orchestrator.archives import queries
+from orchestrator.archives.format.batch_archive import BatchMember, batch_tar_gz
+from orchestrator.archives.format.contents import Contents
 from orchestrator.archives.object_store import ObjectStore, StoreError, batch_folder
 from orchestrator.archives.retention import KeepPolicy
 from orchestrator.archives.rounds import SWEEP_S, wait_after
-from orchestrator.clock import Clock
-from orchestrator.db import archive_queries as queries
-from orchestrator.db.batch_tables import BatchArchiveRow
-from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.archives.tables import BatchArchiveRow
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
 

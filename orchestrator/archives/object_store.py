@@ -16,7 +16,7 @@ from html import unescape
 import httpx
 
 from orchestrator.archives.presigned import Bucket, presigned
-from orchestrator.clock import Clock
+from orchestrator.system.clock import Clock
 
 MIB = 1 << 20
 PART_BYTES = 8 * MIB

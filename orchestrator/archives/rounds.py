@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import structlog
 
-from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 
 log = structlog.get_logger()
 

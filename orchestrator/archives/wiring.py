@@ -15,11 +15,11 @@ from orchestrator.archives.object_store import ObjectStore
 from orchestrator.archives.presigned import Bucket
 from orchestrator.archives.retention import KeepPolicy
 from orchestrator.archives.rounds import keep_on
-from orchestrator.clock import Clock
 from orchestrator.db.session import Database
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
+from orchestrator.system.clock import Clock
 
 
 @dataclass(frozen=True)

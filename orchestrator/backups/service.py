@@ -18,8 +18,8 @@ from pathlib import Path
 from orchestrator.backups.file_format import FORMAT, About, BadBackup, extract, read_about, write
 from orchestrator.db import dump
 from orchestrator.db.migrate import known_revisions, newest_revision, stored_revision
-from orchestrator.identity import DataLock
-from orchestrator.private_files import private_directory
+from orchestrator.installation.identity import DataLock
+from orchestrator.system.private_files import private_directory
 
 PARTS = ("artefacts", "archives", "packs")
 

@@ -18,21 +18,23 @@ from typing import Any
 
 from sqlmodel import Session
 
+from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.state import EndMode, newest_by_slot, to_cancel
-from orchestrator.clock import Clock
-from orchestrator.db import batch_queries, idempotency_queries, model_queries
-from orchestrator.db.batch_tables import Batch
+from orchestrator.batches.tables import Batch
+from orchestrator.commands.service import CommandRuns, NewCommand, command_run
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Conflict, Invalid, NotFound
-from orchestrator.identifiers import uuid7
-from orchestrator.runs.commands import CommandRuns, NewCommand, command_run
+from orchestrator.models import queries as model_queries
 from orchestrator.runs.lifecycle import CancelRequested, Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.service import Idempotency, NewRun, RunService, add_retry, add_run, check_size, pending_run
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import uuid7
 
 MAX_MEMBERS = 1000
 TRIGGER = "batch"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orchestrator.cli.client import Client
-from orchestrator.cli.connection import Connection, find, read_settings
-from orchestrator.cli.output import Output
+from orchestrator.cli.api.client import Client
+from orchestrator.cli.api.connection import Connection, find, read_settings
+from orchestrator.cli.view.output import Output
 from orchestrator.settings import Settings
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli.errors import BadUsage, RunFailed
-from orchestrator.cli.text import clean
+from orchestrator.cli.view.text import clean
 
 DEFAULT = "2%"
 

@@ -9,38 +9,36 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli import (
-    agent_commands,
-    audit_commands,
-    backup_commands,
-    batch_commands,
-    calls_commands,
-    catalogue_commands,
-    command_commands,
-    cost_commands,
-    dataset_commands,
-    deletion_commands,
-    eval_commands,
-    export_commands,
-    grade_commands,
-    image_commands,
-    installation_commands,
-    job_commands,
-    key_commands,
-    limit_commands,
-    login_commands,
-    model_commands,
-    nuke_commands,
-    replay_commands,
-    run_commands,
-    schedule_commands,
-    service_commands,
-    token_commands,
-    trace_commands,
-    webhook_commands,
-)
+from orchestrator.cli.commands import agents as agent_commands
+from orchestrator.cli.commands import audit as audit_commands
+from orchestrator.cli.commands import backups as backup_commands
+from orchestrator.cli.commands import batches as batch_commands
+from orchestrator.cli.commands import calls as calls_commands
+from orchestrator.cli.commands import catalogue as catalogue_commands
+from orchestrator.cli.commands import commands as command_commands
+from orchestrator.cli.commands import costs as cost_commands
+from orchestrator.cli.commands import datasets as dataset_commands
+from orchestrator.cli.commands import deletion as deletion_commands
+from orchestrator.cli.commands import evals as eval_commands
+from orchestrator.cli.commands import exports as export_commands
+from orchestrator.cli.commands import grading as grade_commands
+from orchestrator.cli.commands import images as image_commands
+from orchestrator.cli.commands import installation as installation_commands
+from orchestrator.cli.commands import jobs as job_commands
+from orchestrator.cli.commands import limits as limit_commands
+from orchestrator.cli.commands import models as model_commands
+from orchestrator.cli.commands import nuke as nuke_commands
+from orchestrator.cli.commands import provider_keys as key_commands
+from orchestrator.cli.commands import replay as replay_commands
+from orchestrator.cli.commands import runs as run_commands
+from orchestrator.cli.commands import schedules as schedule_commands
+from orchestrator.cli.commands import service as service_commands
+from orchestrator.cli.commands import sign_in as login_commands
+from orchestrator.cli.commands import tokens as token_commands
+from orchestrator.cli.commands import traces as trace_commands
+from orchestrator.cli.commands import webhooks as webhook_commands
 from orchestrator.cli.errors import INTERRUPTED, CliError
-from orchestrator.cli.text import clean
+from orchestrator.cli.view.text import clean
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

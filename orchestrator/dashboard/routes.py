@@ -11,36 +11,30 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from orchestrator.dashboard.frame import HERE, error_page
-from orchestrator.dashboard.pages import (
-    account,
-    audit,
-    batches,
-    compare,
-    datasets,
-    eval_sets,
-    evals,
-    fleet,
-    items,
-    jobs,
-    keys,
-    labelling,
-    leaderboard,
-    limits,
-    members,
-    models,
-    new_command,
-    new_run,
-    overview,
-    run,
-    run_deletion,
-    runs,
-    schedules,
-    settings,
-    sign_in,
-    webhooks,
-)
+from orchestrator.accounts import member_pages as members
+from orchestrator.accounts import pages as account
+from orchestrator.alerts import pages as webhooks
+from orchestrator.audit import pages as audit
+from orchestrator.batches import pages as batches
+from orchestrator.commands import pages as new_command
+from orchestrator.dashboard import overview
+from orchestrator.dashboard.shell import HERE, error_page
+from orchestrator.datasets import pages as datasets
 from orchestrator.errors import ServiceError
+from orchestrator.evals import labelling_pages as labelling
+from orchestrator.evals import pages as evals
+from orchestrator.evals import set_pages as eval_sets
+from orchestrator.fleet import pages as fleet
+from orchestrator.jobs import pages as jobs
+from orchestrator.leaderboard import pages as leaderboard
+from orchestrator.limits import pages as limits
+from orchestrator.models import pages as models
+from orchestrator.provider_keys import pages as keys
+from orchestrator.retention import pages as run_deletion
+from orchestrator.runs.pages import compare, items, new_run, run, runs
+from orchestrator.schedules import pages as schedules
+from orchestrator.sign_in import pages as sign_in
+from orchestrator.tokens import pages as settings
 
 PAGES = (
     sign_in,

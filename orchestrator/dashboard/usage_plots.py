@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from orchestrator.dashboard.texts import duration, size
-from orchestrator.runs.usage import Stored, UsagePoint, points
+from orchestrator.runs.reports.usage import Stored, UsagePoint, points
 
 WIDTH, HEIGHT = 300.0, 60.0
 NEAR = 0.25

@@ -14,13 +14,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from orchestrator.datasets.build import SUFFIX, build, pack_path
 from orchestrator.datasets.errors import BadSource, PackDamaged, UnknownBenchmark
 from orchestrator.datasets.flagged import flaw
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
-from orchestrator.datasets.pack import Entry, Pack
-from orchestrator.datasets.pack_writer import sweep
-from orchestrator.datasets.selection import Selection, choose
+from orchestrator.datasets.packs.build import SUFFIX, build, pack_path
+from orchestrator.datasets.packs.pack import Entry, Pack
+from orchestrator.datasets.packs.selection import Selection, choose
+from orchestrator.datasets.packs.writer import sweep
 
 SAMPLE = "sample"
 SAMPLE_FILE = Path(__file__).parent / "sample" / "problems.jsonl"

@@ -5,7 +5,7 @@ From the errata of LiveCodeBench at commit 28fef95. LeetCode problems are listed
 
 from __future__ import annotations
 
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 _SEVERAL_ANSWERS = "several answers are right, the tests know one"
 _INTERACTIVE = "interactive: cannot be judged by fixed tests"

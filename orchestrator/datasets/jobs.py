@@ -10,11 +10,11 @@ from datetime import datetime
 
 import structlog
 
-from orchestrator.clock import Clock
-from orchestrator.datasets.build import Built
-from orchestrator.datasets.library import Report
+from orchestrator.datasets.fetching.library import Report
+from orchestrator.datasets.packs.build import Built
 from orchestrator.errors import Conflict, NotFound, ServiceError
-from orchestrator.identifiers import uuid7
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import uuid7
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from orchestrator.db import stored_json
-from orchestrator.zstd import compress_quickly, decompress
+from orchestrator.system.zstd import compress_quickly, decompress
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -23,7 +23,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a time without zone reached the database; use orchestrator.clock")
+            raise ValueError("a time without zone reached the database; use orchestrator.system.clock")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:

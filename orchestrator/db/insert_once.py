@@ -9,7 +9,7 @@ from sqlalchemy import literal
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, SQLModel
 
-from orchestrator.db.owned import stamp
+from orchestrator.db.workspaces import stamp
 
 
 def insert_once(session: Session, row: SQLModel) -> bool:

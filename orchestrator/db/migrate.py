@@ -13,8 +13,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
-from orchestrator.private_files import private_file
 from orchestrator.startup import BadConfiguration, CannotStart
+from orchestrator.system.private_files import private_file
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

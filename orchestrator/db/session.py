@@ -34,7 +34,7 @@ from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
 from orchestrator.db import stored_json
-from orchestrator.db.owned import Acting, NarrowSession, acting, enter
+from orchestrator.db.workspaces import Acting, NarrowSession, acting, enter
 from orchestrator.db.write_ahead_log import WriteAheadLog
 
 T = TypeVar("T")

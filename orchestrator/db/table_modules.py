@@ -11,18 +11,27 @@ from sqlalchemy import MetaData
 from sqlmodel import SQLModel
 
 TABLE_MODULES = (
-    "orchestrator.db.account_tables",
-    "orchestrator.db.agent_tables",
-    "orchestrator.db.audit_tables",
-    "orchestrator.db.batch_tables",
-    "orchestrator.db.call_tables",
-    "orchestrator.db.eval_tables",
-    "orchestrator.db.key_tables",
-    "orchestrator.db.pool_tables",
-    "orchestrator.db.schedule_tables",
-    "orchestrator.db.tables",
-    "orchestrator.db.token_tables",
+    "orchestrator.accounts.tables",
+    "orchestrator.alerts.tables",
+    "orchestrator.archives.tables",
+    "orchestrator.audit.tables",
+    "orchestrator.batches.tables",
+    "orchestrator.db.service_tables",
+    "orchestrator.evals.tables",
+    "orchestrator.fleet.tables",
+    "orchestrator.gateway.ledger.tables",
+    "orchestrator.grading.tables",
+    "orchestrator.limits.tables",
+    "orchestrator.models.tables",
+    "orchestrator.provider_keys.tables",
     "orchestrator.retention.tables",
+    "orchestrator.runs.scheduling.tables",
+    "orchestrator.runs.tables",
+    "orchestrator.runs.warm_pool.tables",
+    "orchestrator.schedules.tables",
+    "orchestrator.sign_in.tables",
+    "orchestrator.tokens.tables",
+    "orchestrator.traces.tables",
 )
 
 

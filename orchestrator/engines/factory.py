@@ -9,8 +9,8 @@ from pathlib import Path
 
 import structlog
 
-from orchestrator.engines.docker_engine import DockerEngine
-from orchestrator.engines.docker_options import DockerEngineConfig
+from orchestrator.engines.docker.engine import DockerEngine
+from orchestrator.engines.docker.options import DockerEngineConfig
 from orchestrator.engines.engine import Engine
 from orchestrator.settings import Settings
 
@@ -46,7 +46,7 @@ def choose_engine(settings: Settings, instance: str, data_dir: Path, owner: str 
     if kind == "auto":
         kind = "docker" if settings.docker_host or os.environ.get("DOCKER_HOST") or DOCKER_SOCKET.exists() else "process"
     if kind == "process":
-        from orchestrator.engines.process_engine import ProcessEngine, ProcessEngineConfig
+        from orchestrator.engines.process.engine import ProcessEngine, ProcessEngineConfig
 
         log.warning("no container engine: runs are local processes, less isolated", action="process_engine")
         host = settings.runner_host or "127.0.0.1"

@@ -12,9 +12,10 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.db import eval_queries, trace_queries
-from orchestrator.db.eval_tables import TraceFeedback
 from orchestrator.errors import NotFound
+from orchestrator.evals import queries as eval_queries
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.tables import TraceFeedback
 from runner.contract_evals import Label
 
 

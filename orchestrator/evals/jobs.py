@@ -17,29 +17,28 @@ from typing import Any
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import (
-    eval_queries,
-    idempotency_queries,
-    item_queries,
-    job_queries,
-    model_queries,
-    run_queries,
-    trace_queries,
-)
-from orchestrator.db.eval_tables import Eval, EvalJob, EvalSet
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
-from orchestrator.demo_models import demo_eval_model
 from orchestrator.errors import BadCode, Conflict, NotFound, TooFewExamples
+from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.service import known_set, no_eval
 from orchestrator.evals.split import NEEDED_PER_LABEL, missing, split
+from orchestrator.evals.tables import Eval, EvalJob, EvalSet
+from orchestrator.jobs import queries as job_queries
+from orchestrator.models import queries as model_queries
+from orchestrator.models.demo import demo_eval_model
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import item_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.service import Idempotency, NewRun, RunService, add_run, pending_run
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.traces import queries as trace_queries
 from runner.contract import EVAL_KINDS, RunKind
 from runner.contract_evals import Label
 from runner.eval_rules import problem_of

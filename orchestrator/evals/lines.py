@@ -8,11 +8,13 @@ from functools import partial
 
 from sqlmodel import Session
 
-from orchestrator.db import eval_queries, job_queries, trace_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Conflict
+from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.withholding import withheld
+from orchestrator.jobs import queries as job_queries
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.traces import queries as trace_queries
 from runner.contract import RunKind
 from runner.contract_evals import Label, TraceLine
 

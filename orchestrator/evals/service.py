@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import eval_queries, trace_queries
-from orchestrator.db.eval_tables import Eval, EvalSet
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, NotFound
+from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.feedback import Opinion, contradicts, rate
-from orchestrator.identifiers import uuid7
+from orchestrator.evals.tables import Eval, EvalSet
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import uuid7
+from orchestrator.traces import queries as trace_queries
 from runner.contract_evals import Label
 
 

@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from orchestrator.clock import Clock
-from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.demo import DEMO_PROVIDER, DemoAnswers, DemoUpstream
-from orchestrator.gateway.desk import CallDesk
-from orchestrator.gateway.http_upstream import HttpUpstream
-from orchestrator.gateway.ledger import Ledger, LedgerUnavailable, Recovered
-from orchestrator.gateway.payers import KeySource
-from orchestrator.gateway.providers import providers_from_env
-from orchestrator.gateway.retry import RetryPolicy
-from orchestrator.gateway.router import GatewayDeps
+from orchestrator.gateway.coordinator import CallDesk
+from orchestrator.gateway.demo.provider import DEMO_PROVIDER, DemoAnswers, DemoUpstream
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.edge.router import GatewayDeps
+from orchestrator.gateway.ledger.ledger import Ledger, LedgerUnavailable, Recovered
+from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.pacing.wait_reasons import WaitBoard
 from orchestrator.gateway.sender import Sender, Sleep
-from orchestrator.gateway.upstream import Upstream
-from orchestrator.gateway.waits import WaitBoard
+from orchestrator.gateway.upstream.credentials import KeySource
+from orchestrator.gateway.upstream.http_upstream import HttpUpstream
+from orchestrator.gateway.upstream.port import Upstream
+from orchestrator.gateway.upstream.providers import providers_from_env
+from orchestrator.system.clock import Clock
 
 BEAT_S = 10.0
 

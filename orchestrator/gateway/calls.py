@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.usage import Finish, TokenUsage
-from orchestrator.gateway.wires.wire import Asked, Message, Wire
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.protocols.protocol import Asked, Message, Wire
+from orchestrator.gateway.protocols.usage import Finish, TokenUsage
 from runner import contract
 
 FORM_FIELDS = frozenset({"stream", "stream_options"})

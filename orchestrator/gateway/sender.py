@@ -13,17 +13,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from orchestrator.clock import Clock
 from orchestrator.gateway.calls import Call, Settlement
-from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
-from orchestrator.gateway.ledger import Failure, Ledger, LedgerUnavailable
-from orchestrator.gateway.limiter import Limiter, PausedTooLong, Slot
-from orchestrator.gateway.prices import FREE, cost_nusd
-from orchestrator.gateway.retry import RetryPolicy
-from orchestrator.gateway.upstream import Reply, Upstream
-from orchestrator.gateway.usage import TokenUsage
-from orchestrator.gateway.waits import WaitBoard, next_try
-from orchestrator.gateway.wires.wire import Message
+from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.ledger.ledger import Failure, Ledger, LedgerUnavailable
+from orchestrator.gateway.ledger.prices import FREE, cost_nusd
+from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong, Slot
+from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.pacing.wait_reasons import WaitBoard, next_try
+from orchestrator.gateway.protocols.protocol import Message
+from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.upstream.port import Reply, Upstream
+from orchestrator.system.clock import Clock
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.formats.problem import LeftOut
-from orchestrator.datasets.samples import Sample, read_samples
-from orchestrator.runs.answers import finish_of
+from orchestrator.grading.formats import Sample, read_samples
+from orchestrator.runs.intake.answers import finish_of
 from runner.contract import GivenAnswer
 
 HIGHEST_SAMPLE = 2**31 - 1

@@ -14,18 +14,22 @@ from pathlib import Path
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import BenchmarkInfo, Catalogue
-from orchestrator.db import given_queries, item_queries, model_queries, run_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.grading import queries as given_queries
 from orchestrator.grading.answers import Answers, answer_of_item, answers_of_file
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import item_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan
 from orchestrator.runs.service import NewRun, RunService, add_run, check_size, pending_run
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
 from runner.contract import BenchmarkSpec, RunKind
 
 

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from orchestrator.disk import DiskRoom
 from orchestrator.errors import Invalid
+from orchestrator.system.disk import DiskRoom
 
 CHECK_BYTES = 64 << 20
 _NAME = re.compile(r"[\w][\w .()+-]{0,199}")

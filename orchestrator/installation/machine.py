@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.engines.docker_cleanup import DockerCleanup
+from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.installation.place import machine_word, this_machine
 from orchestrator.settings import Settings

@@ -13,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from orchestrator.identity import NAME_FILE
+from orchestrator.installation.identity import NAME_FILE
 
 MACHINE_ID = Path("/etc/machine-id")
 

@@ -8,10 +8,12 @@ from datetime import datetime
 from sqlalchemy import delete, text, update
 from sqlmodel import Session, col, select
 
-from orchestrator.db.agent_tables import Agent
 from orchestrator.db.insert_once import insert_once
-from orchestrator.db.pool_tables import WarmRunner
-from orchestrator.db.tables import Attempt, ContainerRun, Lease, ServiceFact
+from orchestrator.db.service_tables import ServiceFact
+from orchestrator.fleet.tables import Agent
+from orchestrator.runs.scheduling.tables import Lease
+from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.runs.warm_pool.tables import WarmRunner
 
 OPEN = ("pending", "starting", "running")
 INSTANCE, OWNER, HOME, COPY_OF = "instance", "installation", "home", "copy_of"

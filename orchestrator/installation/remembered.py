@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.identity import own_name
+from orchestrator.installation.identity import own_name
 from orchestrator.installation.place import Place, directory_place
 
 FILE = "installation.json"

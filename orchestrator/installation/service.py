@@ -16,14 +16,14 @@ from pathlib import Path
 import structlog
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
 from orchestrator.db.session import Database
-from orchestrator.identity import own_name, renew_name
 from orchestrator.installation import queries
+from orchestrator.installation.identity import own_name, renew_name
 from orchestrator.installation.place import Place, directory_place, server_place
 from orchestrator.installation.presence import is_run_elsewhere
 from orchestrator.installation.queries import COPY_OF, HOME, INSTANCE, OWNER
 from orchestrator.startup import CannotStart
+from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
 

@@ -6,11 +6,12 @@ from collections import Counter
 
 from sqlmodel import Session
 
-from orchestrator.db import item_queries, schedule_queries
-from orchestrator.db.schedule_queries import BoardRun
-from orchestrator.leaderboard.board_samples import Candidate
-from orchestrator.runs.samples import stored_sample
-from orchestrator.runs.scores import scores_by_benchmark
+from orchestrator.leaderboard.samples import Candidate
+from orchestrator.runs import item_queries
+from orchestrator.runs.reports.samples import stored_sample
+from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.queries import BoardRun
 
 LOOKED_AT = 20
 """Samples of a model whose plans are read."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Gauge
 from sqlmodel import Session
 
-from orchestrator.db import metric_queries
+from orchestrator.metrics import queries as metric_queries
 from orchestrator.metrics.labels import MOST_CHARACTERS
 from orchestrator.metrics.run_metrics import MOST_EVALS
 

@@ -12,16 +12,17 @@ from datetime import datetime, timedelta
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import metric_queries
-from orchestrator.db.owned import acting_as
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
-from orchestrator.identifiers import uuid7
+from orchestrator.db.workspaces import acting_as
+from orchestrator.metrics import queries as metric_queries
 from orchestrator.metrics.labels import BoundedLabels
+from orchestrator.models.tables import LlmModel
 from orchestrator.runs.lifecycle import TERMINAL, Status
-from orchestrator.runs.scores import scores_by_benchmark
+from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import model_shown
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import uuid7
 
 OVERLAP = timedelta(minutes=10)
 """How far clocks of several orchestrators may differ: a run with an older id than this is not overlooked."""

@@ -16,13 +16,16 @@ from sqlalchemy import ColumnElement, Text, cast, delete, exists, func, literal_
 from sqlalchemy import select as sa_select
 from sqlmodel import Session, SQLModel, col, select
 
-from orchestrator.db import archive_queries, event_queries
-from orchestrator.db.batch_tables import ArchiveRow
-from orchestrator.db.owned import here
-from orchestrator.db.run_queries import MEASURING, WITHOUT_PLAN
-from orchestrator.db.schedule_tables import Schedule, ScheduleFire
-from orchestrator.db.tables import Artefact, Attempt, ContainerRun, Event, GatewayCall, ItemRow, LlmModel
+from orchestrator.archives import queries as archive_queries
+from orchestrator.archives.tables import ArchiveRow
+from orchestrator.db.workspaces import here
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.models.tables import LlmModel
 from orchestrator.retention.tables import DeletedRun, PinnedRun
+from orchestrator.runs import event_queries
+from orchestrator.runs.queries import MEASURING, WITHOUT_PLAN
+from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
+from orchestrator.schedules.tables import Schedule, ScheduleFire
 
 ENDED = ("completed", "failed", "cancelled")
 TRASH = -1

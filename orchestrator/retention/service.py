@@ -16,18 +16,18 @@ from pathlib import Path
 import structlog
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import audit_queries
-from orchestrator.db.audit_queries import ActorKind
-from orchestrator.db.audit_tables import AuditEntry
-from orchestrator.db.lease_queries import LeadershipLost
-from orchestrator.db.owned import acting_as
+from orchestrator.audit import queries as audit_queries
+from orchestrator.audit.queries import ActorKind
+from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.retention import queries
 from orchestrator.retention.queries import Amounts, Wanted
 from orchestrator.retention.tables import DeletedRun
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Index, false
 from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import UtcDateTime
-from orchestrator.db.owned import Owned
+from orchestrator.db.workspaces import Owned
 
 
 class PinnedRun(SQLModel, table=True):

@@ -10,9 +10,10 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.db import model_queries, schedule_alert_queries
-from orchestrator.db.schedule_tables import Alert
-from orchestrator.db.tables import ContainerRun
+from orchestrator.alerts import queries as schedule_alert_queries
+from orchestrator.alerts.tables import Alert
+from orchestrator.models import queries as model_queries
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import COMMAND_MODEL, UNASKED_MODEL
 
 KIND = "run.failed"

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
-from orchestrator.datasets.pack import Entry
-from orchestrator.datasets.selection import Selection
-from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
 from runner.contract_commands import CommandTask
 from runner.contract_evals import EvalLimits, EvalTask

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from sqlmodel import Session
 
-from orchestrator.db import key_queries
-from orchestrator.db.key_queries import EVERYONE, WORKSPACE
-from orchestrator.db.owned import acting_in
-from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.db.workspaces import acting_in
 from orchestrator.errors import Invalid
+from orchestrator.models.tables import LlmModel
+from orchestrator.provider_keys import queries as key_queries
+from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
+from orchestrator.runs.tables import ContainerRun
 from runner.contract import RunKind
 
 ASKING_KINDS = frozenset({RunKind.BENCHMARK, RunKind.EVAL_GENERATE})

@@ -12,30 +12,28 @@ from typing import Any
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
+from orchestrator.archives import queries as archive_queries
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.datasets.selection import Selection
-from orchestrator.db import (
-    archive_queries,
-    event_queries,
-    given_queries,
-    idempotency_queries,
-    item_queries,
-    model_queries,
-    run_queries,
-)
+from orchestrator.datasets.packs.selection import Selection
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
 from orchestrator.errors import Conflict, Invalid, NotFound
-from orchestrator.identifiers import uuid7
-from orchestrator.runs.capacity import Capacity, never_fits
+from orchestrator.grading import queries as given_queries
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, CancelRequested, Status
-from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
 from orchestrator.runs.price_check import check_price
+from orchestrator.runs.scheduling.capacity import Capacity, never_fits
+from orchestrator.runs.scheduling.placement import LOCAL
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import uuid7
 from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, BenchmarkSpec, Outcome, RunKind
 
 MAX_ITEMS = 100_000

@@ -7,10 +7,11 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.db import archive_queries, event_queries
-from orchestrator.db.tables import ContainerRun
+from orchestrator.archives import queries as archive_queries
+from orchestrator.runs import event_queries
 from orchestrator.runs.failure_alerts import raise_failure_alert
 from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
+from orchestrator.runs.tables import ContainerRun
 
 _COLUMNS = [field.name for field in fields(RunState)]
 

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from orchestrator.db import model_queries
-from orchestrator.db.tables import LlmModel
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
 from runner.contract import EVAL_KINDS, Protocol, RunKind
 
 UNASKED_MODEL = "stored-answers"

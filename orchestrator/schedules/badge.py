@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from xml.sax.saxutils import escape
 
-from orchestrator.schedules.drift import Verdict
+from orchestrator.schedules.drift.series import Verdict
 
 COLOURS = {
     Verdict.NO_CHANGE: "brightgreen",

@@ -7,11 +7,11 @@ from datetime import datetime
 from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import schedule_queries
-from orchestrator.db.schedule_tables import Schedule, SchedulePanel
 from orchestrator.runs.plan import CPU_LIMITS_S, Plan
 from orchestrator.runs.service import check_size
+from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.panel import Draw, draw_panel
+from orchestrator.schedules.tables import Schedule, SchedulePanel
 from runner.contract import BenchmarkSpec
 
 Histories = dict[str, dict[str, tuple[int, int]]]

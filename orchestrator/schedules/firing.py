@@ -15,20 +15,23 @@ from datetime import datetime, timedelta
 import structlog
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import audit_queries, model_queries, schedule_alert_queries, schedule_queries
-from orchestrator.db.lease_queries import LeadershipLost
-from orchestrator.db.owned import Acting, enter
-from orchestrator.db.schedule_tables import Schedule, ScheduleFire
+from orchestrator.alerts import alerts
+from orchestrator.alerts import queries as schedule_alert_queries
+from orchestrator.audit import queries as audit_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.db.workspaces import Acting, enter
 from orchestrator.errors import Invalid
-from orchestrator.runs.leadership import Leadership
+from orchestrator.models import queries as model_queries
 from orchestrator.runs.price_check import PriceUnknown
-from orchestrator.schedules import alerts
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import LATE, FireOutcome, Misfire, Overlap, Rules, decide, sentence
 from orchestrator.schedules.instants import instants, zone
 from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.tables import Schedule, ScheduleFire
+from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
 

@@ -8,14 +8,16 @@ from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
-from orchestrator.db import model_queries, schedule_queries
-from orchestrator.db.owned import acting_in
-from orchestrator.db.schedule_tables import Schedule
-from orchestrator.db.tables import ContainerRun, LlmModel
+from orchestrator.db.workspaces import acting_in
 from orchestrator.errors import NotFound
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.price_check import check_price_of_schedule
 from orchestrator.runs.service import NewRun, add_run, pending_run
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.tables import Schedule
 from orchestrator.settings import Settings
 from runner.contract import BenchmarkSpec
 

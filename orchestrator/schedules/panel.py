@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.datasets.errors import TooFewProblems
-from orchestrator.datasets.pack import Entry
-from orchestrator.datasets.selection import Selection, choose
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.datasets.packs.selection import Selection, choose
 
 SETTLED_FROM = 3
 """So many equal results, and a problem counts as always or never solved."""

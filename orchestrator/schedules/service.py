@@ -10,23 +10,26 @@ from typing import Any
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import idempotency_queries, model_queries, run_queries, schedule_queries
-from orchestrator.db.schedule_tables import Schedule, ScheduleFire
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.service import Idempotency, RunService, check_size
+from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import FireOutcome
 from orchestrator.schedules.drawing import histories_of, new_panel
-from orchestrator.schedules.drift import BaselineKind
+from orchestrator.schedules.drift.outlook import sight_of
+from orchestrator.schedules.drift.power import Sight
+from orchestrator.schedules.drift.series import BaselineKind
 from orchestrator.schedules.firing import settle
 from orchestrator.schedules.instants import next_instant, zone
 from orchestrator.schedules.launch import Launcher
-from orchestrator.schedules.outlook import sight_of
-from orchestrator.schedules.power import Sight
+from orchestrator.schedules.tables import Schedule, ScheduleFire
+from orchestrator.system.clock import Clock
 from runner.contract import BenchmarkSpec
 
 _PANEL_FIELDS = ("benchmarks", "sample_size", "seed", "draw")

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 
 log = structlog.get_logger()
 

@@ -6,19 +6,19 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from orchestrator.clock import Clock
+from orchestrator.alerts.deliveries import Deliveries
+from orchestrator.alerts.webhook_sender import WebhookSender
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.service import RunService
-from orchestrator.schedules.deliveries import Deliveries
+from orchestrator.schedules.drift.judge import Judge
 from orchestrator.schedules.firing import Firing
-from orchestrator.schedules.judge import Judge
 from orchestrator.schedules.launch import Launcher
 from orchestrator.schedules.service import ScheduleService
 from orchestrator.schedules.ticker import Ticker
-from orchestrator.schedules.webhook_sender import WebhookSender
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
 
 
 @asynccontextmanager

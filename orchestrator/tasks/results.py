@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Sequence
 
+from orchestrator.commands.service import REPEAT
 from orchestrator.errors import Invalid
-from orchestrator.runs.commands import REPEAT
 from orchestrator.tasks.schemas import RepeatReport
 from runner.contract import ItemResult, Outcome, Usage
 from runner.contract_commands import Better, CommandFile, CommandTask, Figure, RepeatFacts

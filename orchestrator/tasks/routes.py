@@ -10,13 +10,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
-from orchestrator.clock import Clock
 from orchestrator.errors import Forbidden
-from orchestrator.identifiers import same_token
-from orchestrator.runner_api.artefacts import ArtefactStore
+from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import command_of
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import same_token
 from orchestrator.tasks.addresses import Sign, is_good, script_path, signed_url, upload_path
 from orchestrator.tasks.results import shell_script
 from orchestrator.tasks.schemas import Done, Task, TaskClaim, TaskComplete, TaskFail, TaskHeartbeat, TaskState

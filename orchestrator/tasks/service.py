@@ -15,24 +15,28 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
-from orchestrator.clock import Clock
-from orchestrator.db import agent_queries, event_queries, item_queries, job_queries, run_queries, task_queries
-from orchestrator.db.agent_tables import Agent
 from orchestrator.db.session import Database
-from orchestrator.db.tables import Attempt, ContainerRun
 from orchestrator.errors import Conflict, Invalid
-from orchestrator.identifiers import new_token, same_token, token_hash
-from orchestrator.runs.agents import REMOTE, engine_name
-from orchestrator.runs.capacity import kind_is_full
-from orchestrator.runs.holders import full_holders
-from orchestrator.runs.intake import Claim, Intake, Superseded
+from orchestrator.fleet import queries as agent_queries
+from orchestrator.fleet.tables import Agent
+from orchestrator.jobs import queries as job_queries
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.bounds import storable
+from orchestrator.runs.intake.service import Claim, Intake, Superseded
 from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
-from orchestrator.runs.placement import LOCAL
 from orchestrator.runs.plan import command_of
 from orchestrator.runs.reasons import Reason, sentence
-from orchestrator.runs.reported import storable
+from orchestrator.runs.scheduling.capacity import kind_is_full
+from orchestrator.runs.scheduling.holder_limits import full_holders
+from orchestrator.runs.scheduling.placement import LOCAL
+from orchestrator.runs.scheduling.remote import REMOTE, engine_name
+from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import new_token, same_token, token_hash
+from orchestrator.tasks import queries as task_queries
 from orchestrator.tasks.results import items_of, machine_use
 from orchestrator.tasks.schemas import RepeatReport, TaskClaim, TaskFail, TaskMessage
 from runner.contract import CompleteEvent, HeartbeatEvent, ItemResult, LogEvent, ProgressEvent, RunKind, RunnerEvent

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from orchestrator.api.auth import load_token
 from orchestrator.app import create_app
 from orchestrator.batches.state import BatchState, EndMode
 from orchestrator.engines.engine import ContainerState
 from orchestrator.errors import Code
+from orchestrator.http.authentication import load_token
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import SENTENCES, Reason
 from orchestrator.scopes import Scope

@@ -19,7 +19,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 from sqlmodel import Session
 
-from orchestrator.archives.contents import contents_of
+from orchestrator.archives.format.contents import contents_of
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database
 from tests.rows import a_model, a_run, an_item

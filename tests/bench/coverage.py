@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from orchestrator.schedules.evidence import Tally, interval
+from orchestrator.schedules.drift.evidence import Tally, interval
 from orchestrator.stats.clustered import clustered_interval
 from orchestrator.stats.intervals import Interval, wilson, wilson_difference
 from orchestrator.stats.paired import Pairs, paired_difference

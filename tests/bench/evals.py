@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from orchestrator.evals.sample_traces import sample_traces
+from orchestrator.traces.sample import sample_traces
 from tests.faults.service import Service, wait_for
 
 DRIVER = """

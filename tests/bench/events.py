@@ -22,11 +22,11 @@ from pathlib import Path
 import httpx
 
 from orchestrator.app import create_app
-from orchestrator.db.tables import Attempt, ContainerRun
-from orchestrator.engines.fake_engine import FakeEngine
-from orchestrator.identifiers import new_token, token_hash, uuid7
-from orchestrator.runner_door import QuietServer, server_config
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
+from orchestrator.system.identifiers import new_token, token_hash, uuid7
 from tests.faults.service import free_ports
 
 BATCH = 4

@@ -29,21 +29,22 @@ from pathlib import Path
 
 import httpx
 
-from orchestrator import event_loop
-from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
 from orchestrator.accounts.vault import load_vault
-from orchestrator.api.middleware import Guard
-from orchestrator.api.problems import not_found
-from orchestrator.clock import SystemClock
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
-from orchestrator.db.tables import Attempt, ContainerRun, LlmModel
-from orchestrator.gateway.router import Gateway
-from orchestrator.gateway_wiring import open_gateway
-from orchestrator.identifiers import token_hash, uuid7
-from orchestrator.routing import body_cap_of, deadline_of
-from orchestrator.runner_door import QuietServer, server_config
+from orchestrator.gateway.edge.router import Gateway
+from orchestrator.gateway.wiring import open_gateway
+from orchestrator.http.guard import Guard
+from orchestrator.http.problems import not_found
+from orchestrator.http.routing import body_cap_of, deadline_of
+from orchestrator.models.tables import LlmModel
+from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
+from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
+from orchestrator.system import event_loop
+from orchestrator.system.clock import SystemClock
+from orchestrator.system.identifiers import token_hash, uuid7
 from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
 

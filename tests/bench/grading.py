@@ -26,9 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.problem import Found
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.sources import FORMATS
 from runner.benchmarks.humaneval import HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask, _bounds
 from runner.contract import ExecutionLimits, Outcome

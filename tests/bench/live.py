@@ -27,9 +27,9 @@ import httpx
 from playwright.async_api import async_playwright
 from sqlmodel import Session
 
-from orchestrator.db import event_queries
 from orchestrator.db.session import Database, database_url
-from orchestrator.db.tables import Event
+from orchestrator.runs import event_queries
+from orchestrator.runs.tables import Event
 from tests.bench.events import seeded_run
 from tests.bench.pages import cpu_ms
 from tests.faults.service import TOKEN, Service

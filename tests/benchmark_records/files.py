@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.problem import Found
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.sources import FORMATS
 
 from . import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro
 

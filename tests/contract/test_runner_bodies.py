@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session, select
 
-from orchestrator.db.tables import ItemRow
+from orchestrator.runs.tables import ItemRow
 from orchestrator.settings import Settings
 from runner.contract import CALL_KEY_HEADER, call_key
 from tests.contract.test_runner_door import started

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from runner.contract import ClaimAnswer, EventAck, Problem
 from tests.served import RunnerClient, Service
 

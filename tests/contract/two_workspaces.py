@@ -8,17 +8,20 @@ from typing import Any
 import httpx
 from sqlmodel import Session
 
-from orchestrator.db import event_queries
-from orchestrator.db.account_tables import Membership, User, Workspace
-from orchestrator.db.batch_tables import Batch
-from orchestrator.db.call_tables import DaySpending
-from orchestrator.db.eval_tables import Eval, EvalExecution, EvalJob, EvalSet, Trace, TraceFeedback
-from orchestrator.db.key_tables import LimitRow, ProviderKey
-from orchestrator.db.owned import acting_as
-from orchestrator.db.schedule_tables import Alert, Schedule, ScheduleFire, SchedulePanel, Webhook, WebhookDelivery
-from orchestrator.db.tables import Artefact, GatewayCall
-from orchestrator.db.token_tables import ApiToken
-from orchestrator.identifiers import token_hash, uuid7
+from orchestrator.accounts.tables import Membership, User, Workspace
+from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.batches.tables import Batch
+from orchestrator.db.workspaces import acting_as
+from orchestrator.evals.tables import Eval, EvalExecution, EvalJob, EvalSet
+from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall
+from orchestrator.limits.tables import LimitRow
+from orchestrator.provider_keys.tables import ProviderKey
+from orchestrator.runs import event_queries
+from orchestrator.runs.tables import Artefact
+from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
+from orchestrator.system.identifiers import token_hash, uuid7
+from orchestrator.tokens.tables import ApiToken
+from orchestrator.traces.tables import Trace, TraceFeedback
 from tests.manual_clock import START
 from tests.rows import a_model, a_run, an_attempt, an_item
 from tests.served import TOKEN, Service

@@ -17,7 +17,7 @@ import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.manual_clock import ManualClock
 from tests.served import TOKEN, served

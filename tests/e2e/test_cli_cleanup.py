@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.engines.docker_cleanup import Belongings, DockerCleanup
+from orchestrator.engines.docker.cleanup import Belongings, DockerCleanup
 from tests.faults.service import pause
 
 pytestmark = [pytest.mark.engine]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from orchestrator.evals.sample_traces import sample_traces
+from orchestrator.traces.sample import sample_traces
 from tests.e2e.browsing import Site, Visitor, assert_accessible, look_at, open_site, until
 from tests.served import RunnerClient
 from tests.unit.evals.eval_runner import EvalRunner

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page
 
 from orchestrator.datasets.catalogue import SAMPLE_FILE
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.e2e.browsing import Site, Visitor, finished_run, open_site, until
 from tests.served import RunnerClient
 from tests.unit.dashboard.hostile import EVERYTHING, PAYLOADS

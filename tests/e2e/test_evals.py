@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.evals.sample_traces import sample_traces
+from orchestrator.traces.sample import sample_traces
 from tests.faults.service import TOKEN, Service, docker, wait_for
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]

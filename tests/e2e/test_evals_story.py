@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from orchestrator.evals.sample_traces import sample_traces
+from orchestrator.traces.sample import sample_traces
 from tests.e2e.browsing import chromium, keep_picture, visiting
 from tests.faults.service import TOKEN, Service, wait_for
 

@@ -18,7 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
 
-from orchestrator.accounts.sessions import ROTATE_AFTER
+from orchestrator.sign_in.sessions import ROTATE_AFTER
 from tests.e2e.browsing import Site, open_site, patient, until
 from tests.manual_clock import ManualClock
 from tests.served import TOKEN

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.docker_engine import DockerEngine
-from orchestrator.engines.docker_options import DockerEngineConfig
+from orchestrator.engines.docker.engine import DockerEngine
+from orchestrator.engines.docker.options import DockerEngineConfig
 
 from .rigs import PATIENT, PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from orchestrator.engines.docker_engine import DockerEngine
-from orchestrator.engines.docker_options import DockerEngineConfig, create_options
+from orchestrator.engines.docker.engine import DockerEngine
+from orchestrator.engines.docker.options import DockerEngineConfig, create_options
 from orchestrator.engines.engine import ContainerFacts, ContainerState, Engine, InstanceType, LaunchRequest
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.engines.launch_rules import labels_of
-from orchestrator.engines.process_box import ProcessBox
-from orchestrator.engines.process_engine import ProcessEngine, ProcessEngineConfig
+from orchestrator.engines.process.directory import ProcessBox
+from orchestrator.engines.process.engine import ProcessEngine, ProcessEngineConfig
 
 PROGRAM = Path(__file__).with_name("probe_program.py").read_text(encoding="utf-8")
 SMALL = InstanceType("small", 0.5, 96 << 20, 1 << 30)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.docker_facts import isolation_sentence, read_container, read_stats, read_time
-from orchestrator.engines.docker_network import is_replaceable, is_usable, read_network, refusal
-from orchestrator.engines.docker_options import DockerEngineConfig, network_options
+from orchestrator.engines.docker.facts import isolation_sentence, read_container, read_stats, read_time
+from orchestrator.engines.docker.host_firewall import HostGuard, closed_rules, guarded_bridges, rules
+from orchestrator.engines.docker.network import is_replaceable, is_usable, read_network, refusal
+from orchestrator.engines.docker.options import DockerEngineConfig, network_options
 from orchestrator.engines.engine import ContainerState, ContainerStats
-from orchestrator.engines.host_guard import HostGuard, closed_rules, guarded_bridges, rules
 
 CONFIG = DockerEngineConfig(instance="here")
 CONTAINER_MODE = replace(CONFIG, host_mode=False)

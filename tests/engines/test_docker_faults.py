@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.docker_engine import DockerEngine
-from orchestrator.engines.docker_options import DockerEngineConfig
+from orchestrator.engines.docker.engine import DockerEngine
+from orchestrator.engines.docker.options import DockerEngineConfig
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable
 
 from .cutting_proxy import CuttingProxy, served

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.docker_options import (
+from orchestrator.engines.docker.options import (
     MIB,
     DockerEngineConfig,
     create_options,

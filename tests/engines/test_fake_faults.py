@@ -8,8 +8,8 @@ import time
 import pytest
 
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable, ImageMissing, NameTaken
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine, Faults
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine, Faults
 
 from .rigs import FakeRig, order, request, until
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.docker_options import MIB, DockerEngineConfig, create_options, guest_walls
+from orchestrator.engines.docker.guest_images import Guest, check_allowed, is_allowed, kit_options, read_guest
+from orchestrator.engines.docker.options import MIB, DockerEngineConfig, create_options, guest_walls
 from orchestrator.engines.engine import DiskLimit, EngineError, InstanceType, LaunchRequest
-from orchestrator.engines.guest_images import Guest, check_allowed, is_allowed, kit_options, read_guest
 from orchestrator.engines.launch_rules import scratch_bytes
 
 CONFIG = DockerEngineConfig(instance="here", guest_images=("py:*",))

@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.engines.bounded_threads import BoundedThreads
-from orchestrator.engines.docker_api import DockerApi
-from orchestrator.engines.docker_engine import DockerEngine
-from orchestrator.engines.docker_options import DockerEngineConfig
-from orchestrator.engines.docker_pull import GuestPulls
+from orchestrator.engines.docker.api import DockerApi
+from orchestrator.engines.docker.engine import DockerEngine
+from orchestrator.engines.docker.options import DockerEngineConfig
+from orchestrator.engines.docker.pull import GuestPulls
 from orchestrator.engines.engine import EngineError, ImageMissing
 from tests.faults.service import docker
 

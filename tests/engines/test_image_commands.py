@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.image_commands import image_trouble
-from orchestrator.engines.docker_cleanup import DockerCleanup
+from orchestrator.cli.commands.images import image_trouble
+from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.images.sources import find_sources
 from orchestrator.settings import Settings
 from tests.installed import ROOT, build, copy_checkout, unpack

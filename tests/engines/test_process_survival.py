@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable
-from orchestrator.engines.process_box import ProcessBox
-from orchestrator.engines.process_engine import ProcessEngine, ProcessEngineConfig
-from orchestrator.engines.process_keeper import birth_of, descendants
+from orchestrator.engines.process.directory import ProcessBox
+from orchestrator.engines.process.engine import ProcessEngine, ProcessEngineConfig
+from orchestrator.engines.process.supervisor import birth_of, descendants
 
 from .rigs import TOKEN, ProcessRig, order, request, until, until_logged
 

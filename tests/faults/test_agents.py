@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.archives.reading import read_archive
+from orchestrator.archives.format.reading import read_archive
 from tests.faults.conftest import StartService
 from tests.faults.invariants import log_replays, nothing_left, nothing_lost
 from tests.faults.second_engine import SecondMachine

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.zstd import decompress
+from orchestrator.system.zstd import decompress
 from tests.faults.conftest import StartService
 from tests.faults.counting_provider import CountingProvider
 from tests.faults.killing import MODEL, add_model, kill_a_lot, tables

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets.build import build
 from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
 from orchestrator.datasets.formats.problem import Found, LeftOut
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.library import add
-from orchestrator.datasets.pack import Pack
-from orchestrator.datasets.samples import Sample, read_samples
-from orchestrator.datasets.sources import FORMATS
+from orchestrator.datasets.packs.build import build
+from orchestrator.datasets.packs.pack import Pack
+from orchestrator.grading.formats import Sample, read_samples
 from tests.benchmark_records.files import read_json_lines
 
 from .conftest import Find

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 Reader = Callable[[dict[str, Any]], tuple[Entry, dict[str, Any]]]
 

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from orchestrator.datasets.formats.fields import text
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 MARK = "#### "
 

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.datasets.formats.fields import read_lines, text
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from orchestrator.datasets.formats.json_items import json_items
 from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 FIELDS = (
     "question_title",

@@ -16,7 +16,7 @@ from orchestrator.datasets.formats.fields import read_array, read_lines, text, t
 from orchestrator.datasets.formats.humaneval import inputs_of
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 SPLITS = (("prompt", 10), ("test", 510), ("validation", 600), ("train", 974))
 

@@ -18,7 +18,7 @@ from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.fields import read_array, read_lines, text, texts
 from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
 from orchestrator.datasets.formats.source import MAX_WHOLE_BYTES, Source
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 LETTERS = "ABCDEFGHIJ"
 PLACEHOLDER = "N/A"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from orchestrator.datasets.formats.source import Source
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 
 
 class Unusable(Exception):

@@ -6,8 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from orchestrator.schedules.drift import WINDOWS, Baseline, Look, records, threshold
-from orchestrator.schedules.evidence import chances
+from orchestrator.schedules.drift.evidence import chances
+from orchestrator.schedules.drift.series import WINDOWS, Baseline, Look, records, threshold
 from tests.bench.drift.worlds import MISSING, World, results
 
 POOL = 30

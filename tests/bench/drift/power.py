@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from orchestrator.schedules.power import Sight, detectable_drop
+from orchestrator.schedules.drift.power import Sight, detectable_drop
 from tests.bench.drift.looks import first_alarms, found_within
 from tests.bench.drift.worlds import World
 

@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from orchestrator.api.callers import new_secret
-from orchestrator.db.account_tables import Membership, User, Workspace
-from orchestrator.db.token_tables import ApiToken
-from orchestrator.identifiers import token_hash
-from orchestrator.runner_door import QuietServer, server_config
+from orchestrator.accounts.tables import Membership, User, Workspace
+from orchestrator.http.callers import new_secret
+from orchestrator.serving.runner_listener import QuietServer, server_config
+from orchestrator.system.identifiers import token_hash
+from orchestrator.tokens.tables import ApiToken
 from tests.served import RunnerClient, Service
 
 
@@ -42,7 +42,7 @@ async def person(
     secret, now = new_secret(), service.clock.now()
 
     def make(session: Session) -> tuple[int, int]:
-        from orchestrator.db import account_queries
+        from orchestrator.accounts import queries as account_queries
 
         place = account_queries.by_slug(session, workspace)
         if place is None:

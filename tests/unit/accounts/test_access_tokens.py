@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
-from orchestrator.accounts.oidc import Granted, Refused
-from orchestrator.accounts.oidc_claims import Identity
-from orchestrator.accounts.sessions import Life, Sessions
+from orchestrator.accounts.tables import User
 from orchestrator.accounts.vault import Vault
-from orchestrator.db.account_tables import User
 from orchestrator.db.session import Database
-from orchestrator.gateway.errors import GatewayError
+from orchestrator.gateway.edge.errors import GatewayError
+from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
+from orchestrator.sign_in.claims import Identity
+from orchestrator.sign_in.oidc import Granted, Refused
+from orchestrator.sign_in.sessions import Life, Sessions
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio

@@ -15,13 +15,13 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from orchestrator.accounts.oidc import Granted
-from orchestrator.accounts.oidc_claims import Identity
-from orchestrator.api.auth import COOKIE
-from orchestrator.db import account_queries
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.accounts import queries as account_queries
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.http.authentication import COOKIE
 from orchestrator.settings import Settings
-from orchestrator.zstd import decompress
+from orchestrator.sign_in.claims import Identity
+from orchestrator.sign_in.oidc import Granted
+from orchestrator.system.zstd import decompress
 from tests.served import Service, served
 from tests.unit.accounts.people import AskingRunner, NotingProvider, person
 

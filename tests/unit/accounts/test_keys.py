@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.accounts.keys import KeyPolicy, ProviderKeys
 from orchestrator.accounts.vault import Vault
-from orchestrator.db import key_queries
 from orchestrator.db.session import Database
-from orchestrator.engines.fake_engine import FakeEngine
-from orchestrator.gateway.errors import GatewayError
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.gateway.edge.errors import GatewayError
+from orchestrator.provider_keys import queries as key_queries
+from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
 from tests.manual_clock import ManualClock
 from tests.served import Service, served

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.engines.fake_engine import FakeEngine
-from orchestrator.runs.holders import full
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.runs.scheduling.holder_limits import full
 from orchestrator.settings import Settings
 from tests.served import Service, served
 from tests.unit.accounts.people import AskingRunner, NotingProvider, Person, person

@@ -15,8 +15,8 @@ import pytest
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
 from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.engine import ContainerFacts, ContainerState, LaunchRequest
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import RunnerClient, Service, http_runner, served
 

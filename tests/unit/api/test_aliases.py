@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from orchestrator.api.aliases import is_alias
+from orchestrator.runs.alias_routes import is_alias
 from tests.served import TOKEN, Service, served
 
 if TYPE_CHECKING:

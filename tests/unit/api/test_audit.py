@@ -14,10 +14,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from orchestrator.api.audit_trail import NO_CHANGE, REFUSALS_AT_ONCE
-from orchestrator.db import audit_queries
-from orchestrator.db.audit_tables import AuditEntry
+from orchestrator.audit import queries as audit_queries
+from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.http.audit_trail import NO_CHANGE, REFUSALS_AT_ONCE
 from orchestrator.scopes import SAFE_METHODS
 from orchestrator.settings import Settings
 from tests.manual_clock import START

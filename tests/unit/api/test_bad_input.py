@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.api.callers import OWNER
+from orchestrator.http.callers import OWNER
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, served
 
@@ -207,7 +207,7 @@ async def test_a_slow_body_is_given_up(new_settings: Callable[..., Settings]) ->
 
 async def test_a_slow_head_is_cut_off(new_settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> None:
     """Slowloris: a line of the head now and then holds no connection for ever."""
-    monkeypatch.setattr("orchestrator.impatient_protocol.HEAD_LIMIT_S", 0.3)
+    monkeypatch.setattr("orchestrator.serving.timeouts.HEAD_LIMIT_S", 0.3)
     async with served(new_settings()) as service:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.db import pool_queries
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.settings import Settings
 from tests.served import RunnerClient, Service, served
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
 from tests.conftest import settings_in
 from tests.served import RunnerClient, Service, served
 

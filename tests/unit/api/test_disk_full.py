@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.log import LastingStream, configure
+from orchestrator.system.log import LastingStream, configure
 from tests.served import Service
 
 FULL = Path("/dev/full")

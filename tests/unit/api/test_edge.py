@@ -9,8 +9,8 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.api.buckets import MOST, Buckets
-from orchestrator.api.proxies import caller_address
+from orchestrator.http.proxies import caller_address
+from orchestrator.http.token_buckets import MOST, Buckets
 from orchestrator.settings import Settings
 from tests.served import TOKEN, served
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.impatient_protocol import MAX_HEAD_BYTES
-from orchestrator.runner_door import QuietServer, server_config
+from orchestrator.serving.runner_listener import QuietServer, server_config
+from orchestrator.serving.timeouts import MAX_HEAD_BYTES
 
 pytestmark = pytest.mark.anyio
 PIECE = b"x" * 8192

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db.account_tables import Membership, User, Workspace
-from orchestrator.db.token_tables import ApiToken
-from orchestrator.identifiers import token_hash
+from orchestrator.accounts.tables import Membership, User, Workspace
 from orchestrator.scopes import Role
 from orchestrator.settings import Settings
+from orchestrator.system.identifiers import token_hash
+from orchestrator.tokens.tables import ApiToken
 from tests.manual_clock import START
 from tests.served import TOKEN, Service, served
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import run_queries
-from orchestrator.engines.fake_container import until_terminated
+from orchestrator.engines.fake.container import until_terminated
+from orchestrator.runs import queries as run_queries
 from orchestrator.settings import Settings
 from tests.rows import an_item
 from tests.served import Service, served

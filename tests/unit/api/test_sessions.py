@@ -9,8 +9,8 @@ import httpx
 import pytest
 from sqlmodel import Session
 
-from orchestrator.accounts.sessions import ROTATE_AFTER, STILL_OPENS
-from orchestrator.db.account_tables import Membership, User
+from orchestrator.accounts.tables import Membership, User
+from orchestrator.sign_in.sessions import ROTATE_AFTER, STILL_OPENS
 from tests.manual_clock import START
 from tests.served import Service
 

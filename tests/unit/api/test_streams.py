@@ -13,9 +13,9 @@ import httpx
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import event_queries
-from orchestrator.engines.fake_container import until_terminated
-from orchestrator.live import REPLAY_PAGE, REPLAYS_AT_ONCE
+from orchestrator.engines.fake.container import until_terminated
+from orchestrator.runs import event_queries
+from orchestrator.runs.live import REPLAY_PAGE, REPLAYS_AT_ONCE
 from orchestrator.settings import Settings
 from tests.manual_clock import START
 from tests.served import TOKEN, Service, served
@@ -89,7 +89,7 @@ async def test_from_now_on_and_at_once(service: Service) -> None:
 
 async def test_a_frozen_client_is_dropped(new_settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> None:
     """F22: its connection, its queue and its file descriptor come back."""
-    monkeypatch.setattr("orchestrator.impatient_protocol.TAKE_LIMIT_S", 0.5)
+    monkeypatch.setattr("orchestrator.serving.timeouts.TAKE_LIMIT_S", 0.5)
     async with served(new_settings()) as service:
         frozen = socket.socket()
         frozen.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -10,9 +10,9 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from orchestrator.api.callers import SESSION_S
-from orchestrator.api.guessing import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
 from orchestrator.errors import RateLimited
+from orchestrator.http.callers import SESSION_S
+from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
 from orchestrator.scopes import Scope, needed
 from tests.served import TOKEN, Service
 

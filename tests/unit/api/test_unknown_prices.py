@@ -10,7 +10,7 @@ import httpx
 import pytest
 from test_calls_and_costs import CallingRunner
 
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import Service, served
 

@@ -10,17 +10,21 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.api.archives import batch_as_it_is
+from orchestrator.archives import queries as archive_queries
 from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
 from orchestrator.archives.keeper import ArchiveKeeper
 from orchestrator.archives.object_store import ObjectStore
 from orchestrator.archives.retention import KeepPolicy
-from orchestrator.db import archive_queries, batch_queries, run_queries
-from orchestrator.db.batch_tables import ArchiveRow, Batch
+from orchestrator.archives.routes import batch_as_it_is
+from orchestrator.archives.tables import ArchiveRow
+from orchestrator.batches import queries as batch_queries
+from orchestrator.batches.tables import Batch
 from orchestrator.db.session import Database
-from orchestrator.db.tables import Artefact, LlmModel
-from orchestrator.runs.leadership import Leadership
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.service import add_retry
+from orchestrator.runs.tables import Artefact
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model, a_run, an_attempt, an_item
 

@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
-from orchestrator.api import archives
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.archives import routes as archives
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import Service, http_runner
 
 pytestmark = pytest.mark.anyio

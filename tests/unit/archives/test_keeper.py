@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.archives.names import safe_names
-from orchestrator.archives.reading import BadArchive, read_archive
-from orchestrator.db import run_queries
+from orchestrator.archives.format.names import safe_names
+from orchestrator.archives.format.reading import BadArchive, read_archive
+from orchestrator.runs import queries as run_queries
 from tests.unit.archives.conftest import Yard
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,11 @@ from sqlmodel import Session, select
 from orchestrator.backups.file_format import BadBackup
 from orchestrator.backups.service import make_backup, restore_backup
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, ItemRow, LlmModel
 from orchestrator.db.vacuum import VacuumFailed, vacuum
-from orchestrator.identity import DataDirectoryBusy, DataLock
+from orchestrator.installation.identity import DataDirectoryBusy, DataLock
+from orchestrator.models.tables import LlmModel
 from orchestrator.retention.tables import DeletedRun
+from orchestrator.runs.tables import ContainerRun, ItemRow
 from tests.manual_clock import START
 from tests.postgres_from_wheel import PostgresFromWheel
 from tests.rows import a_model, a_run, an_item

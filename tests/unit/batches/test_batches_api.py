@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import RunnerClient, Service, http_runner
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.datasets.samples import Sample, read_samples
+from orchestrator.grading.formats import Sample, read_samples
 from runner.benchmarks.mmlu_pro import LetterRule, MmluProTask, extract_letter
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError

@@ -23,11 +23,11 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.cli import batch_commands
-from orchestrator.cli.batch_config import read_config
-from orchestrator.cli.batch_view import matrix_sentences
+from orchestrator.cli.commands import batches as batch_commands
 from orchestrator.cli.errors import BadUsage
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.cli.files.batch_config import read_config
+from orchestrator.cli.view.batches import matrix_sentences
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import TOKEN, RunnerClient, Service
 from tests.unit.cli.conftest import Benchyard
 
@@ -264,7 +264,7 @@ def test_nobody_to_ask_means_that_it_goes_on(
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("batch-*")), ids=lambda path: path.name)
 def test_every_example_is_a_batch(path: Path) -> None:
-    from orchestrator.api.batch_schemas import BatchCreate, CommandBatchCreate
+    from orchestrator.batches.schemas import BatchCreate, CommandBatchCreate
 
     config = read_config(path)
     (CommandBatchCreate if "commands" in config else BatchCreate).model_validate(config)

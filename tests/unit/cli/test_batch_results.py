@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.cli.batch_results import fetch
-from orchestrator.cli.client import Client
-from orchestrator.cli.connection import Connection
+from orchestrator.cli.api.client import Client
+from orchestrator.cli.api.connection import Connection
 from orchestrator.cli.errors import CliError
+from orchestrator.cli.files.batch_results import fetch
 
 
 def batch_with(sha256: str) -> dict[str, Any]:

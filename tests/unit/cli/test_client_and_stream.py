@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from orchestrator.cli.client import Client
-from orchestrator.cli.connection import Connection
+from orchestrator.cli.api.client import Client
+from orchestrator.cli.api.connection import Connection
+from orchestrator.cli.api.stream import Ended, Followers, StreamEvent, follow, parse
 from orchestrator.cli.errors import CliError, NotReachable, Refused
-from orchestrator.cli.stream import Ended, Followers, StreamEvent, follow, parse
 
 Handler = Callable[[httpx.Request], httpx.Response]
 

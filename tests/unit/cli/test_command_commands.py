@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import RunnerClient, Service
 from tests.unit.cli.conftest import Benchyard
 

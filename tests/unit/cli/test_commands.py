@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import TOKEN, RunnerClient, Service
 from tests.unit.cli.conftest import Benchyard
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.connection import find, read_settings
+from orchestrator.cli.api.connection import find, read_settings
 from orchestrator.cli.errors import BadUsage
 from orchestrator.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.cli.errors import BadUsage, RunFailed
 from orchestrator.cli.excluded import DEFAULT, raise_for_excluded, read_max_excluded
-from orchestrator.cli.run_tables import result_table
+from orchestrator.cli.view.runs import result_table
 from tests.manual_clock import START
 
 

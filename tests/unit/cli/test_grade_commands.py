@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.grade_commands import summarise
+from orchestrator.cli.commands.grading import summarise
 from tests.served import Service
 from tests.unit.cli.conftest import Benchyard
 

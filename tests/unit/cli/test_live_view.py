@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.demo import bodies, choose_type
-from orchestrator.cli.live_view import RunView
-from orchestrator.cli.stream import StreamEvent
+from orchestrator.cli.api.stream import StreamEvent
+from orchestrator.cli.local.demo import bodies, choose_type
+from orchestrator.cli.view.live import RunView
 
 VIEW = RunView("r", "m", total=10)
 

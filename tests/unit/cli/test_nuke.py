@@ -9,9 +9,9 @@ import httpx
 import pytest
 import typer
 
-from orchestrator.cli import teardown
-from orchestrator.engines import docker_cleanup
-from orchestrator.engines.docker_cleanup import Belongings
+from orchestrator.cli.local import teardown
+from orchestrator.engines.docker import cleanup as docker_cleanup
+from orchestrator.engines.docker.cleanup import Belongings
 from tests.unit.cli.conftest import Benchyard
 
 

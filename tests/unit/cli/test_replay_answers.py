@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.archives.layout import FORMAT, ITEMS, MANIFEST
-from orchestrator.archives.reading import BadArchive
-from orchestrator.archives.replay import Verdicts
-from orchestrator.cli.replay_answers import unpacked
+from orchestrator.archives.format.layout import FORMAT, ITEMS, MANIFEST
+from orchestrator.archives.format.reading import BadArchive
+from orchestrator.archives.format.replay import Verdicts
+from orchestrator.cli.files.replay_answers import unpacked
 
 ITEM: dict[str, Any] = {
     "benchmark": "sample",

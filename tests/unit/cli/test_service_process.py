@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli import service_process
+from orchestrator.cli.commands.nuke import check_deletable
 from orchestrator.cli.errors import BadUsage, CliError
-from orchestrator.cli.nuke_commands import check_deletable
-from orchestrator.cli.teardown import own_things
-from orchestrator.engines.docker_cleanup import read_host
-from orchestrator.identity import DataLock
+from orchestrator.cli.local import service_process
+from orchestrator.cli.local.teardown import own_things
+from orchestrator.engines.docker.cleanup import read_host
+from orchestrator.installation.identity import DataLock
 from orchestrator.installation.remembered import Own
 from orchestrator.settings import Settings
 from tests.served import served

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from orchestrator.cli.output import write_out
+from orchestrator.cli.view.output import write_out
 
 PIECES = [b"a,b\r\n\x1b]0;owned\x07,\x9b", b"31m,\xc3", b"\xa9,\xe2\x80\xae,\xc2\x9b2J\n"]
 

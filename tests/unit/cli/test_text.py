@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.text import ago, clean, interval, money, outcomes_sentence, percent, short_ids, size, span
+from orchestrator.cli.view.text import ago, clean, interval, money, outcomes_sentence, percent, short_ids, size, span
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

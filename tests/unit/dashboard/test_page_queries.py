@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import page_queries
-from orchestrator.db.page_queries import RunFilter
-from orchestrator.db.schedule_tables import Alert
+from orchestrator.alerts.tables import Alert
 from orchestrator.db.session import Database
-from orchestrator.db.tables import GatewayCall
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.runs import page_queries
+from orchestrator.runs.page_queries import RunFilter
 from tests.manual_clock import START
 from tests.rows import a_model, a_run, an_item
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, http_runner, served
 from tests.unit.dashboard.hostile import EVERYTHING, assert_harmless

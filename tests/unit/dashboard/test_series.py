@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.dashboard.views.series import series
-from orchestrator.db.page_queries import ScoredRun
+from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.runs.views.series import series
 from tests.manual_clock import START
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from orchestrator.dashboard.pages.sign_in import wanted_page
 from orchestrator.settings import Settings
+from orchestrator.sign_in.pages import wanted_page
 from tests.served import TOKEN, Service, served
 from tests.unit.dashboard.hostile import assert_harmless
 

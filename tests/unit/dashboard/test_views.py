@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from orchestrator.api.schedule_leaderboard import PlaceOut
-from orchestrator.dashboard.views.compare import compare
-from orchestrator.dashboard.views.items import item_page
-from orchestrator.dashboard.views.leaderboard import About, after_all_cut_offs, groups, timeline
-from orchestrator.dashboard.views.quote import quote
-from orchestrator.dashboard.views.run_page import Containers, run_page, stage_marks
-from orchestrator.dashboard.views.runs import explanation, run_line
-from orchestrator.dashboard.views.schedule_form import Rhythm
-from orchestrator.datasets.pack import Entry
-from orchestrator.db.page_queries import ScoredRun, Verdict
+from orchestrator.costs.views import quote
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.leaderboard.routes import PlaceOut
+from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, timeline
+from orchestrator.runs.page_queries import ScoredRun, Verdict
+from orchestrator.runs.views.compare import compare
+from orchestrator.runs.views.items import item_page
+from orchestrator.runs.views.run import Containers, run_page, stage_marks
+from orchestrator.runs.views.runs import explanation, run_line
+from orchestrator.schedules.form import Rhythm
 from runner import contract
 from runner.contract import ItemResult, Outcome, Usage
 from tests.manual_clock import START

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets.build import build, pack_path
 from orchestrator.datasets.errors import BadSource, PackDamaged
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
-from orchestrator.datasets.pack import Pack
-from orchestrator.datasets.pack_writer import UNFINISHED, sweep, writing
+from orchestrator.datasets.packs.build import build, pack_path
+from orchestrator.datasets.packs.pack import Pack
+from orchestrator.datasets.packs.writer import UNFINISHED, sweep, writing
 from tests.benchmark_records.livecodebench import lcb_record
 
 FORM = LiveCodeBench()

@@ -11,8 +11,8 @@ import anyio
 import httpx
 import pytest
 
-from orchestrator.datasets.build import Built
-from orchestrator.datasets.library import Report
+from orchestrator.datasets.fetching.library import Report
+from orchestrator.datasets.packs.build import Built
 from orchestrator.errors import Invalid
 from orchestrator.settings import Settings
 from tests.benchmark_records.livecodebench import lcb_record

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets.download import fetch, hub_headers
 from orchestrator.datasets.errors import DownloadFailed
-from orchestrator.datasets.sources import RemoteFile
-from orchestrator.disk import DiskRoom
+from orchestrator.datasets.fetching.download import fetch, hub_headers
+from orchestrator.datasets.fetching.sources import RemoteFile
 from orchestrator.errors import NoSpace
+from orchestrator.system.disk import DiskRoom
 
 DATA = bytes(range(256)) * 8000
 SHA = hashlib.sha256(DATA).hexdigest()

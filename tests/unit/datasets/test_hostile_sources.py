@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets import library
+from orchestrator.alerts.webhook_sender import AllowedAddresses
 from orchestrator.datasets.errors import BadSource, DownloadFailed
+from orchestrator.datasets.fetching import library
 from orchestrator.datasets.formats import source as source_module
 from orchestrator.datasets.formats.source import Source
-from orchestrator.schedules.webhook_sender import AllowedAddresses
 from tests.served import Service
 
 NOBODY = AllowedAddresses([], "BENCHYARD_DATASET_ALLOW")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets.build import build
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
-from orchestrator.datasets.selection import Selection
+from orchestrator.datasets.packs.build import build
+from orchestrator.datasets.packs.selection import Selection
 from tests.benchmark_records.livecodebench import encoded, lcb_record
 
 PROBE = """

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.datasets import library
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource, DownloadFailed
-from orchestrator.datasets.library import add
-from orchestrator.datasets.sources import LCB_FILES, RemoteFile, hub_endpoint, remote_files
+from orchestrator.datasets.fetching import library
+from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.sources import LCB_FILES, RemoteFile, hub_endpoint, remote_files
 from tests.benchmark_records.livecodebench import lcb_record
 
 

@@ -27,7 +27,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 PROBLEMS = {record["question_id"]: record for record in _lines(ROOT / "orchestrator/datasets/sample/problems.jsonl")}
 ANSWERS = {
-    model: _lines(ROOT / f"orchestrator/gateway/demo_answers/{model}.jsonl") for model in ("demo-strong", "demo-weak")
+    model: _lines(ROOT / f"orchestrator/gateway/demo/answers/{model}.jsonl") for model in ("demo-strong", "demo-weak")
 }
 
 

@@ -60,7 +60,7 @@ def test_the_checked_in_problems_are_up_to_date() -> None:
 
 @pytest.mark.parametrize("model", ["demo-strong", "demo-weak"])
 def test_the_checked_in_answers_are_up_to_date(model: str) -> None:
-    path = ROOT / f"orchestrator/gateway/demo_answers/{model}.jsonl"
+    path = ROOT / f"orchestrator/gateway/demo/answers/{model}.jsonl"
     assert build.build_answers(model).encode() == path.read_bytes(), "run scripts/make-sample"
 
 

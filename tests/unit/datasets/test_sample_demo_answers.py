@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from orchestrator.gateway import demo_answers
+from orchestrator.gateway.demo import answers as demo_answers
 
 STATEMENTS = {
     record["question_id"]: record["question_content"]

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.problem import LeftOut
-from orchestrator.datasets.samples import Sample, read_samples
+from orchestrator.grading.formats import Sample, read_samples
 from tests.benchmark_records import humaneval, livecodebench
 
 IDS = ["HumanEval/0", "HumanEval/1", "MBPP/11", "1873_A", "abc301_a", "17"]

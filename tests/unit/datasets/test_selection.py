@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.datasets.errors import TooFewProblems, UnknownProblem
-from orchestrator.datasets.pack import Entry
-from orchestrator.datasets.selection import Selection, choose
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.datasets.packs.selection import Selection, choose
 
 ENTRIES = [
     Entry(f"p{i}", ("easy", "medium", "medium", "hard")[i % 4], f"2024-{1 + i % 12:02}-15", ("leetcode", "atcoder")[i % 2])

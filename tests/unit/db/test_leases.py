@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.db import lease_queries, model_queries
-from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.session import Database
-from orchestrator.demo_models import seed_demo_models
-from orchestrator.runs.leadership import Leadership
+from orchestrator.models import queries as model_queries
+from orchestrator.models.demo import seed_demo_models
+from orchestrator.runs.scheduling import lease_queries
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model
 

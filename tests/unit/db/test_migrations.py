@@ -12,8 +12,9 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 from sqlmodel import SQLModel
 
-from orchestrator.db import eval_tables, tables
 from orchestrator.db.migrate import alembic_config, check, migrate
+from orchestrator.evals import tables as eval_tables
+from orchestrator.runs import tables
 
 assert tables.ContainerRun.__tablename__
 assert eval_tables.EvalSet.__tablename__

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
-from orchestrator.db import model_queries
 from orchestrator.db.prepared import Prepared
 from orchestrator.db.session import Database, DatabaseUnavailable, NotStorable
-from orchestrator.db.tables import LlmModel
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
 from tests.rows import a_model
 
 pytestmark = pytest.mark.anyio

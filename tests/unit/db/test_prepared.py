@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Column, Connection, Integer, MetaData, Table, bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from orchestrator.db.call_tables import GatewayFlight
 from orchestrator.db.prepared import Prepared
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.db.tables import LlmModel
+from orchestrator.gateway.ledger.tables import GatewayFlight
+from orchestrator.models.tables import LlmModel
 from tests.manual_clock import START
 from tests.rows import a_model
 

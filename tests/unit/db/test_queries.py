@@ -10,9 +10,11 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import event_queries, idempotency_queries, item_queries, run_queries
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import GatewayCall
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import queries as run_queries
 from tests.manual_clock import START
 from tests.rows import a_model, a_run, an_attempt, an_item
 

@@ -9,9 +9,13 @@ from sqlalchemy import MetaData, create_engine, func, select, text
 from sqlalchemy.pool import NullPool
 from sqlmodel import Session
 
-from orchestrator.db import eval_queries, idempotency_queries, schedule_queries, token_queries, trace_queries
+from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.migrate import alembic_config, check, migrate
-from orchestrator.db.owned import Owned
+from orchestrator.db.workspaces import Owned
+from orchestrator.evals import queries as eval_queries
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.tokens import queries as token_queries
+from orchestrator.traces import queries as trace_queries
 from tests.manual_clock import START
 
 AT = {"created_at": START, "updated_at": START}

@@ -12,8 +12,8 @@ from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session
 
-from orchestrator.db import model_queries
 from orchestrator.db.session import Database, DatabaseUnavailable, NotStorable, database_url
+from orchestrator.models import queries as model_queries
 from tests.rows import a_model
 
 pytestmark = pytest.mark.anyio

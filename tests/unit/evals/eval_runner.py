@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.evals.sample_traces import sample_traces
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.traces.sample import sample_traces
 from tests.served import RunnerClient, Service
 
 CODE = "def evaluate(trace):\n    return {'passed': True, 'score': 1.0, 'reason': ''}\n"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import RunnerClient, Service
 from tests.unit.evals.eval_runner import CODE, EvalRunner, executed, generated, job_done, with_traces
 

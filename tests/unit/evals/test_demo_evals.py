@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.evals.sample_traces import sample_traces
-from orchestrator.gateway import demo_answers
+from orchestrator.gateway.demo import answers as demo_answers
+from orchestrator.traces.sample import sample_traces
 from runner.contract_evals import Label
 from runner.eval_rules import problem_of
 from runner.evals.prompt import Training, first_prompt

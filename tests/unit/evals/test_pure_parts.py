@@ -7,9 +7,9 @@ import json
 import pytest
 
 from orchestrator.evals.feedback import contradicts
-from orchestrator.evals.sample_traces import sample_traces
 from orchestrator.evals.split import MOST_LABELLED, missing, split
 from orchestrator.evals.withholding import withheld
+from orchestrator.traces.sample import sample_traces
 from runner.contract_evals import TRACE_ID_MARK, Label
 from runner.eval_rules import problem_of
 from runner.evals.trial import Subject

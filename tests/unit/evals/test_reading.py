@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import Invalid
-from orchestrator.evals import documents
-from orchestrator.evals.gathering import Gathering
-from orchestrator.evals.reading import Format, LeftOut, records
-from orchestrator.evals.records import TraceRecord
+from orchestrator.traces import documents
+from orchestrator.traces.gathering import Gathering
+from orchestrator.traces.reading import Format, LeftOut, records
+from orchestrator.traces.records import TraceRecord
 
 SPAN = {"startTimeUnixNano": "1", "endTimeUnixNano": "2000001"}
 

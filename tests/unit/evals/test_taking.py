@@ -9,14 +9,15 @@ from functools import partial
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import eval_queries, trace_queries
-from orchestrator.db.eval_tables import Eval, EvalJob, EvalSet
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.event_store import EvalTaking
 from orchestrator.evals.feedback import Opinion, rate
-from orchestrator.evals.importing import store
-from orchestrator.evals.records import record_of
-from orchestrator.evals.taking import EvalTaking
+from orchestrator.evals.tables import Eval, EvalJob, EvalSet
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.records import record_of
+from orchestrator.traces.service import store
 from runner.contract_evals import Judgement, JudgementsEvent, Label
 from tests.manual_clock import START
 from tests.rows import a_model, a_run

@@ -12,18 +12,18 @@ import anthropic
 import openai
 from gateway_server import serving
 
-from orchestrator.api.problems import not_found
-from orchestrator.clock import SystemClock
-from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.demo import DemoUpstream
-from orchestrator.gateway.desk import CallDesk
-from orchestrator.gateway.ledger import Ledger
-from orchestrator.gateway.memory_ledger import MemoryLedger
-from orchestrator.gateway.retry import RetryPolicy
-from orchestrator.gateway.router import Gateway, GatewayDeps
+from orchestrator.gateway.coordinator import CallDesk
+from orchestrator.gateway.demo.provider import DemoUpstream
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.edge.router import Gateway, GatewayDeps
+from orchestrator.gateway.ledger.ledger import Ledger
+from orchestrator.gateway.ledger.memory import MemoryLedger
+from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.pacing.wait_reasons import WaitBoard
 from orchestrator.gateway.sender import Sender
-from orchestrator.gateway.upstream import Upstream
-from orchestrator.gateway.waits import WaitBoard
+from orchestrator.gateway.upstream.port import Upstream
+from orchestrator.http.problems import not_found
+from orchestrator.system.clock import SystemClock
 from runner.contract import CALL_KEY_HEADER
 
 TOKEN = "run-token"

@@ -11,10 +11,11 @@ from sqlalchemy import create_engine
 from sqlmodel import Session
 
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun, LlmModel
-from orchestrator.gateway.database_ledger import DatabaseLedger
-from orchestrator.gateway.ledger import Ledger
-from orchestrator.gateway.memory_ledger import MemoryLedger
+from orchestrator.gateway.ledger.database import DatabaseLedger
+from orchestrator.gateway.ledger.ledger import Ledger
+from orchestrator.gateway.ledger.memory import MemoryLedger
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.tables import ContainerRun
 
 RUNS = ("run-1", "run-2")
 

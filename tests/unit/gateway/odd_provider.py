@@ -12,10 +12,10 @@ from typing import Any
 
 from gateway_world import World, gateway, key, run_context
 
-from orchestrator.clock import SystemClock
-from orchestrator.gateway.http_upstream import HttpUpstream
-from orchestrator.gateway.memory_ledger import MemoryLedger
-from orchestrator.gateway.providers import providers_from_env
+from orchestrator.gateway.ledger.memory import MemoryLedger
+from orchestrator.gateway.upstream.http_upstream import HttpUpstream
+from orchestrator.gateway.upstream.providers import providers_from_env
+from orchestrator.system.clock import SystemClock
 
 TLS = ssl.create_default_context()
 KEY = "sk-canary-" + "0123456789abcdef" * 4

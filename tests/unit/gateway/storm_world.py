@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orchestrator.gateway.errors import UpstreamError
-from orchestrator.gateway.limiter import Limiter
-from orchestrator.gateway.retry import RetryPolicy
+from orchestrator.gateway.edge.errors import UpstreamError
+from orchestrator.gateway.pacing.limiter import Limiter
+from orchestrator.gateway.pacing.retry import RetryPolicy
 from tests.unit.gateway.virtual_time import LoopClock, run_virtually
 
 Says = Callable[[float], float | None]

@@ -10,14 +10,14 @@ import pytest
 from gateway_server import serving
 from gateway_world import TOKEN, key, run_context
 
-from orchestrator.api.problems import not_found
-from orchestrator.clock import SystemClock
-from orchestrator.gateway import demo_answers
 from orchestrator.gateway.assembly import open_gateway
-from orchestrator.gateway.context import RunContext
-from orchestrator.gateway.ledger import CallState
-from orchestrator.gateway.memory_ledger import MemoryLedger, Row
-from orchestrator.gateway.router import Gateway
+from orchestrator.gateway.demo import answers as demo_answers
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.edge.router import Gateway
+from orchestrator.gateway.ledger.ledger import CallState
+from orchestrator.gateway.ledger.memory import MemoryLedger, Row
+from orchestrator.http.problems import not_found
+from orchestrator.system.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import openai
 import pytest
 from gateway_world import DEMO, TOKEN, gateway, key, run_context
 
-from orchestrator.gateway.demo import UNKNOWN_PROMPT
+from orchestrator.gateway.demo.provider import UNKNOWN_PROMPT
 
 pytestmark = pytest.mark.anyio
 

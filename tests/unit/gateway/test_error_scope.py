@@ -10,7 +10,7 @@ import pytest
 from fake_provider import FakeProvider, Fault
 from test_upstream_through_sdks import provided
 
-from orchestrator.gateway.error_scope import scope_of
+from orchestrator.gateway.upstream.error_scope import scope_of
 from runner.contract import ModelSpec, Protocol
 from runner.errors import ProviderFailed
 from runner.llm.client import LlmClient, Prompt, open_client

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.gateway.errors import Code
-from orchestrator.gateway.ledger import CallState
-from orchestrator.gateway.router import WIRES
-from orchestrator.gateway.usage import Finish
+from orchestrator.gateway.edge.errors import Code
+from orchestrator.gateway.edge.router import WIRES
+from orchestrator.gateway.ledger.ledger import CallState
+from orchestrator.gateway.protocols.usage import Finish
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "gateway.md"
 

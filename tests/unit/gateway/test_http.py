@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.gateway.connections import Connections
-from orchestrator.gateway.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
-from orchestrator.gateway.http_framing import BadResponse, body_of, parse_head
-from orchestrator.gateway.http_request import Target
+from orchestrator.gateway.upstream.connections import Connections
+from orchestrator.gateway.upstream.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.http_framing import BadResponse, body_of, parse_head
+from orchestrator.gateway.upstream.http_request import Target
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n4;ext=1\r\ndata\r\n1A\r\n" + b"x" * 26 + b"\r\n0\r\nTrailer: y\r\n\r\n"
@@ -270,7 +270,7 @@ def test_a_header_that_would_break_the_request_is_refused(header: dict[str, str]
 @pytest.mark.parametrize("cut", range(1, 9))
 @pytest.mark.parametrize("form", ["chunked", "with a trailer", "of a known length"])
 async def test_an_end_is_noticed_at_once_however_it_is_cut(monkeypatch: pytest.MonkeyPatch, form: str, cut: int) -> None:
-    monkeypatch.setattr("orchestrator.gateway.http_connection.BATCH_S", 60)
+    monkeypatch.setattr("orchestrator.gateway.upstream.http_connection.BATCH_S", 60)
     answer = {
         "chunked": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\n\r\n",
         "with a trailer": OK + b"transfer-encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n0\r\na: b\r\n\r\n",
@@ -296,7 +296,7 @@ async def test_an_end_is_noticed_at_once_however_it_is_cut(monkeypatch: pytest.M
 
 @pytest.mark.anyio
 async def test_last_words_are_handed_over_at_once_and_tokens_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.gateway.http_connection.BATCH_S", 60)
+    monkeypatch.setattr("orchestrator.gateway.upstream.http_connection.BATCH_S", 60)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -13,11 +13,11 @@ import pytest
 from ledger_world import LedgerWorld, database_world, memory_world
 from sqlalchemy import text
 
-from orchestrator.db import call_reports
 from orchestrator.gateway.calls import Settlement, Source
-from orchestrator.gateway.context import DayCap
-from orchestrator.gateway.database_ledger import BELIEVED_S, DatabaseLedger
-from orchestrator.gateway.ledger import (
+from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.ledger import report_queries as call_reports
+from orchestrator.gateway.ledger.database import BELIEVED_S, DatabaseLedger
+from orchestrator.gateway.ledger.ledger import (
     Failure,
     InFlight,
     KeyTaken,
@@ -30,7 +30,7 @@ from orchestrator.gateway.ledger import (
     Spending,
     Stored,
 )
-from orchestrator.gateway.usage import Finish, TokenUsage
+from orchestrator.gateway.protocols.usage import Finish, TokenUsage
 from runner.contract import Protocol
 from tests.postgres_from_wheel import TEMPLATE
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from orchestrator.gateway.limiter import Limiter, PausedTooLong
+from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong
 from tests.unit.gateway.storm_world import (
     AtOnce,
     Bucket,

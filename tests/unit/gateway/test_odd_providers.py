@@ -11,7 +11,7 @@ import openai
 import pytest
 from odd_provider import HELLO, KEY, answer, chunk, odd, stream, used
 
-from orchestrator.zstd import compress
+from orchestrator.system.zstd import compress
 
 pytestmark = pytest.mark.anyio
 

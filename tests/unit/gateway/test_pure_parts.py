@@ -13,15 +13,15 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.gateway.addresses import JUDGED_S, AddressRefused, PinnedTransport, refusal
 from orchestrator.gateway.calls import request_hash, sample_index
-from orchestrator.gateway.errors import Code, GatewayError, UpstreamError
-from orchestrator.gateway.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
-from orchestrator.gateway.providers import BadProvider, providers_from_env
-from orchestrator.gateway.rate_headers import exhausted_for_s, retry_after_s
-from orchestrator.gateway.retry import RetryPolicy
-from orchestrator.gateway.router import WIRES
-from orchestrator.gateway.usage import TokenUsage
+from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.edge.router import WIRES
+from orchestrator.gateway.ledger.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
+from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
+from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.upstream.addresses import JUDGED_S, AddressRefused, PinnedTransport, refusal
+from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
 from runner.contract import Protocol
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)

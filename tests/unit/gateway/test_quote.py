@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.gateway.prices import Prices
-from orchestrator.gateway.quote import PastRun, Source, quote, sentence
+from orchestrator.costs.quote import PastRun, Source, quote, sentence
+from orchestrator.gateway.ledger.prices import Prices
 
 PRICES = Prices(Decimal(1), Decimal(10))
 NEW = {"items": 100, "concurrency": 10, "prompt_bytes": 4000, "max_output_tokens": 1000}

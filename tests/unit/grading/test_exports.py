@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.served import RunnerClient, Service
 
 pytestmark = pytest.mark.anyio

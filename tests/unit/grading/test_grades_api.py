@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.db import page_queries
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.runs import page_queries
 from tests.served import RunnerClient, Service, http_runner
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.engines.fake_container import until_terminated
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import until_terminated
+from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.settings import Settings
 from tests.served import http_runner, served
 

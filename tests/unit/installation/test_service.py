@@ -14,12 +14,13 @@ import pytest
 from sqlalchemy.engine import make_url
 from sqlmodel import Session
 
-from orchestrator.db import lease_queries, run_queries
 from orchestrator.db.session import Database
-from orchestrator.identity import own_name
 from orchestrator.installation import queries
+from orchestrator.installation.identity import own_name
 from orchestrator.installation.presence import Presence
 from orchestrator.installation.service import CannotSettle, Installation, adopt, look, settle
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.scheduling import lease_queries
 from tests.manual_clock import ManualClock
 from tests.postgres_from_wheel import PostgresFromWheel
 from tests.rows import a_model, a_run, an_attempt

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.leaderboard.board_samples import BoardSample, Candidate, board_samples, unranked
-from orchestrator.runs.samples import sample_id, samples_of
+from orchestrator.leaderboard.samples import BoardSample, Candidate, board_samples, unranked
+from orchestrator.runs.reports.samples import sample_id, samples_of
 
 ALL = frozenset(f"p{number:02}" for number in range(36))
 FEW = frozenset(sorted(ALL)[:3])

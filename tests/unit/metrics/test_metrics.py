@@ -13,7 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from sqlmodel import Session
 
-from orchestrator.db.eval_tables import Eval, EvalSet
+from orchestrator.evals.tables import Eval, EvalSet
 from orchestrator.metrics.labels import BoundedLabels
 from orchestrator.metrics.run_metrics import RunMetrics
 from tests.manual_clock import START
@@ -108,7 +108,7 @@ async def test_tokens_cost_errors_and_what_was_there_before(service: Service) ->
     assert metrics.registry.get_sample_value("benchyard_runs_ended_total", ended) is None
 
     def after(session: Session) -> None:
-        from orchestrator.db import run_queries
+        from orchestrator.runs import queries as run_queries
 
         run = run_queries.get(session, long_id)
         assert run is not None

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.clock import SystemClock
-from orchestrator.db import model_queries
 from orchestrator.db.session import Database
-from orchestrator.db.tables import LlmModel
-from orchestrator.gateway.model_lists import ListedModel, ListFailed, list_models
-from orchestrator.gateway.providers import Provider, providers_from_env
-from orchestrator.models_sync import ModelSync, slug_of
+from orchestrator.gateway.upstream.model_lists import ListedModel, ListFailed, list_models
+from orchestrator.gateway.upstream.providers import Provider, providers_from_env
+from orchestrator.models import queries as model_queries
+from orchestrator.models.sync import ModelSync, slug_of
+from orchestrator.models.tables import LlmModel
+from orchestrator.system.clock import SystemClock
 from tests.manual_clock import ManualClock
 from tests.rows import a_model
 
@@ -149,7 +149,7 @@ async def test_a_server_that_knows_no_pages_is_asked_twice_at_most() -> None:
 
 async def test_a_list_without_end_is_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not in the part of it that was read is not gone."""
-    monkeypatch.setattr("orchestrator.gateway.model_lists.MAX_PAGES", 2)
+    monkeypatch.setattr("orchestrator.gateway.upstream.model_lists.MAX_PAGES", 2)
     pages = {f"after={name}": {"data": [{"id": name * 2}], "has_more": True} for name in ("aa", "a")}
     server = ListServer({**pages, "/v1/models": {"data": [{"id": "a"}], "has_more": True}})
     with pytest.raises(ListFailed, match="pages"):

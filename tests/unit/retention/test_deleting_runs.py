@@ -11,15 +11,16 @@ import pytest
 from sqlalchemy import func, select
 from sqlmodel import Session, SQLModel
 
-from orchestrator.db.batch_tables import ArchiveRow
-from orchestrator.db.call_tables import DaySpending, LostSend
-from orchestrator.db.schedule_tables import Schedule, ScheduleFire
+from orchestrator.archives.tables import ArchiveRow
 from orchestrator.db.session import Database
-from orchestrator.db.tables import Artefact, AttemptUsage, ContainerRun, Event, GatewayCall, GivenRow
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, LostSend
+from orchestrator.grading.tables import GivenRow
 from orchestrator.retention import queries
 from orchestrator.retention.queries import Wanted
+from orchestrator.runs.tables import Artefact, AttemptUsage, ContainerRun, Event
+from orchestrator.schedules.tables import Schedule, ScheduleFire
 from orchestrator.settings import Settings
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model, a_run, an_attempt, an_item

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.runs.machine_cost import last_reading
+from orchestrator.runs.reports.machine_cost import last_reading
 from runner.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
 from runner.last_reading import Counted, arguments
 from runner.usage import MAX_WAITING, UsageLog

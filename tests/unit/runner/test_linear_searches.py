@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.api.audit_trail import without_secrets
 from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.texts import visible
+from orchestrator.http.audit_trail import without_secrets
 from runner.benchmarks.extraction import MAX_TEXT_CHARS, extract_code
 from runner.benchmarks.gsm8k import extract_number
 from runner.benchmarks.humaneval import whole_program

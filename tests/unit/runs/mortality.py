@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database
 from orchestrator.engines.engine import ENDED, ContainerFacts, LaunchRequest
-from orchestrator.engines.fake_engine import FakeEngine
+from orchestrator.engines.fake.engine import FakeEngine
 from tests.manual_clock import ManualClock
 
 

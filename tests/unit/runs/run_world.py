@@ -16,26 +16,26 @@ from typing import Any
 from mortality import Crash, CrashAt, MortalDatabase, MortalEngine, WatchedEngine
 from sqlmodel import Session
 
-from orchestrator.bells import Bells
-from orchestrator.db import event_queries, item_queries, run_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.db.tables import Attempt, ContainerRun, Event
 from orchestrator.engines.engine import InstanceType
-from orchestrator.engines.fake_container import FakeContainer
-from orchestrator.runner_api.callers import Callers
-from orchestrator.runs import lifecycle
-from orchestrator.runs.agents import Agents
-from orchestrator.runs.capacity import Capacity
-from orchestrator.runs.dispatcher import Dispatcher, Hold, LaunchPolicy
-from orchestrator.runs.hand_over import HandOver
-from orchestrator.runs.intake import Claim, Intake
-from orchestrator.runs.leadership import Leadership
+from orchestrator.engines.fake.container import FakeContainer
+from orchestrator.fleet.agents import Agents
+from orchestrator.fleet.wake_ups import Bells
+from orchestrator.runs import event_queries, item_queries, lifecycle
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.attempt_tokens import Callers
+from orchestrator.runs.intake.service import Claim, Intake
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, RunState, Status
-from orchestrator.runs.pool import Pool, PoolPolicy
-from orchestrator.runs.pool_policy import PoolLimits, PoolSize
 from orchestrator.runs.reasons import Reason
-from orchestrator.runs.reconciler import LeasePolicy, Reconciler
+from orchestrator.runs.scheduling.capacity import Capacity
+from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
+from orchestrator.runs.tables import Attempt, ContainerRun, Event
 from orchestrator.runs.transitions import advance, state_of
+from orchestrator.runs.warm_pool.hand_off import HandOver
+from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
+from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
 from runner.contract import EventBatch, IdleReading, ItemKey
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run

@@ -8,13 +8,13 @@ import pytest
 from run_world import TYPES, RunWorld
 from sqlmodel import Session, select
 
-from orchestrator.db.tables import Attempt
 from orchestrator.engines.engine import InstanceType
 from orchestrator.errors import NotFound
-from orchestrator.identifiers import token_hash
-from orchestrator.runs.agents import Dismissed, Introduction, Order, Said
-from orchestrator.runs.capacity import GIB, Capacity, Load
-from orchestrator.runs.placement import Place, choose, why_nowhere
+from orchestrator.fleet.agents import Dismissed, Introduction, Order, Said
+from orchestrator.runs.scheduling.capacity import GIB, Capacity, Load
+from orchestrator.runs.scheduling.placement import Place, choose, why_nowhere
+from orchestrator.runs.tables import Attempt
+from orchestrator.system.identifiers import token_hash
 
 TYPE = next(iter(TYPES))
 WHO = Introduction("agent0001", "far", "elsewhere", "docker", [TYPE], 4, 4.0, 16 * GIB, "http://door:1")

@@ -7,8 +7,8 @@ import random
 import pytest
 from run_world import RunWorld
 
-from orchestrator.db import event_queries
-from orchestrator.runs.commands import command_plan
+from orchestrator.commands.service import command_plan
+from orchestrator.runs import event_queries
 from runner.contract_commands import CommandTask
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engines.engine import InstanceType
-from orchestrator.runs.capacity import GIB, Capacity, Load, never_fits, why_not
+from orchestrator.runs.scheduling.capacity import GIB, Capacity, Load, never_fits, why_not
 
 HALF = InstanceType("half", 0.5, 4 * GIB, 0)
 HUGE = InstanceType("huge", 64, GIB, 0)

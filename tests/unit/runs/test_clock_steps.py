@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from run_world import RunWorld
 
-from orchestrator.runs.clock_steps import ClockSteps
+from orchestrator.runs.scheduling.clock_steps import ClockSteps
 from tests.manual_clock import START, ManualClock
 
 STEPS = [timedelta(days=1), timedelta(days=-1), timedelta(hours=1), timedelta(hours=-1), timedelta(days=400)]

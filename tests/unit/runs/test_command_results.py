@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.runs.command_results import CommandRun, Repeat, figures_of
+from orchestrator.commands.results import CommandRun, Repeat, figures_of
 from runner.contract_commands import CommandTask, Figure
 
 

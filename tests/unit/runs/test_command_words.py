@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.runs.command_words import figure_words, read_figure, read_variable
+from orchestrator.commands.words import figure_words, read_figure, read_variable
 from runner.contract_commands import FigureRule
 
 

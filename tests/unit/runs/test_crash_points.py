@@ -16,7 +16,7 @@ from mortality import Crash, CrashAt
 from run_world import RunWorld
 
 from orchestrator.db.session import Database
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ import pytest
 from mortality import Crash, CrashAt
 from run_world import RunWorld
 
-from orchestrator.db.lease_queries import LeadershipLost
+from orchestrator.commands.service import command_plan
 from orchestrator.engines.engine import EngineUnreachable
-from orchestrator.runs.capacity import Capacity
-from orchestrator.runs.commands import command_plan
-from orchestrator.runs.dispatcher import Hold
+from orchestrator.runs.scheduling.capacity import Capacity
+from orchestrator.runs.scheduling.dispatcher import Hold
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from runner.contract_commands import CommandTask
 
 pytestmark = pytest.mark.anyio

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from run_world import RunWorld
 
-from orchestrator.db import event_queries, item_queries
-from orchestrator.db.tables import Attempt
 from orchestrator.errors import Conflict, Invalid
-from orchestrator.runs.intake import Superseded
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs.intake.service import Superseded
+from orchestrator.runs.tables import Attempt
 from runner.contract import EventBatch
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.runs.machine_cost import (
+from orchestrator.runs.reports.machine_cost import (
     GIB,
     LastHour,
     LastReading,
@@ -17,7 +17,7 @@ from orchestrator.runs.machine_cost import (
     signs,
     used_after,
 )
-from orchestrator.runs.usage import Stored
+from orchestrator.runs.reports.usage import Stored
 from runner.contract import UsageSample
 
 

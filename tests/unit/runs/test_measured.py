@@ -8,8 +8,8 @@ import pytest
 from run_world import RunWorld
 from test_intake import progress, running
 
-from orchestrator.runs.measured import counts, nothing_measured
 from orchestrator.runs.reasons import Reason
+from orchestrator.runs.reports.measured import counts, nothing_measured
 
 SENTENCE = "lab answered 400: Invalid model name passed in model=x"
 

@@ -8,19 +8,19 @@ from datetime import timedelta
 import pytest
 from run_world import TYPES, RunWorld
 
-from orchestrator.db import pool_queries
-from orchestrator.db.pool_tables import IdleUsage, WarmRunner
-from orchestrator.db.tables import ContainerRun
+from orchestrator.commands.service import command_plan
 from orchestrator.engines.engine import ContainerState
-from orchestrator.engines.fake_container import FakeContainer
+from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.errors import Unauthorized
-from orchestrator.identifiers import token_hash
-from orchestrator.runs import idle
-from orchestrator.runs.agents import Introduction
-from orchestrator.runs.capacity import GIB, Capacity
-from orchestrator.runs.commands import command_plan
-from orchestrator.runs.pool import NAME
-from orchestrator.runs.pool_policy import PoolSize
+from orchestrator.fleet.agents import Introduction
+from orchestrator.runs.scheduling.capacity import GIB, Capacity
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.warm_pool import idle
+from orchestrator.runs.warm_pool import queries as pool_queries
+from orchestrator.runs.warm_pool.policy import PoolSize
+from orchestrator.runs.warm_pool.pool import NAME
+from orchestrator.runs.warm_pool.tables import IdleUsage, WarmRunner
+from orchestrator.system.identifiers import token_hash
 from runner.contract import IdleReading
 from runner.contract_commands import CommandTask
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.datasets.pack import Entry
-from orchestrator.runs.scores import Verdict, flags_of, score_detail, score_of, scores_by_benchmark
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.runs.reports.scores import Verdict, flags_of, score_detail, score_of, scores_by_benchmark
 
 
 def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None) -> Verdict:

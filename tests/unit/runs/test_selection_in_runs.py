@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.datasets.library import add
+from orchestrator.datasets.fetching.library import add
 from tests.served import Service
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import run_queries
 from orchestrator.db.session import Database
-from orchestrator.runs.intake import Intake
-from orchestrator.runs.usage import MOST, Stored, merged, points
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.service import Intake
+from orchestrator.runs.reports.usage import MOST, Stored, merged, points
 from runner.contract import EventBatch, LogEvent, UsageSample
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run, an_attempt

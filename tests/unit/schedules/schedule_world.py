@@ -8,15 +8,16 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
+from orchestrator.alerts.tables import Alert
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db.schedule_tables import Alert, Schedule, ScheduleFire, SchedulePanel
 from orchestrator.db.session import Database
-from orchestrator.db.tables import ContainerRun
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.firing import Firing
 from orchestrator.schedules.instants import next_instant, zone
 from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.settings import Settings
 from tests.manual_clock import ManualClock
 from tests.rows import a_model

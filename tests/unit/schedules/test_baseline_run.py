@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db.tables import ContainerRun
+from orchestrator.runs.tables import ContainerRun
 from tests.rows import a_run
 from tests.served import Service
 

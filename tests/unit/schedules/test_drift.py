@@ -6,7 +6,16 @@ import random
 
 import pytest
 
-from orchestrator.schedules.drift import WINDOWS, Baseline, BaselineKind, Comparison, Look, Verdict, compare, threshold
+from orchestrator.schedules.drift.series import (
+    WINDOWS,
+    Baseline,
+    BaselineKind,
+    Comparison,
+    Look,
+    Verdict,
+    compare,
+    threshold,
+)
 from tests.bench.drift.looks import a_look as simulated_look
 from tests.bench.drift.looks import chance
 from tests.bench.drift.worlds import World, results

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orchestrator.schedules.power import Sight, detectable_drop, problems_for, sentence, spread
+from orchestrator.schedules.drift.power import Sight, detectable_drop, problems_for, sentence, spread
 from tests.bench.drift.looks import false_alarms, first_alarms, found_within
 from tests.bench.drift.worlds import World
 

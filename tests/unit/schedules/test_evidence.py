@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from orchestrator.schedules import evidence
-from orchestrator.schedules.evidence import Blocks, Record, Tally, bets, bounds, chances, interval, tails
-from orchestrator.schedules.memory import corrected, excess_of
+from orchestrator.schedules.drift import evidence
+from orchestrator.schedules.drift.evidence import Blocks, Record, Tally, bets, bounds, chances, interval, tails
+from orchestrator.schedules.drift.memory import corrected, excess_of
 from orchestrator.stats.paired import exact_mcnemar
 
 Test = Callable[[Sequence[Blocks]], tuple[float, float]]

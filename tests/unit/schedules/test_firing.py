@@ -10,12 +10,13 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import audit_queries, run_queries
-from orchestrator.db.lease_queries import LeadershipLost
-from orchestrator.db.schedule_tables import Schedule
-from orchestrator.db.tables import LlmModel
+from orchestrator.audit import queries as audit_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import Plan
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules import firing as firing_module
+from orchestrator.schedules.tables import Schedule
 from tests.manual_clock import START
 from tests.unit.schedules.schedule_world import PROBLEMS, ScheduleWorld, add_schedule, every_instant_once
 

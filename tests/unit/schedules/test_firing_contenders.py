@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.db.lease_queries import LeadershipLost
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.runs.leadership import Leadership
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules.firing import Firing
 from tests.manual_clock import START
 from tests.unit.schedules.schedule_world import ScheduleWorld, a_launcher, every_instant_once

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlmodel import Session, col, select
 
-from orchestrator.db.schedule_tables import Schedule, ScheduleFire, SchedulePanel
-from orchestrator.db.tables import ContainerRun, ItemRow
-from orchestrator.runs.leadership import Leadership
-from orchestrator.schedules.judge import Judge
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.tables import ContainerRun, ItemRow
+from orchestrator.schedules.drift.judge import Judge
+from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from tests.rows import an_item
 from tests.unit.schedules.schedule_world import ScheduleWorld
 

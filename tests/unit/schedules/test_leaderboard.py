@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.schedules.evidence import Blocks, tails
-from orchestrator.schedules.leaderboard import Entrant, _compared, holm, leaderboard
+from orchestrator.leaderboard.ranking import Entrant, _compared, holm, leaderboard
+from orchestrator.schedules.drift.evidence import Blocks, tails
 
 if TYPE_CHECKING:
     from tests.served import Service

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from orchestrator.datasets.errors import TooFewProblems
-from orchestrator.datasets.pack import Entry
+from orchestrator.datasets.packs.pack import Entry
 from orchestrator.schedules.panel import Draw, draw_panel
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.api.schedule_schemas import ScheduleSave
-from orchestrator.schedules.alerts import AlertKind
+from orchestrator.alerts.alerts import AlertKind
 from orchestrator.schedules.cron import ALIASES
 from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
-from orchestrator.schedules.drift import BaselineKind, Verdict
+from orchestrator.schedules.drift.series import BaselineKind, Verdict
 from orchestrator.schedules.panel import Draw
+from orchestrator.schedules.schemas import ScheduleSave
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text()
 WORDS = [*ScheduleSave.model_fields, *FireOutcome, *Misfire, *Overlap, *BaselineKind, *Verdict, *Draw, *AlertKind]

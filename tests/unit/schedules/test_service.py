@@ -12,10 +12,10 @@ import pytest
 from sqlmodel import Session, col, select
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import schedule_queries
-from orchestrator.db.tables import ContainerRun
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.runs.service import RunService
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.launch import Launcher
 from orchestrator.schedules.service import ScheduleService
 from orchestrator.settings import Settings

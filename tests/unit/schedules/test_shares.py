@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from orchestrator.alerts.feed import ATOM
+from orchestrator.alerts.share_links import ShareLinks, Shown
 from orchestrator.schedules.badge import COLOURS, badge_of, svg
-from orchestrator.schedules.feed import ATOM
-from orchestrator.schedules.share_links import ShareLinks, Shown
 from tests.unit.schedules.test_api import save, until_fires
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from sqlmodel import Session
 
-from orchestrator.db import schedule_alert_queries as queries
-from orchestrator.db.schedule_tables import Alert, Webhook, WebhookDelivery
-from orchestrator.runs.leadership import Leadership
-from orchestrator.schedules import deliveries as module
-from orchestrator.schedules.deliveries import Deliveries, wait_after
-from orchestrator.schedules.feed import ATOM, atom
-from orchestrator.schedules.webhook_message import message, new_secret, sign
-from orchestrator.schedules.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.alerts import deliveries as module
+from orchestrator.alerts import queries
+from orchestrator.alerts.deliveries import Deliveries, wait_after
+from orchestrator.alerts.feed import ATOM, atom
+from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.alerts.webhook_message import message, new_secret, sign
+from orchestrator.alerts.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
 from tests.manual_clock import START
 from tests.unit.schedules.receiver import Receiver

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator.schedules.webhook_message import sign
+from orchestrator.alerts.webhook_message import sign
 from tests.unit.schedules.receiver import Receiver, Taken
 from tests.unit.schedules.test_api import save, until_fires
 

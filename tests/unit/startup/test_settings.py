@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.cli.connection import read_settings
+from orchestrator.cli.api.connection import read_settings
 from orchestrator.cli.errors import BadUsage
 
 WRONG = {

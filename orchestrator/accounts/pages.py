@@ -1,0 +1,165 @@
+"""My account: where I am signed in, my tokens, the workspace that the pages show, and command lines that ask for a token."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from orchestrator.accounts import routes as api
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.db.session import KeyTaken
+from orchestrator.errors import ClientError, NotFound, RateLimited
+from orchestrator.http.authentication import COOKIE
+from orchestrator.http.callers import SESSION_S
+from orchestrator.http.context import caller_of
+from orchestrator.http.cookies import drop_cookie, put_cookie
+from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.scopes import Role, Scope
+from orchestrator.sign_in.pages import wanted_page
+from orchestrator.system.identifiers import new_token
+from orchestrator.tokens.pages import LIFETIMES, SCOPES, Secret
+from orchestrator.tokens.routes import TokenCreate, make_token
+
+router = page_router()
+
+Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
+Port = Annotated[int, Query(ge=1, le=65535)]
+Word = Annotated[str, Query(min_length=20, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
+CLI_DAYS = 30
+
+
+@router.get("/account")
+async def account_page(page: Page) -> Response:
+    return await _view(page)
+
+
+@router.post("/account/workspace")
+async def choose_workspace(page: Page) -> Response:
+    """The workspace that the pages show from now on."""
+    form = await page.form()
+    slug = form.get("slug", [""])[0]
+    caller = caller_of(page.request)
+    places = await page.context.accounts.members.places(caller.user_id, caller.role) if not caller.token_id else []
+    place = next((each for each in places if each.slug == slug), None)
+    if place is None:
+        raise NotFound(f"There is no workspace {slug[:60]!r} for you.")
+    response = page.go("/")
+    response.headers["location"] = wanted_page(form.get("next", [""])[0], page.root)
+    if caller.session_id is not None:
+        await page.context.accounts.sessions.go_to(caller.session_id, place.id)
+    else:
+        moved = replace(caller, workspace_id=place.id, workspace=place.slug)
+        cookie = await page.context.authority.session_for(moved)
+        put_cookie(response, page.request, page.context.settings, COOKIE, cookie, SESSION_S)
+    return response
+
+
+@router.post("/account/owner")
+async def become_owner(page: Page) -> Response:
+    """Whoever has the installation's token may make themselves an owner."""
+    caller = caller_of(page.request)
+    delay: GuessDelay = page.request.app.state.guess_delay
+    address = page.request.client.host if page.request.client else ""
+    if caller.user_id is None:
+        return await _view(page, 409, error="You are not signed in as a person.")
+    try:
+        await asyncio.sleep(delay.wait_s(address, page.context.clock.monotonic()))
+    except RateLimited as error:
+        return await _view(page, error.status, error=error.detail)
+    shown = await page.context.authority.by_token((await page.form()).get("token", [""])[0])
+    if shown is None or shown.token_id or shown.role is not Role.OWNER:
+        delay.wrong(address, page.context.clock.monotonic())
+        return await _view(page, 422, error="That is not the installation's token.")
+    delay.right(address)
+    await page.context.accounts.members.change_user(caller.user_id, owner=True)
+    return page.go("/account")
+
+
+@router.post("/account/sessions/end")
+async def end_everywhere(page: Page) -> Response:
+    await api.end_all_sessions(page.request, page.context)
+    response = page.go("/login")
+    drop_cookie(response, page.context.settings, COOKIE)
+    return response
+
+
+@router.post("/account/sessions/{session_id}/end")
+async def end_one(page: Page, session_id: Annotated[str, Path(max_length=60)]) -> Response:
+    await api.end_session(session_id, page.request, page.context)
+    return page.go("/account")
+
+
+@router.post("/account/tokens")
+async def make_own_token(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
+    if days := given.get("expires_in_days"):
+        body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
+    try:
+        made = await api.create_own_token(TokenCreate.model_validate(body), page.request, page.context)
+    except (ValidationError, ClientError) as error:
+        return await _view(page, 422, error=said(error))
+    return await _view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
+
+
+@router.post("/account/tokens/{token_id}/revoke")
+async def revoke_own_token(page: Page, token_id: Id) -> Response:
+    await api.revoke_own_token(token_id, page.request, page.context)
+    return page.go("/account")
+
+
+@router.get("/account/command-line")
+async def ask_for_command_line(
+    page: Page, port: Port, state: Word, challenge: Word, device: Annotated[str, Query(max_length=60)] = "here"
+) -> Response:
+    return page.show("sign_in/command_line.html", port=port, state=state, challenge=challenge, device=device, done=None)
+
+
+@router.post("/account/command-line")
+async def allow_command_line(page: Page) -> Response:
+    """Make a token for it; the browser brings a code to the waiting command line, which exchanges it."""
+    form = {name: values[-1] for name, values in (await page.form()).items()}
+    port = form.get("port", "")
+    if not port.isdecimal() or not 0 < int(port[:6]) < 65536 or len(form.get("challenge", "")) < 20:
+        return await _view(page, 422, error="The command line's request is not whole; start `benchyard login` again.")
+    caller = caller_of(page.request)
+    scope = Scope.ADMIN if caller.scope is Scope.OWNER else caller.scope
+    name = f"command line {form.get('device', '')[:40]} {new_token()[:6]}"
+    try:
+        body = TokenCreate(name=name, scope=scope, expires_in_days=CLI_DAYS)
+        made = await make_token(body, caller, page.request, page.context)
+    except (ValidationError, ClientError, KeyTaken) as error:
+        detail = said(error) if isinstance(error, ValidationError | ClientError) else "try again"
+        return await _view(page, 422, error=detail)
+    code = page.context.accounts.command_lines.allow(made.token, form["challenge"])
+    done = f"http://127.0.0.1:{int(port)}/?code={code}&state={form.get('state', '')[:100]}"
+    response = page.show("sign_in/command_line.html", done=done, port=port, state="", challenge="", device="")
+    response.headers["refresh"] = f"0;url={done}"
+    return response
+
+
+async def _view(
+    page: Frame, status: int = 200, *, error: str | None = None, notice: str | None = None, secret: Secret | None = None
+) -> Response:
+    caller = caller_of(page.request)
+    person = caller.session_id is not None
+    tokens = (await api.list_own_tokens(page.request, page.context)).items if person else []
+    sessions = (await api.list_sessions(page.request, page.context)).items if person else []
+    return page.show(
+        "accounts/account.html",
+        status,
+        account=await api.get_account(page.request, page.context),
+        person=person,
+        sessions=sessions,
+        tokens=tokens,
+        scopes={scope: text for scope, text in SCOPES.items() if caller.scope.allows(scope)},
+        lifetimes=LIFETIMES,
+        error=error,
+        notice=notice,
+        secret=secret,
+    )

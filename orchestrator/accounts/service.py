@@ -1,0 +1,151 @@
+"""Workspaces and who is in them: made, renamed, entered, left. It commits before it answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.accounts import queries as account_queries
+from orchestrator.accounts.queries import Place
+from orchestrator.accounts.tables import Membership, User, Workspace
+from orchestrator.db.session import Database, KeyTaken
+from orchestrator.errors import Conflict, Invalid, NotFound
+from orchestrator.scopes import Role
+from orchestrator.sign_in import queries as login_queries
+from orchestrator.system.clock import Clock
+
+log = structlog.get_logger()
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?")
+
+
+class Members:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def places(self, user_id: int | None, role: Role) -> list[Place]:
+        """The workspaces that somebody may enter; for owners these are all."""
+
+        def read(session: Session) -> list[Place]:
+            if role is Role.OWNER:
+                return [Place(row.id or 0, row.slug, row.name, "owner") for row in account_queries.workspaces(session)]
+            return account_queries.places(session, user_id) if user_id is not None else []
+
+        return await self._db.read(read)
+
+    async def make_workspace(self, slug: str, name: str) -> Workspace:
+        if not SLUG.fullmatch(slug):
+            raise Invalid("slug: small letters, digits and hyphens, at most 60, and no hyphen at the ends")
+        row = Workspace(slug=slug, name=name, created_at=self._clock.now())
+
+        def work(session: Session) -> Workspace:
+            session.add(row)
+            session.flush()
+            return row
+
+        try:
+            made = await self._db.write(work)
+        except KeyTaken as error:
+            raise Conflict(f"there is a workspace {slug!r} already; choose another slug") from error
+        log.info("workspace made", action="workspace_made", workspace=made.id, slug=slug)
+        return made
+
+    async def rename(self, slug: str, name: str) -> Workspace:
+        """The slug stays: addresses and scripts have it."""
+
+        def work(session: Session) -> Workspace:
+            row = known_workspace(session, slug)
+            row.name = name
+            session.add(row)
+            return row
+
+        return await self._db.write(work)
+
+    async def of(self, slug: str) -> Sequence[tuple[User, Membership]]:
+        return await self._db.read(lambda s: account_queries.members(s, known_workspace(s, slug).id or 0))
+
+    async def put(self, slug: str, user_id: int, role: Role, *, new: bool = False) -> tuple[User, Membership]:
+        """Change what a member is, or with `new` make somebody one."""
+        if role is Role.OWNER:
+            raise Invalid("role: viewer, member or admin; owners are made by owners, of the whole installation")
+        now = self._clock.now()
+
+        def work(session: Session) -> tuple[User, Membership]:
+            place = known_workspace(session, slug)
+            row = account_queries.membership(session, user_id, place.id or 0)
+            if row is None and not new:
+                raise NotFound(f"user {user_id} is no member of {slug!r}")
+            user = known_user(session, user_id)
+            if row is None:
+                row = Membership(user_id=user_id, workspace_id=place.id or 0, role=role.value, created_at=now)
+            row.role = role.value
+            session.add(row)
+            session.flush()
+            return user, row
+
+        found = await self._db.write(work)
+        log.info("member changed", action="member_put", workspace=slug, user=user_id, role=role.value)
+        return found
+
+    async def remove(self, slug: str, user_id: int) -> None:
+        """What they made stays; their tokens for this workspace open nothing any more."""
+
+        def work(session: Session) -> None:
+            place = known_workspace(session, slug)
+            row = account_queries.membership(session, user_id, place.id or 0)
+            if row is None:
+                raise NotFound(f"user {user_id} is no member of {slug!r}")
+            session.delete(row)
+
+        await self._db.write(work)
+        log.info("member removed", action="member_removed", workspace=slug, user=user_id)
+
+    async def users(self) -> Sequence[User]:
+        return await self._db.read(account_queries.users)
+
+    async def by_email(self, email: str) -> User:
+        """For adding people as others know them. Raises `NotFound`, also where several have the address."""
+        found = [user for user in await self.users() if email and user.email.casefold() == email.casefold()]
+        if len(found) != 1:
+            raise NotFound(f"{len(found)} users here have the address {email!r}; they must have signed in once")
+        return found[0]
+
+    async def change_user(self, user_id: int, *, owner: bool | None = None, disabled: bool | None = None) -> User:
+        """Make somebody an owner, or close their account: that ends their sessions, and their tokens open nothing."""
+        now = self._clock.now()
+
+        def work(session: Session) -> User:
+            user = known_user(session, user_id)
+            if owner is not None:
+                user.owner = owner
+            if disabled is not None:
+                user.disabled_at = now if disabled else None
+                if disabled:
+                    login_queries.end_all(session, user_id)
+            session.add(user)
+            session.flush()
+            return user
+
+        changed = await self._db.write(work)
+        log.info(
+            "user changed", action="user_changed", user=user_id, owner=changed.owner, disabled=bool(changed.disabled_at)
+        )
+        return changed
+
+
+def known_workspace(session: Session, slug: str) -> Workspace:
+    row = account_queries.by_slug(session, slug)
+    if row is None:
+        raise NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
+    return row
+
+
+def known_user(session: Session, user_id: int) -> User:
+    row = account_queries.user(session, user_id)
+    if row is None:
+        raise NotFound(f"there is no user {user_id}; they come into being when they sign in for the first time")
+    return row

@@ -1,0 +1,76 @@
+"""Carries alerts to webhooks: in order for each address, again and again until it takes them, and not for ever.
+
+An alert is marked as delivered after the address took it; a death in between sends it once more under the same id. What was
+given up stays visible as dead, and can be sent again by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime, timedelta
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.alerts import queries
+from orchestrator.alerts.tables import Alert, Webhook
+from orchestrator.alerts.webhook_sender import Result, WebhookSender
+from orchestrator.db.session import Database
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.system.clock import Clock
+
+log = structlog.get_logger()
+
+FIRST_WAIT_S = 5.0
+LONGEST_WAIT_S = 1800.0
+MAX_TRIES = 40
+"""About 16 hours."""
+
+
+def wait_after(tries: int, rng: random.Random) -> timedelta:
+    """Doubling up to half an hour, a fifth more or less by chance."""
+    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
+    return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
+
+
+class Deliveries:
+    def __init__(
+        self, db: Database, leadership: Leadership, clock: Clock, rng: random.Random, sender: WebhookSender
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+        self._rng = rng
+        self._sender = sender
+
+    async def round(self) -> bool:
+        """One try for each address that has something waiting; whether one of them may have more at once."""
+        if self._leadership.epoch is None:
+            return False
+        now = self._clock.now()
+        waiting = await self._db.read(lambda s: queries.heads(s, now))
+        taken = await asyncio.gather(*(self._try(webhook, alert) for _, webhook, alert in waiting))
+        return any(taken)
+
+    async def _try(self, webhook: Webhook, alert: Alert) -> bool:
+        result = await self._sender.send(webhook, alert)
+        now = self._clock.now()
+        await self._leadership.write(lambda s: self._store(s, webhook, alert, result, now))
+        if result.error is not None:
+            log.warning("alert not delivered", action="webhook_failed", webhook=webhook.id, error=result.error)
+        return result.error is None
+
+    def _store(self, session: Session, webhook: Webhook, alert: Alert, result: Result, now: datetime) -> None:
+        row = queries.delivery(session, webhook.id or 0, alert.id or 0)
+        if row is None or row.state != queries.PENDING:
+            return
+        row.tries += 1
+        row.last_error = result.error
+        if result.error is None:
+            row.state, row.delivered_at = queries.DELIVERED, now
+        elif result.hopeless or row.tries >= MAX_TRIES:
+            row.state = queries.DEAD
+        else:
+            row.not_before = now + wait_after(row.tries, self._rng)
+        session.add(row)

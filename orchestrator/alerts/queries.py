@@ -1,0 +1,130 @@
+"""Statements on alerts, the addresses that are told of them, and the deliveries on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func, or_
+from sqlmodel import Session, col, select
+
+from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+
+PENDING, DELIVERED, DEAD = "pending", "delivered", "dead"
+_WITH_ALERT = select(WebhookDelivery, Alert).join(Alert, col(Alert.id) == col(WebhookDelivery.alert_id))
+
+
+def add(session: Session, alert: Alert) -> bool:
+    """Store an alert and queue it for every address that wants it; whether it is new."""
+    if session.exec(select(Alert.id).where(Alert.uid == alert.uid)).first() is not None:
+        return False
+    wanting = [hook for hook in session.exec(select(Webhook)).all() if hook.model_id in (None, alert.model_id)]
+    add_for(session, alert, wanting)
+    return True
+
+
+def wanting_failures(session: Session, workspace_id: int, model_id: int) -> Sequence[Webhook]:
+    """The addresses of a workspace that are told of every run of this model that fails."""
+    query = select(Webhook).where(
+        Webhook.workspace_id == workspace_id,
+        col(Webhook.every_failed_run),
+        or_(col(Webhook.model_id).is_(None), col(Webhook.model_id) == model_id),
+    )
+    return session.exec(query).all()
+
+
+def add_for(session: Session, alert: Alert, webhooks: Sequence[Webhook]) -> None:
+    """Store a new alert and queue it for these addresses."""
+    session.add(alert)
+    session.flush()
+    for webhook in webhooks:
+        session.add(WebhookDelivery(webhook_id=webhook.id or 0, alert_id=alert.id or 0, not_before=alert.at))
+
+
+def page(
+    session: Session, *, limit: int, before: int | None = None, model_id: int | None = None, kind: str | None = None
+) -> Sequence[Alert]:
+    """Newest first."""
+    query = select(Alert)
+    if before is not None:
+        query = query.where(col(Alert.id) < before)
+    if model_id is not None:
+        query = query.where(Alert.model_id == model_id)
+    if kind is not None:
+        query = query.where(Alert.kind == kind)
+    return session.exec(query.order_by(col(Alert.id).desc()).limit(limit)).all()
+
+
+def webhooks(session: Session) -> Sequence[Webhook]:
+    return session.exec(select(Webhook).order_by(col(Webhook.id))).all()
+
+
+def webhook(session: Session, webhook_id: int) -> Webhook | None:
+    return session.get(Webhook, webhook_id)
+
+
+def heads(session: Session, now: datetime) -> list[tuple[WebhookDelivery, Webhook, Alert]]:
+    """The oldest undelivered alert of each address, where its time has come: an address gets its alerts in order."""
+    oldest = (
+        select(WebhookDelivery.webhook_id, func.min(WebhookDelivery.alert_id).label("alert_id"))
+        .where(WebhookDelivery.state == PENDING)
+        .group_by(col(WebhookDelivery.webhook_id))
+        .subquery()
+    )
+    query = (
+        select(WebhookDelivery, Webhook, Alert)
+        .join(
+            oldest,
+            (col(WebhookDelivery.webhook_id) == oldest.c.webhook_id) & (col(WebhookDelivery.alert_id) == oldest.c.alert_id),
+        )
+        .join(Webhook, col(Webhook.id) == col(WebhookDelivery.webhook_id))
+        .join(Alert, col(Alert.id) == col(WebhookDelivery.alert_id))
+        .where(col(WebhookDelivery.not_before) <= now)
+    )
+    return [(delivery, hook, alert) for delivery, hook, alert in session.exec(query).all()]
+
+
+def delivery(session: Session, webhook_id: int, alert_id: int) -> WebhookDelivery | None:
+    return session.get(WebhookDelivery, (webhook_id, alert_id))
+
+
+def delivery_with_alert(session: Session, webhook_id: int, alert_id: int) -> tuple[WebhookDelivery, Alert] | None:
+    query = _WITH_ALERT.where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.alert_id == alert_id)
+    found = session.exec(query).first()
+    return (found[0], found[1]) if found else None
+
+
+def deliveries(
+    session: Session, webhook_id: int, *, state: str | None, limit: int, before: int | None = None
+) -> list[tuple[WebhookDelivery, Alert]]:
+    """Newest first."""
+    query = _WITH_ALERT.where(WebhookDelivery.webhook_id == webhook_id)
+    if state is not None:
+        query = query.where(WebhookDelivery.state == state)
+    if before is not None:
+        query = query.where(col(WebhookDelivery.alert_id) < before)
+    rows = session.exec(query.order_by(col(WebhookDelivery.alert_id).desc()).limit(limit)).all()
+    return [(delivery, alert) for delivery, alert in rows]
+
+
+def dead(session: Session, webhook_id: int) -> Sequence[WebhookDelivery]:
+    """What was given up for this address."""
+    query = select(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.state == DEAD)
+    return session.exec(query).all()
+
+
+def send_again(session: Session, row: WebhookDelivery, now: datetime) -> None:
+    """As if it had never been tried; the error stays to be seen until the next try."""
+    row.state, row.tries, row.not_before = PENDING, 0, now
+    session.add(row)
+
+
+def counts(session: Session) -> dict[int, dict[str, int]]:
+    """Deliveries of each address by state."""
+    query = select(WebhookDelivery.webhook_id, WebhookDelivery.state, func.count()).group_by(
+        col(WebhookDelivery.webhook_id), WebhookDelivery.state
+    )
+    found: dict[int, dict[str, int]] = {}
+    for webhook_id, state, count in session.exec(query).all():
+        found.setdefault(webhook_id, {})[state] = int(count)
+    return found

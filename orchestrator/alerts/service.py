@@ -1,0 +1,131 @@
+"""What people may do with the addresses that are told of alerts: add, rotate the secret, try, send again, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from sqlmodel import Session
+
+from orchestrator.alerts import queries
+from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.alerts.webhook_message import SECRET_BYTES, new_secret
+from orchestrator.alerts.webhook_sender import AllowedAddresses, Result, WebhookSender
+from orchestrator.db.session import Database
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.system.clock import Clock
+
+TEST_KIND = "webhook.test"
+
+
+class WebhookService:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        allowed: AllowedAddresses,
+        sender: WebhookSender,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._allowed = allowed
+        self._sender = sender
+        self._entropy = entropy
+
+    async def add(self, url: str, model_id: int | None, *, every_failed_run: bool = False) -> Webhook:
+        if (why := await self._allowed.refusal(url)) is not None:
+            raise Invalid(f"url: {why}")
+        row = Webhook(
+            url=url,
+            secret=self._new_secret(),
+            model_id=model_id,
+            every_failed_run=every_failed_run,
+            created_at=self._clock.now(),
+        )
+
+        def insert(session: Session) -> Webhook:
+            session.add(row)
+            session.flush()
+            return row
+
+        return await self._db.write(insert)
+
+    async def change(self, webhook_id: int, *, every_failed_run: bool) -> None:
+        """Choose whether it is told of every run that fails."""
+
+        def change(session: Session) -> None:
+            row = existing(session, webhook_id)
+            row.every_failed_run = every_failed_run
+            session.add(row)
+
+        await self._db.write(change)
+
+    async def rotate(self, webhook_id: int, keep_old: timedelta) -> Webhook:
+        """A new secret; the one before signs beside it for `keep_old`."""
+        secret, now = self._new_secret(), self._clock.now()
+
+        def change(session: Session) -> Webhook:
+            row = existing(session, webhook_id)
+            row.previous_secret, row.previous_until = (row.secret, now + keep_old) if keep_old else (None, None)
+            row.secret = secret
+            session.add(row)
+            return row
+
+        return await self._db.write(change)
+
+    async def test(self, webhook_id: int) -> Result:
+        """One message, sent now and once, whose type says that it is a test. Nothing of it is stored."""
+        webhook = await self._db.read(lambda s: existing(s, webhook_id))
+        now = self._clock.now()
+        alert = Alert(
+            uid=f"msg_test_{self._entropy(12).hex()}",
+            model_id=webhook.model_id or 0,
+            kind=TEST_KIND,
+            title="A test: Benchyard reaches this address.",
+            at=now,
+        )
+        return await self._sender.send(webhook, alert)
+
+    async def retry(self, webhook_id: int, alert_id: int) -> tuple[WebhookDelivery, Alert]:
+        """Send one alert again, whatever became of it."""
+        now = self._clock.now()
+
+        def again(session: Session) -> tuple[WebhookDelivery, Alert]:
+            existing(session, webhook_id)
+            found = queries.delivery_with_alert(session, webhook_id, alert_id)
+            if found is None:
+                raise NotFound(f"alert {alert_id} was never meant for webhook {webhook_id}")
+            queries.send_again(session, found[0], now)
+            return found
+
+        return await self._db.write(again)
+
+    async def retry_dead(self, webhook_id: int) -> int:
+        """Send all again that were given up; how many."""
+        now = self._clock.now()
+
+        def again(session: Session) -> int:
+            existing(session, webhook_id)
+            dead = queries.dead(session, webhook_id)
+            for row in dead:
+                queries.send_again(session, row, now)
+            return len(dead)
+
+        return await self._db.write(again)
+
+    async def remove(self, webhook_id: int) -> None:
+        def remove(session: Session) -> None:
+            session.delete(existing(session, webhook_id))
+
+        await self._db.write(remove)
+
+    def _new_secret(self) -> str:
+        return new_secret(self._entropy(SECRET_BYTES))
+
+
+def existing(session: Session, webhook_id: int) -> Webhook:
+    row = queries.webhook(session, webhook_id)
+    if row is None:
+        raise NotFound(f"there is no webhook {webhook_id}; GET /api/alerts/webhooks lists those there are")
+    return row

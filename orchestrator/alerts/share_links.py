@@ -1,0 +1,56 @@
+"""Addresses that show one thing to whoever has them: a badge of a model, a feed of alerts. Pure.
+
+Services that fetch badges and feeds cannot send a token. So each address holds a key, computed from a secret of the
+workspace and what is shown: it cannot be guessed, says nothing about any other address, and ends with the secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.db.workspaces import DEFAULT_WORKSPACE
+from orchestrator.system.identifiers import same_token
+
+KEY_BYTES = 24
+_ELSEWHERE = re.compile(r"w([1-9][0-9]{0,8})\..*", re.DOTALL)
+
+
+def fact_of(workspace_id: int) -> str:
+    """Where the secret of a workspace is kept."""
+    return "share_secret" if workspace_id == DEFAULT_WORKSPACE else f"share_secret of {workspace_id}"
+
+
+def workspace_of_key(key: str) -> int:
+    """The workspace that a key says it is for; whether it opens anything there is another question."""
+    found = _ELSEWHERE.fullmatch(key)
+    return int(found[1]) if found else DEFAULT_WORKSPACE
+
+
+class Shown(StrEnum):
+    BADGE = "badges"  #: the newest judged run of a model
+    FEED = "feeds"  #: the alerts of a model
+    ALL_ALERTS = "feed"  #: all alerts
+
+
+@dataclass(frozen=True)
+class ShareLinks:
+    secret: str
+    workspace_id: int = DEFAULT_WORKSPACE
+
+    def key(self, shown: Shown, model_id: int | None = None) -> str:
+        what = f"benchyard share 1: {shown.value} {'' if model_id is None else model_id}"
+        digest = hmac.new(self.secret.encode(), what.encode(), hashlib.sha256).digest()
+        text = base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
+        return text if self.workspace_id == DEFAULT_WORKSPACE else f"w{self.workspace_id}.{text}"
+
+    def opens(self, given: str, shown: Shown, model_id: int | None = None) -> bool:
+        return same_token(given, self.key(shown, model_id))
+
+    def path(self, shown: Shown, model_id: int | None = None) -> str:
+        middle = "" if model_id is None else f"/{model_id}"
+        return f"/shared/{shown.value}{middle}/{self.key(shown, model_id)}"

@@ -1,0 +1,63 @@
+"""Tables of alerts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, Text, false
+from sqlmodel import Field, SQLModel
+
+from orchestrator.db.columns import UtcDateTime
+from orchestrator.db.workspaces import Owned
+from orchestrator.runs.tables import EVENT_ID
+
+
+class Alert(Owned, table=True):
+    """Something that somebody should know; `uid` is what receivers deduplicate by."""
+
+    __tablename__ = "alerts"
+    id: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
+    uid: str = Field(unique=True, max_length=60)
+    model_id: int = Field(sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), nullable=False, index=True))
+    kind: str = Field(max_length=30)
+    run_id: str | None = Field(default=None, max_length=36)
+    title: str = Field(sa_column=Column(Text, nullable=False))
+    data: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Webhook(Owned, table=True):
+    """An address that is told of alerts."""
+
+    __tablename__ = "webhooks"
+    id: int | None = Field(default=None, primary_key=True)
+    url: str = Field(sa_column=Column(Text, nullable=False))
+    secret: str = Field(max_length=100)
+    previous_secret: str | None = Field(default=None, max_length=100)
+    """Signs too until `previous_until`, so that a receiver can change over without a gap."""
+    previous_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    model_id: int | None = Field(
+        default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
+    )
+    every_failed_run: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """Whether it is also told of runs that fail outside schedules."""
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class WebhookDelivery(SQLModel, table=True):
+    """One alert on its way to one address: `pending`, `delivered`, or `dead` once it was given up."""
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (Index("ix_deliveries_state", "state", "webhook_id", "alert_id"),)
+    webhook_id: int = Field(
+        sa_column=Column(Integer, ForeignKey("webhooks.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    )
+    alert_id: int = Field(
+        sa_column=Column(EVENT_ID, ForeignKey("alerts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    )
+    state: str = Field(default="pending", max_length=20)
+    tries: int = 0
+    not_before: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    last_error: str | None = Field(default=None, sa_column=Column(Text))
+    delivered_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))

@@ -1,0 +1,48 @@
+"""One archive of a batch: `<instance-type>-<run-id>/...` for each ended member, streamed a member at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.archives.format.contents import Contents
+from orchestrator.archives.format.layout import BATCH, BATCH_FORMAT
+from orchestrator.archives.format.names import safe_name
+from orchestrator.archives.format.tar_stream import gzipped, tar_of, whole
+
+
+@dataclass(frozen=True)
+class BatchMember:
+    run_id: str
+    instance_type: str
+    status: str
+    ended: bool
+
+    @property
+    def folder(self) -> str:
+        return f"{safe_name(self.instance_type)}-{safe_name(self.run_id)}"
+
+
+def batch_tar_gz(
+    about: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
+) -> AsyncIterator[bytes]:
+    """`batch.json` first; members that are not over are named there and left out."""
+    return gzipped(_tar(about, members, contents))
+
+
+async def _tar(
+    about: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
+) -> AsyncIterator[bytes]:
+    rows = [
+        {"run_id": each.run_id, "status": each.status, "folder": each.folder if each.ended else None} for each in members
+    ]
+    document = json.dumps({"format": BATCH_FORMAT, **about, "members": rows}, sort_keys=True).encode() + b"\n"
+    async for piece in tar_of([whole(BATCH, document)]):
+        yield piece
+    for each in members:
+        if each.ended:
+            found = await contents(each.run_id)
+            async for piece in tar_of(found.members, prefix=f"{each.folder}/"):
+                yield piece

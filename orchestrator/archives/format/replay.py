@@ -1,0 +1,71 @@
+"""What grading an archive again needs and says: the answers, the verdicts then and now, and which of them moved. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict
+
+Key = tuple[str, str, int]
+"""(benchmark, problem, sample)"""
+
+
+@dataclass(frozen=True)
+class Moved:
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    before: str
+    after: str
+    parity_before: str
+    parity_after: str
+
+
+@dataclass
+class Verdicts:
+    """Those of an archive, gathered while it is read."""
+
+    packs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    then: dict[Key, Verdict] = field(default_factory=dict)
+
+    def add(self, item: Mapping[str, Any]) -> bool:
+        """Whether the result is a verdict, and so in the digest."""
+        if not is_verdict(item["outcome"]):
+            return False
+        key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
+        self.then[key] = Verdict(
+            *key, str(item["answer_digest"]), str(item["outcome"]), str(item.get("parity_outcome") or ""), "", ""
+        )
+        return True
+
+    def with_packs(self, manifest: Mapping[str, Any]) -> Verdicts:
+        """The same, with what they were judged by."""
+        packs = {part["name"]: (str(part["pack_digest"]), str(part["adapter"])) for part in manifest["benchmarks"]}
+        then = {}
+        for key, verdict in self.then.items():
+            digest, adapter = packs.get(verdict.benchmark, ("", ""))
+            then[key] = replace(verdict, pack_digest=digest, adapter=adapter)
+        return Verdicts(packs, then)
+
+    @property
+    def digest(self) -> str:
+        return grading_digest(self.then.values())
+
+    def now(self, graded: Iterable[Mapping[str, Any]]) -> tuple[str, list[Moved], int]:
+        """The digest with the new verdicts, those that moved, and how many were not graded again and stay as they were."""
+        after = dict(self.then)
+        moved = []
+        seen = set()
+        for item in graded:
+            key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
+            if key not in after:
+                continue
+            seen.add(key)
+            before = after[key]
+            after[key] = replace(before, outcome=item["outcome"], parity_outcome=item.get("parity_outcome") or "")
+            if after[key] != before:
+                new = after[key]
+                moved.append(Moved(*key, before.outcome, new.outcome, before.parity_outcome, new.parity_outcome))
+        return grading_digest(after.values()), moved, len(after) - len(seen)

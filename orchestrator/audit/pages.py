@@ -1,0 +1,51 @@
+"""The audit log: who changed what. All filters are in the address."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query
+from starlette.responses import Response
+
+from orchestrator.audit import routes as api
+from orchestrator.dashboard.shell import Page, page_router
+
+router = page_router()
+
+PAGE_SIZE = 100
+Word = Annotated[str, Query(max_length=100)]
+OUTCOMES = {"": "any", "done": "done", "refused": "refused or failed"}
+
+
+@router.get("/audit")
+async def audit_page(
+    page: Page,
+    actor: Word = "",
+    action: Word = "",
+    object_id: Word = "",
+    outcome: Word = "",
+    after: Annotated[str, Query(pattern=r"^\d{0,15}$")] = "",
+) -> Response:
+    found = await api.list_audit(
+        page.request,
+        page.context,
+        limit=PAGE_SIZE,
+        after=int(after) if after else None,
+        actor=actor or None,
+        action=action or None,
+        object_id=object_id or None,
+        refused={"done": False, "refused": True}.get(outcome),
+    )
+    given = {"actor": actor, "action": action, "object_id": object_id, "outcome": outcome}
+    kept = {name: value for name, value in given.items() if value}
+    return page.show(
+        "audit/audit.html",
+        entries=found.items,
+        given=given,
+        filtered=bool(kept),
+        paged=bool(after),
+        outcomes=OUTCOMES,
+        first_link=f"{page.root}/audit?{urlencode(kept)}",
+        next_link=f"{page.root}/audit?{urlencode({**kept, 'after': found.next})}" if found.next else None,
+    )

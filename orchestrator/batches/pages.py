@@ -1,0 +1,67 @@
+"""Batches: the list, and one with its matrix of models, benchmarks and instance types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from starlette.responses import Response
+
+from orchestrator.batches import routes as rest
+from orchestrator.batches.schemas import BatchEnd, CellOut, MatrixOut
+from orchestrator.commands.routes import compare_commands
+from orchestrator.commands.views import figure_views, ratio_rows
+from orchestrator.dashboard.shell import Page, page_router
+from runner.contract import RunKind
+
+router = page_router()
+
+BatchId = Annotated[str, Path(max_length=60)]
+FRAGILE_SHOWN = 50
+
+
+@router.get("/batches")
+async def batches_page(page: Page, after: Annotated[str | None, Query(max_length=60)] = None) -> Response:
+    found = await rest.list_batches(page.context, limit=30, after=after)
+    return page.show("batches/batches.html", batches=found.items, next=found.next, paged=after is not None)
+
+
+@router.get("/batches/{batch_id}")
+async def batch_page(page: Page, batch_id: BatchId) -> Response:
+    batch = await rest.get_batch(batch_id, page.context)
+    matrix = await rest.get_matrix(batch_id, page.context)
+    commands = any(member.kind == RunKind.COMMAND for group in batch.instance_types for member in group.members)
+    compared = await compare_commands(page.context, batch=batch_id) if commands else None
+    return page.show(
+        "batches/batch.html",
+        batch=batch,
+        matrix=matrix,
+        table=_table(matrix),
+        fragile=matrix.fragile[:FRAGILE_SHOWN],
+        compared=compared,
+        rows=ratio_rows(compared) if compared else [],
+        figures=[(each.label, figure_views(each.figures), each.repeats, each.failed) for each in compared.groups]
+        if compared
+        else [],
+    )
+
+
+@router.post("/batches/{batch_id}/end")
+async def end_batch(page: Page, batch_id: BatchId) -> Response:
+    mode = (await page.form()).get("mode", ["finish"])[0]
+    await rest.end_batch(batch_id, page.context, BatchEnd.model_validate({"mode": mode}))
+    return page.go(f"/batches/{batch_id}")
+
+
+@router.post("/batches/{batch_id}/retry")
+async def retry_batch(page: Page, batch_id: BatchId) -> Response:
+    await rest.retry_batch(batch_id, page.context)
+    return page.go(f"/batches/{batch_id}")
+
+
+def _table(matrix: MatrixOut) -> list[tuple[str | None, str, dict[str, CellOut]]]:
+    """A row per model and benchmark, with the cells by instance type."""
+    rows: dict[tuple[str | None, str], dict[str, CellOut]] = {}
+    for cell in matrix.cells:
+        rows.setdefault((cell.model, cell.benchmark), {})[cell.instance_type] = cell
+    return [(model, benchmark, cells) for (model, benchmark), cells in rows.items()]

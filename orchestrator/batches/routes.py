@@ -1,0 +1,207 @@
+"""REST for batches."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Discriminator, Tag
+from sqlmodel import Session
+
+from orchestrator.archives import queries as archive_queries
+from orchestrator.batches import queries as batch_queries
+from orchestrator.batches.matrix import Judged, compare, machine_names
+from orchestrator.batches.schemas import (
+    BatchCreate,
+    BatchCreated,
+    BatchDetail,
+    BatchEnd,
+    BatchOut,
+    BatchRetried,
+    CellOut,
+    CommandBatchCreate,
+    Current,
+    MatrixOut,
+    groups,
+)
+from orchestrator.batches.service import NewBatch
+from orchestrator.batches.state import EndMode, newest_by_slot
+from orchestrator.http.context import Context
+from orchestrator.http.problems import TAG
+from orchestrator.http.schemas import Page
+from orchestrator.models import queries as model_queries
+from orchestrator.retention import queries as retention_queries
+from orchestrator.runs.intake.answers import JudgedAnswer, judged_answers
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.reports.scores import score_of
+from orchestrator.runs.routes import Cursor, IdempotencyKey
+from orchestrator.runs.schemas import Score
+from orchestrator.runs.service import Idempotency, NewRun
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.unasked_model import model_shown
+from runner.contract import RunKind
+
+router = APIRouter(prefix="/api/batches", tags=["batches"])
+
+BatchId = Annotated[
+    str, Path(min_length=1, max_length=60, pattern=r"^[0-9a-zA-Z-]+$", description="A batch's id or external_id.")
+]
+
+
+def _kind(body: Any) -> str:
+    commands = "commands" in body if isinstance(body, dict) else isinstance(body, CommandBatchCreate)
+    return f"{TAG}commands" if commands else f"{TAG}benchmarks"
+
+
+BatchBody = Annotated[
+    Annotated[BatchCreate, Tag(f"{TAG}benchmarks")] | Annotated[CommandBatchCreate, Tag(f"{TAG}commands")],
+    Discriminator(_kind),
+]
+
+
+@router.post("", status_code=202)
+async def create_batch(
+    body: BatchBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> BatchCreated:
+    """Queue a run for each combination, all or none. The answer comes when they are stored."""
+    request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
+    shown = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
+    key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
+    batch_id = await context.batches.create(request, shown, key)
+    batch = await context.batches.find(batch_id)
+    runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
+    response.headers["location"] = f"/api/batches/{batch_id}"
+    return BatchCreated(batch_id=batch_id, external_id=batch.external_id, runs=runs)
+
+
+def _request(body: BatchCreate, context: Context) -> NewBatch:
+    common = {name: value for name, value in body.of_a_run(context.settings.reuse_answers).items() if name != "budget_usd"}
+    return NewBatch(
+        models=tuple(body.models),
+        each=NewRun(model="", **common),
+        benchmarks=tuple(body.benchmarks or ()),
+        machines=body.machines(body.provider),
+        runs_per_instance_type=body.runs_per_instance_type,
+        external_id=body.external_id,
+        name=body.name,
+        budget_usd=body.budget_usd,
+    )
+
+
+@router.get("")
+async def list_batches(
+    context: Context, limit: Annotated[int, Query(ge=1, le=100)] = 20, after: Cursor = None
+) -> Page[BatchOut]:
+    """Batches, newest first."""
+
+    def read(session: Session) -> list[BatchOut]:
+        batches = batch_queries.page(session, limit=limit + 1, after=after or None)
+        by_batch: dict[str | None, list[ContainerRun]] = {}
+        for run in batch_queries.members(session, [batch.id for batch in batches]):
+            by_batch.setdefault(run.batch_id, []).append(run)
+        gone = retention_queries.deleted_of_batches(session, [batch.id for batch in batches])
+        own = [(batch, by_batch.get(batch.id, [])) for batch in batches]
+        return [BatchOut.of(batch, newest_by_slot(runs), runs, gone.get(batch.id)) for batch, runs in own]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
+
+
+@router.get("/{batch_id}")
+async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
+    """A batch by instance type: state, last heartbeat, current benchmark and problem, and every member."""
+    batch = await context.batches.find(batch_id)
+
+    def read(session: Session) -> BatchDetail:
+        runs = batch_queries.members(session, [batch.id])
+        members = newest_by_slot(runs)
+        models = model_queries.by_ids(session, {run.model_id for run in runs})
+        live = [run for run, _ in members if run.status == Status.RUNNING]
+        detail = groups(
+            batch,
+            members,
+            {number: model.slug for number, model in models.items()},
+            batch_queries.attempts_now(session, batch.id),
+            {run.id: _current(session, run) for run in live},
+            archive_queries.of_runs(session, [run.id for run, _ in members]),
+            {run.id: context.waiting_for(run.id) for run in live},
+        )
+        gone = retention_queries.deleted_of_batches(session, [batch.id]).get(batch.id)
+        return BatchDetail(**BatchOut.of(batch, members, runs, gone).model_dump(), instance_types=detail)
+
+    return await context.db.read(read)
+
+
+@router.get("/{batch_id}/matrix")
+async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
+    """Scores by instance type, and the problems whose verdict on the same answer is not the same on every machine."""
+    batch = await context.batches.find(batch_id)
+    runs = [run for run, _ in newest_by_slot(await context.db.read(lambda s: batch_queries.members(s, [batch.id])))]
+    models = await context.db.read(lambda s: model_queries.by_ids(s, {run.model_id for run in runs}))
+    judged: list[tuple[ContainerRun, list[JudgedAnswer]]] = []
+    for run in runs:  # a run at a time: others may read in between
+        answers = await context.db.read(lambda s, run_id=run.id: judged_answers(s, run_id))  # type: ignore[misc]
+        judged.append((run, answers))
+    slugs = {number: model.slug for number, model in models.items()}
+    return await asyncio.to_thread(_matrix, batch.id, slugs, judged)
+
+
+@router.post("/{batch_id}/end", status_code=202)
+async def end_batch(batch_id: BatchId, context: Context, body: BatchEnd | None = None) -> BatchDetail:
+    """End it early: what waits is dropped, what runs finishes or is stopped, what is there is kept. Again is harmless."""
+    batch = await context.batches.find(batch_id)
+    await context.batches.end(batch.id, EndMode((body or BatchEnd()).mode))
+    context.signals.look()
+    return await get_batch(batch.id, context)
+
+
+@router.post("/{batch_id}/retry", status_code=202)
+async def retry_batch(
+    batch_id: BatchId,
+    context: Context,
+    cancelled: Annotated[bool, Query(description="Also those that were cancelled, by ending early for example.")] = False,
+) -> BatchRetried:
+    """New runs for the failed members; finished results and paid answers are kept."""
+    batch = await context.batches.find(batch_id)
+    return BatchRetried(batch_id=batch.id, run_ids=await context.batches.retry(batch.id, cancelled=cancelled))
+
+
+def _current(session: Session, run: ContainerRun) -> Current | None:
+    """The item that has been worked on the longest."""
+    key = next(islice(Plan.of(run).keys(), batch_queries.first_open(session, run.id), None), None)
+    return None if key is None else Current(benchmark=key[0], problem_id=key[1], sample_index=key[2])
+
+
+def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]) -> MatrixOut:
+    """Takes long where there is much: not for the event loop."""
+    names = machine_names([run for run, _ in judged])
+    cells: dict[tuple[str | None, str, str], list[list[JudgedAnswer]]] = {}
+    for run, answers in judged:
+        model = model_shown(run.kind, slugs[run.model_id])
+        cells.setdefault((model, run.benchmarks[0], names[run.id]), []).append(answers)
+    out = [
+        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own) if model else None)
+        for (model, benchmark, name), own in cells.items()
+    ]
+    verdicts = (
+        Judged(slugs[run.model_id], a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
+               a.parity_outcome)
+        for run, answers in judged
+        for a in answers
+        if run.kind != RunKind.COMMAND  # measured, not judged
+    )  # fmt: skip
+    types = list(dict.fromkeys(names.values()))
+    return MatrixOut.of(batch_id, types, out, compare(verdicts))
+
+
+def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
+    """The score over all repeats; a repeat counts as further samples of its problems."""
+    verdicts = [
+        (each.benchmark, each.problem_id, number * 1_000_000 + each.sample_index, each.outcome, each.parity_outcome)
+        for number, own in enumerate(repeats)
+        for each in own
+    ]
+    return Score.of(score_of(verdicts))

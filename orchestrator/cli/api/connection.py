@@ -1,0 +1,90 @@
+"""Where the service is (BENCHYARD_URL, or host and port), and its token (BENCHYARD_TOKEN, that of `benchyard login`, or the
+data directory's)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from orchestrator.cli.api.kept_logins import kept
+from orchestrator.cli.errors import BadUsage
+from orchestrator.settings import Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "[::1]"}  # noqa: S104
+TOKEN_FILE = "token"  # noqa: S105
+
+
+@dataclass(frozen=True)
+class Connection:
+    url: str
+    token: str | None = field(repr=False)
+    given: bool = False
+    """BENCHYARD_URL names the service: it is not ours to start or stop."""
+    workspace: str | None = None
+    """Where to work, of the workspaces that the token opens."""
+
+    @property
+    def is_local(self) -> bool:
+        return (urlsplit(self.url).hostname or "") in LOOPBACK
+
+    @property
+    def login_link(self) -> str:
+        return f"{self.url}/login?token={quote(self.token, safe='')}" if self.token else f"{self.url}/login"
+
+
+def read_settings() -> Settings:
+    """The service's settings; a wrong one ends the command with the variable's name."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise BadUsage(_first_sentence(error)) from error
+    except SettingsError as error:
+        raise BadUsage(f"A setting cannot be read: {error}.") from error
+
+
+def _first_sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if not first["loc"]:  # about several settings at once; it names them
+        return f"{message}."
+    name, *inside = (str(part) for part in first["loc"] if part != "[key]")
+    variable = name if name == "DATABASE_URL" else f"BENCHYARD_{name.upper()}"
+    return f"{variable} is not valid: {'.'.join(inside) + ': ' if inside else ''}{message}."
+
+
+def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Connection:
+    env = os.environ if environment is None else environment
+    given = env.get("BENCHYARD_URL", "").strip().rstrip("/")
+    if given:
+        parts = urlsplit(given)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadUsage(f"BENCHYARD_URL is {given!r}; it must look like http://127.0.0.1:8000.")
+        url = given
+    else:
+        host = ANY_ADDRESS.get(settings.host, settings.host)
+        url = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
+    workspace = env.get("BENCHYARD_WORKSPACE", "").strip() or None
+    configured = (settings.token.get_secret_value() if settings.token else None) or kept(env).get(url)
+    connection = Connection(url, configured, given=bool(given), workspace=workspace)
+    if configured or not (connection.is_local or not given):
+        return connection  # the token of this machine's service is no other machine's business
+    return Connection(url, kept_token(settings.data), given=bool(given), workspace=workspace)
+
+
+def kept_token(data_dir: Path) -> str | None:
+    try:
+        kept = (data_dir / TOKEN_FILE).read_bytes().strip()
+        if not all(0x20 <= byte <= 0x7E for byte in kept):  # nothing else fits into a header
+            raise BadUsage(f"The file {data_dir / TOKEN_FILE} does not hold a token; set BENCHYARD_TOKEN, or start anew.")
+        return kept.decode("ascii") or None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadUsage(f"The token in {data_dir / TOKEN_FILE} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,124 @@
+"""Follows runs as they go on: server-sent events, taken up again after the last one seen when the connection breaks."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.cli.api.client import Client
+from orchestrator.cli.errors import CliError, NotReachable, Refused
+
+PATIENCE_S = 60.0
+"""How long the service may be away (a restart) before following is given up."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 3.0
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    type: str
+    data: dict[str, Any] = field(default_factory=dict)
+    id: str | None = None
+
+
+def parse(lines: Iterable[str]) -> Iterator[StreamEvent]:
+    """Server-sent events from lines; comments and half events are dropped."""
+    name, number = "", None
+    data: list[str] = []
+    for line in lines:
+        if not line:
+            if data:
+                yield StreamEvent(name or "message", _object("\n".join(data)), number)
+            name, data = "", []
+            continue
+        key, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if key == "event":
+            name = value
+        elif key == "data":
+            data.append(value)
+        elif key == "id":
+            number = value
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def follow(
+    client: Client,
+    run_id: str,
+    *,
+    patience_s: float = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Iterator[StreamEvent]:
+    """Every event of a run, once each, until the run is over. Raises `NotReachable` when the service stays away."""
+    last: str | None = None
+    away_since: float | None = None
+    pause_s = FIRST_PAUSE_S
+    while True:
+        try:
+            with client.open_stream(run_id, last) as lines:
+                for event in parse(lines):
+                    away_since, pause_s = None, FIRST_PAUSE_S
+                    if event.id is not None:
+                        last = event.id
+                    if event.type == "end":
+                        return
+                    yield event
+            if client.run(run_id)["status"] in TERMINAL:
+                return
+            away_since = None
+        except (NotReachable, Refused) as error:
+            if isinstance(error, Refused) and error.status < 500:
+                raise
+            away_since = monotonic() if away_since is None else away_since
+            if monotonic() - away_since > patience_s:
+                raise
+        sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Nothing more comes of this run; `error` says why, if it was not its end."""
+
+    error: CliError | None = None
+
+
+class Followers:
+    """Follows several runs at once, a thread each; `take` gives what happened, in order of arrival."""
+
+    def __init__(self, connect: Callable[[], Client], run_ids: Iterable[str]) -> None:
+        self._queue: queue.Queue[tuple[str, StreamEvent | Ended]] = queue.Queue()
+        self._connect = connect
+        for run_id in run_ids:
+            threading.Thread(target=self._follow, args=(run_id,), name=f"follow {run_id}", daemon=True).start()
+
+    def take(self, timeout_s: float) -> tuple[str, StreamEvent | Ended] | None:
+        try:
+            return self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def _follow(self, run_id: str) -> None:
+        error: CliError | None = None
+        try:
+            with self._connect() as client:
+                for event in follow(client, run_id):
+                    self._queue.put((run_id, event))
+        except CliError as problem:
+            error = problem
+        except Exception as problem:  # it must reach the person who waits, and not end in a thread
+            error = CliError(f"Following run {run_id} failed: {problem!r}.")
+        self._queue.put((run_id, Ended(error)))

@@ -1,0 +1,206 @@
+"""Runs as people read them: the list, one run, the result. Pure: the API's answers in, things to print out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.view.output import facts, status_text, table
+from orchestrator.cli.view.text import (
+    ago,
+    clean,
+    cost_of,
+    interval,
+    moment,
+    money,
+    outcomes_sentence,
+    percent,
+    short_ids,
+    took,
+)
+
+Run = dict[str, Any]
+
+
+def subject(run: Run) -> str:
+    """What is measured: the image of a command, else the model; a job that asks none is named by its kind."""
+    return str(run.get("image") or run["model"] or run["kind"])
+
+
+def _passed(run: Run) -> str:
+    if run["kind"] == "command":
+        return f"{run['passed']}/{run['progress']['done']}"
+    score = run["score"] or {}
+    return f"{score.get('passed', 0)}/{score.get('n', 0)}"
+
+
+def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
+    if not runs:
+        return Text("No runs. Start one: benchyard run --model demo-strong --sample-size 10")
+    short = short_ids([str(run["id"]) for run in runs])
+    rows: list[tuple[object, ...]] = []
+    for run in runs:
+        rows.append(
+            (
+                short[str(run["id"])],
+                subject(run),
+                ", ".join(run["benchmarks"]),
+                status_text(run["status"]),
+                f"{run['progress']['done']}/{run['progress']['total']}",
+                _estimate(run),
+                interval(run["score"]),
+                ago(run["created_at"], now),
+            )
+        )
+        for name, score in _parts(run).items():
+            rows.append(("", "", f"  {name}", "", "", percent(score["estimate"]), interval(score), ""))
+    columns = ("Run", "Model", "Benchmark", "Status", "Done", "Score", "95 % interval", "Created")
+    return table(columns, rows, right=("Done", "Score", "95 % interval"))
+
+
+def result_table(runs: Sequence[Run], now: datetime) -> Table:
+    """Scores with intervals, side by side; of a run with several benchmarks the pooled score, then that of each."""
+    rows: list[tuple[object, ...]] = []
+    for run in runs:
+        rows.append(
+            (
+                Text(clean(subject(run)), "bold"),
+                status_text(run["status"]),
+                _estimate(run),
+                interval(run["score"]),
+                _passed(run),
+                outcomes_sentence(run["outcomes"]),
+                took(run, now),
+                cost_of(run),
+            )
+        )
+        for name, score in _parts(run).items():
+            passed = f"{score['passed']}/{score['n']}"
+            rows.append((f"  {name}", "", percent(score["estimate"]), interval(score), passed, "", "", ""))
+    columns = ("Model", "Status", "Score", "95 % interval", "Passed", "Outcomes", "Took", "Cost")
+    return table(columns, rows, right=("Score", "95 % interval", "Passed", "Took", "Cost"))
+
+
+def _estimate(run: Run) -> str:
+    """A score over several benchmarks says that it is pooled."""
+    score = run["score"] or {}
+    pooled = score.get("estimate") is not None and score.get("pooled_over", 1) > 1
+    return f"{percent(score.get('estimate'))}{' pooled' if pooled else ''}"
+
+
+def _parts(run: Run) -> dict[str, dict[str, Any]]:
+    """The score of each benchmark, where there are several."""
+    scores: dict[str, dict[str, Any]] = run.get("scores") or {}
+    return scores if len(run["benchmarks"]) > 1 else {}
+
+
+def remarks(run: Run) -> list[str]:
+    """What must be said with a result: why it ended otherwise than planned, and what is left out of its score."""
+    said = []
+    if run["reason"]:
+        said.append(reason_sentence(run))
+    score = run["score"]
+    if score and not score["n"]:
+        return [*said, f"None of {score['n_all']} finished items counts: there is no score."]
+    if score and (left_out := score["n_all"] - score["n"]):
+        said.append(
+            f"{left_out} of {score['n_all']} items failed for other reasons than the model and are not in the score; "
+            f"counted as failures it would be {percent(score['estimate_all'])}."
+        )
+    if score and not score["comparable"]:
+        said.append("This score is not comparable: too much is missing from it.")
+    return said
+
+
+def reason_sentence(run: Run) -> str:
+    general, own = clean(run.get("reason_sentence") or run["reason"] or ""), clean(run.get("error_message") or "")
+    return own if general in own else f"{general} {own}".strip()
+
+
+def run_detail(run: Run, now: datetime) -> RenderableType:
+    score = run["score"] or {}
+    progress = run["progress"]
+    waits = run["waiting_for"] and f"waits: {run['waiting_for']}"
+    stage = run["stage"] if run["status"] == "running" else ""
+    head = facts(
+        (
+            ("Run", run["id"]),
+            ("Image", run.get("image")) if run.get("image") else ("Model", subject(run)),
+            ("Benchmark", ", ".join(run["benchmarks"])),
+            ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
+            ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),
+            (_score_name(score), _score_words(score) if score else None),
+            *((f"  {clean(name)}", _score_words(part)) for name, part in _parts(run).items()),
+            ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
+            ("Outcomes", outcomes_sentence(run["outcomes"])),
+            ("Sample", None if run["kind"] == "command" else _sample(run)),
+            ("Problems", None if run["kind"] == "command" else _problems(run)),
+            ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
+            ("Provider", run["provider"]),
+            ("Budget", run["budget_usd"] and money(run["budget_usd"])),
+            ("Answers", "those of other runs are used again" if run["reuse_answers"] else None),
+            ("Cost", f"{cost_of(run)}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
+            ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
+            ("Started", run["started_at"] and _at(run["started_at"])),
+            ("Ended", run["completed_at"] and f"{_at(run['completed_at'])}, took {took(run, now)}"),
+            ("Retry of", run["retry_of"]),
+            ("Artefacts", ", ".join(each["name"] for each in run["artefacts"])),
+        )
+    )
+    return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
+
+
+def _score_name(score: dict[str, Any]) -> str:
+    over = score.get("pooled_over", 1)
+    return f"Score, pooled over {over} benchmarks" if over > 1 else "Score"
+
+
+def _score_words(score: dict[str, Any]) -> str:
+    return f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"
+
+
+def attempts_table(attempts: Sequence[dict[str, Any]]) -> Table:
+    rows = [
+        (
+            each["number"],
+            each["container_name"],
+            each["engine"],
+            _at(each["dispatched_at"]),
+            _at(each["ended_at"]) if each["ended_at"] else "–",
+            "–" if each["exit_code"] is None else each["exit_code"],
+            _attempt_end(each),
+        )
+        for each in attempts
+    ]
+    return table(("Attempt", "Container", "Engine", "Started", "Ended", "Exit", "Note"), rows)
+
+
+def _attempt_end(attempt: dict[str, Any]) -> str:
+    words = [attempt["reason"] or "", "out of memory" if attempt["oom_killed"] else "", attempt["detail"] or ""]
+    return ": ".join(clean(word) for word in words if word)
+
+
+def _sample(run: Run) -> str:
+    share = f" ({run['subset_pct']:g} %)" if run["subset_pct"] else ""
+    each = f", {run['samples_per_problem']} samples each" if run["samples_per_problem"] > 1 else ""
+    return f"{run['sample_size']} problems{share}{each}, seed {run['seed']}"
+
+
+def _problems(run: Run) -> str:
+    """Which pack, how many, from which time."""
+    return "; ".join(
+        f"{part['count']} of {clean(part['name'])} ({clean(part['pack_digest'])[:19]})"
+        + (f", {part['first_date']} to {part['last_date']}" if part.get("first_date") else "")
+        + (f", without {part['flagged_excluded']} known to be faulty" if part.get("flagged_excluded") else "")
+        for part in run["plan"]
+    )
+
+
+def _at(text: str) -> str:
+    at = moment(text)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if at else "–"

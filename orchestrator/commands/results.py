@@ -1,0 +1,238 @@
+"""What commands came to: repeats from rows, figures over repeats and runs, comparisons in numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlmodel import Session
+
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.runs import item_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.bounds import stored_item
+from orchestrator.runs.plan import command_of
+from orchestrator.runs.tables import ContainerRun, ItemRow
+from orchestrator.stats.intervals import LEVEL
+from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
+from runner.contract import Outcome
+from runner.contract_commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
+
+PAGE = 200
+WORDS = {
+    "wall_s": ("faster", "slower"),
+    "cpu_s": ("less processor time", "more processor time"),
+    "user_s": ("less processor time", "more processor time"),
+    "system_s": ("less processor time", "more processor time"),
+    "peak_bytes": ("less memory", "more memory"),
+}
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One repeat, counted or failed."""
+
+    run_id: str
+    number: int
+    attempt: int
+    outcome: str
+    detail: str
+    exit: str
+    wall_s: float
+    cpu_s: float
+    user_s: float
+    system_s: float
+    peak_bytes: int
+    throttled_s: float | None
+    output_bytes: int
+    figures: list[Figure]
+    self_reported: bool = False
+    """By a task runner; what it did not say is zero."""
+
+    @property
+    def counts(self) -> bool:
+        return self.outcome == Outcome.PASSED
+
+    def measured(self) -> list[Figure]:
+        """The kernel's figures, then the command's own; a name of ours cannot be taken by a command."""
+        seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
+        ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
+        if self.self_reported:
+            ours = [each for each in ours if each.name == "wall_s" or each.value > 0]
+        return ours + [each for each in self.figures if each.name not in WORDS and abs(each.value) <= LARGEST_FIGURE]
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """A run with its repeats."""
+
+    run_id: str
+    task: CommandTask
+    image_id: str | None
+    instance_type: str
+    status: str
+    repeats: list[Repeat]
+    provider: str | None = None
+
+    @property
+    def self_reported(self) -> bool:
+        """Whether figures of it come from a task runner, not from our own kernel readings."""
+        return any(repeat.self_reported for repeat in self.repeats)
+
+
+@dataclass
+class Group:
+    """Runs that are measured as one."""
+
+    label: str
+    runs: list[CommandRun] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class FigureOver:
+    """One figure over the repeats of a group. `values` has a sequence for each run."""
+
+    name: str
+    unit: str
+    better: Better
+    values: list[list[float]]
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Compared:
+    figure: str
+    group: str
+    against: str
+    comparison: Comparison
+    sentence: str
+
+
+def load(session: Session, run_id: str) -> CommandRun:
+    run = run_queries.get(session, run_id)
+    if run is None:
+        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+    return command_run(session, run)
+
+
+def command_run(session: Session, run: ContainerRun) -> CommandRun:
+    task = command_of(run)
+    if task is None:
+        raise Invalid(f"run {run.id} is of kind {run.kind}; only runs of kind command have repeats to compare")
+    repeats: list[Repeat] = []
+    after = -1
+    while rows := item_queries.whole_page(session, run.id, limit=PAGE, after=after):
+        repeats += [_repeat(row) for row in rows]
+        after = rows[-1].position
+    facts = [attempt.facts for attempt in run_queries.attempts(session, run.id)]
+    image_id = next((str(each["image_id"]) for each in reversed(facts) if each.get("image_id")), None)
+    return CommandRun(run.id, task, image_id, run.instance_type, run.status, repeats, run.provider)
+
+
+def _repeat(row: ItemRow) -> Repeat:
+    item = stored_item(row.data, row.outcome)
+    facts = item.repeat or RepeatFacts()
+    return Repeat(
+        run_id=row.run_id,
+        number=row.sample_index + 1,
+        attempt=row.attempt,
+        outcome=row.outcome,
+        detail=row.detail,
+        exit=item.exit,
+        wall_s=row.wall_s,
+        cpu_s=row.cpu_s,
+        user_s=facts.user_s,
+        system_s=facts.system_s,
+        peak_bytes=row.peak_bytes,
+        throttled_s=facts.throttled_s,
+        output_bytes=facts.output_bytes,
+        figures=facts.figures,
+        self_reported=facts.self_reported,
+    )
+
+
+def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureOver]:
+    """Every figure of the repeats that count, in the order in which they appear."""
+    first: dict[str, Figure] = {}
+    values: dict[str, dict[str, list[float]]] = {}
+    for run in runs:
+        for repeat in run.repeats:
+            for figure in repeat.measured() if repeat.counts else ():
+                first.setdefault(figure.name, figure)
+                values.setdefault(figure.name, {}).setdefault(run.run_id, []).append(figure.value)
+    found = []
+    for name, figure in first.items():
+        own = list(values[name].values())
+        if (over := summary(own, level)) is not None:
+            found.append(FigureOver(name, figure.unit, figure.better, own, over))
+    return found
+
+
+def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -> list[Compared]:
+    """Each pair: a group, and the one that it is held against."""
+    known: dict[str, dict[str, FigureOver]] = {}
+    for group in (each for pair in pairs for each in pair):
+        if group.label not in known:
+            known[group.label] = {figure.name: figure for figure in figures_of(group.runs, level)}
+    found = []
+    for group, against in pairs:
+        for name, figure in known[group.label].items():
+            if (base := known[against.label].get(name)) is None:
+                continue
+            larger = base.better is Better.LARGER
+            result = compare(figure.values, base.values, larger_is_better=larger, level=level)
+            found.append(Compared(name, group.label, against.label, result, sentence(name, result)))
+    return found
+
+
+def sentence(name: str, found: Comparison) -> str:
+    """`1.23 times as much (1.19 to 1.27): slower`."""
+    better, worse = WORDS.get(name, ("better", "worse"))
+    word = {
+        Verdict.BETTER: better,
+        Verdict.WORSE: worse,
+        Verdict.NO_DIFFERENCE: "no difference seen",
+        Verdict.TOO_FEW: "too few repeats to tell",
+    }[found.verdict]
+    if found.ratio is not None:
+        return f"{word}: {found.ratio.estimate:.3g} times ({found.ratio.low:.3g} to {found.ratio.high:.3g})"
+    if found.difference is not None:
+        return f"{word}: {found.difference.estimate:+.3g} ({found.difference.low:+.3g} to {found.difference.high:+.3g})"
+    return word
+
+
+def groups_by_run(runs: Sequence[CommandRun]) -> list[Group]:
+    """Every run for itself."""
+    return [Group(f"{run.task.image} on {run.instance_type}, run {run.run_id[-6:]}", [run]) for run in runs]
+
+
+def groups_by_cell(runs: Sequence[CommandRun]) -> list[Group]:
+    """Runs of one command, image, instance type and provider together."""
+    cells: dict[tuple[str, str, str, str | None], Group] = {}
+    many, several = len({run.task.name for run in runs}) > 1, len({run.provider for run in runs}) > 1
+    for run in runs:
+        label = f"{run.task.image} on {run.instance_type}" + (f" of {run.provider or 'any machine'}" if several else "")
+        key = run.task.name, run.task.image, run.instance_type, run.provider
+        cells.setdefault(key, Group(f"{run.task.name}: {label}" if many else label)).runs.append(run)
+    return list(cells.values())
+
+
+def pairs_by_run(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Every run against the first."""
+    return [(group, groups[0]) for group in groups[1:]]
+
+
+def _machine(group: Group) -> tuple[str, str | None]:
+    return group.runs[0].instance_type, group.runs[0].provider
+
+
+def pairs_by_cell(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """Of each command: on each machine every image against the first, of each image every machine against the first."""
+    pairs = []
+    for group in groups:
+        one = group.runs[0]
+        same = [other for other in groups if other.runs[0].task.name == one.task.name]
+        first_image = next(other for other in same if _machine(other) == _machine(group))
+        first_type = next(other for other in same if other.runs[0].task.image == one.task.image)
+        pairs += [(group, other) for other in (first_image, first_type) if other is not group]
+    return pairs

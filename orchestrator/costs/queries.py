@@ -1,0 +1,70 @@
+"""Statements on what runs used of machines, and on how their starts went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, String, cast, func, literal, select
+from sqlmodel import Session, col
+
+from orchestrator.db.workspaces import here
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.schedules.tables import ScheduleFire
+
+_RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
+REFUSALS = ("engine_error", "image_missing", "name_taken", "start_timeout")
+
+
+def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any]:
+    """(key, runs, vcpu_s, gib_s, throttled_s) since then, largest first. `by` is run, model, batch, day, or
+    schedule, which goes by its model."""
+    key: Any
+    sums = (
+        func.count(func.distinct(col(Attempt.run_id))).label("runs"),
+        func.sum(col(Attempt.vcpu_s)).label("vcpu_s"),
+        func.sum(col(Attempt.gib_s)).label("gib_s"),
+        func.sum(col(Attempt.throttled_s)).label("throttled_s"),
+    )
+    if by == "run":
+        key = col(Attempt.run_id)
+    elif by in ("model", "schedule"):
+        key = col(LlmModel.slug)
+    elif by == "batch":
+        key = col(ContainerRun.batch_id)
+    else:
+        key = _day(session)
+    query = select(key.label("key"), *sums).select_from(Attempt)
+    query = query.join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
+    if by in ("model", "schedule"):
+        query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
+        query = query.where(col(ContainerRun.kind) != "command")  # which asks no model
+    if by == "schedule":
+        query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))
+    query = query.where(here(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(key)
+    order = key.desc() if by == "day" else func.sum(col(Attempt.vcpu_s)).desc()
+    return session.connection().execute(query.order_by(order).limit(limit)).all()
+
+
+def starts(session: Session, since: datetime) -> Sequence[Any]:
+    """(created_at, number, dispatched_at, claimed_at, last_event_at, reason, throttled_s) of attempts begun since then."""
+    columns: tuple[Any, ...] = (
+        ContainerRun.created_at,
+        Attempt.number,
+        Attempt.dispatched_at,
+        Attempt.claimed_at,
+        Attempt.last_event_at,
+        Attempt.reason,
+        Attempt.throttled_s,
+    )
+    query = select(*columns).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
+    return session.connection().execute(query.where(col(Attempt.dispatched_at) >= since).limit(5000)).all()
+
+
+def _day(session: Session) -> ColumnElement[Any]:
+    moment: Any = col(Attempt.dispatched_at)
+    if session.get_bind().dialect.name == "postgresql":
+        moment = func.timezone(literal("UTC"), moment)
+    return cast(func.date(moment), String)

@@ -1,0 +1,107 @@
+"""What a run will cost and how long it will take, before it starts, as ranges. Pure.
+
+From past runs of the same model and benchmarks where there are any: tokens and seconds per item, at today's prices. Else
+from the size of the prompts and the limit of output tokens, which gives no more than bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.gateway.ledger.prices import Prices, cost_nusd, usd, worst_case_nusd
+from orchestrator.gateway.protocols.usage import TokenUsage
+
+BYTES_PER_TOKEN = 4
+ONE_RUN_SPREAD = 0.3
+"""A single past run says nothing about the spread: so much either way is assumed."""
+
+
+class Source(StrEnum):
+    """What a quote was made from."""
+
+    PAST_RUNS = "past_runs"  #: earlier runs of this model and these benchmarks
+    TOKEN_LIMITS = "token_limits"  # noqa: S105 #: prompt sizes and the model's limit of output tokens
+
+
+@dataclass(frozen=True)
+class PastRun:
+    items: int
+    concurrency: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Range:
+    low: float
+    high: float
+    expected: float | None = None
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Costs are None when the price is unknown, times when nothing is known of the model's speed."""
+
+    source: Source
+    runs_used: int
+    cost_usd: Range | None
+    seconds: Range | None
+    worst_case_usd: float | None
+
+
+def quote(
+    *,
+    items: int,
+    concurrency: int,
+    prompt_bytes: int,
+    max_output_tokens: int,
+    prices: Prices | None,
+    past: Sequence[PastRun],
+) -> Quote:
+    """`prompt_bytes` is the mean prompt."""
+    worst = None if prices is None else items * usd(worst_case_nusd(prompt_bytes, max_output_tokens, prices))
+    if past:
+        at_once = min(concurrency, items)
+        times = [run.seconds * min(run.concurrency, run.items) / run.items * items / at_once for run in past]
+        costs = (
+            None
+            if prices is None
+            else [items * _cost(r.input_tokens / r.items, r.output_tokens / r.items, prices) for r in past]
+        )
+        return Quote(Source.PAST_RUNS, len(past), None if costs is None else _spread(costs), _spread(times), worst)
+    cost = None
+    if prices is not None and worst is not None:
+        cost = Range(low=items * _cost(prompt_bytes / BYTES_PER_TOKEN, 0, prices), high=worst)
+    return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst)
+
+
+def sentence(found: Quote, slug: str, *, priced: bool) -> str:
+    """The quote for people."""
+    parts = []
+    if not priced:
+        parts.append(
+            f"The price of {slug} is not known: no cost can be given, and a budget cannot be kept; enter its prices."
+        )
+    if found.source is Source.TOKEN_LIMITS:
+        parts.append(
+            "No run of this model on these benchmarks has completed yet: bounds come from prompt sizes and token limits."
+        )
+    elif found.runs_used == 1:
+        parts.append("Estimated from one earlier run.")
+    else:
+        parts.append(f"Estimated from {found.runs_used} earlier runs.")
+    return " ".join(parts)
+
+
+def _cost(input_tokens: float, output_tokens: float, prices: Prices) -> float:
+    return usd(cost_nusd(TokenUsage(round(input_tokens), round(output_tokens)), prices))
+
+
+def _spread(values: list[float]) -> Range:
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return Range((1 - ONE_RUN_SPREAD) * mean, (1 + ONE_RUN_SPREAD) * mean, mean)
+    return Range(min(values), max(values), mean)

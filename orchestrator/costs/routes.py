@@ -1,0 +1,179 @@
+"""REST for money: what a run will cost before it starts, and what runs have cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlmodel import Session
+
+from orchestrator.costs.quote import PastRun, Quote, quote, sentence
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.packs.selection import Selection
+from orchestrator.db.workspaces import workspace_of
+from orchestrator.gateway.ledger import report_queries as call_reports
+from orchestrator.gateway.ledger import spending_queries
+from orchestrator.gateway.wiring import prices_of
+from orchestrator.http.context import Context
+from orchestrator.http.schemas import Answer
+from orchestrator.runs.reports.model_cost import ModelCost
+from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
+from runner.contract import ModelSpec
+
+router = APIRouter(tags=["money"])
+
+MOST_PAST_RUNS = 10
+LOOKED_AT = 20
+"""Prompts that are measured per benchmark."""
+PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
+PROMPT_FRAME_BYTES = 800
+"""What an adapter writes around a problem, about."""
+DEFAULT_MAX_TOKENS = int(ModelSpec.model_fields["max_tokens"].default)
+
+
+class RangeOut(Answer):
+    low: float
+    expected: float | None
+    high: float
+
+
+class QuoteOut(Answer):
+    model: str
+    benchmarks: list[str]
+    items: int
+    source: str
+    runs_used: int
+    price_known: bool
+    cost_usd: RangeOut | None
+    worst_case_usd: float | None
+    seconds: RangeOut | None
+    sentence: str
+
+
+class CostOut(Answer):
+    day: str | None
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None = Field(description=COST)
+    known_cost_usd: float = Field(description=KNOWN_COST)
+    unpriced_calls: int = Field(description=UNPRICED)
+    lost_usd: float
+    lost_sends: int
+
+
+class CostsOut(Answer):
+    items: list[CostOut]
+    today_usd: float = Field(description="What is known to have been spent today, lost sends included.")
+    unpriced_calls: int = Field(description="Calls of these days that are missing from the sums: their model had no price.")
+    daily_budget_usd: float | None
+
+
+class By(StrEnum):
+    DAY = "day"  #: one line per day and model
+    MODEL = "model"  #: one line per model
+
+
+@router.post("/api/quotes")
+async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
+    """What a run would cost and how long it would take. The body is that of a new run; nothing is started."""
+    model = await context.runs.find_model(body.model_id)
+    names = body.benchmarks or [context.catalogue.default_benchmark()]
+    wanted = Selection(sample_size=body.sample_size, subset_pct=body.subset_pct, seed=body.seed)
+    problems, prompt_bytes = await asyncio.to_thread(_measure, context.catalogue, names, wanted)
+    rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
+    prices = prices_of(model)
+    items = problems * body.samples_per_problem
+    found = quote(
+        items=items,
+        concurrency=body.concurrency,
+        prompt_bytes=prompt_bytes,
+        max_output_tokens=int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
+        prices=prices,
+        past=_past(rows, names),
+    )
+    return _out(found, model.slug, names, items, priced=prices is not None)
+
+
+@router.get("/api/costs")
+async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Query(ge=1, le=3660)] = 30) -> CostsOut:
+    """What calls have cost in the last days (UTC), per day and model or per model. Lost sends may have been billed."""
+    now = context.clock.now()
+    since = (now.date() - timedelta(days=days - 1)).isoformat()
+
+    def read(session: Session) -> tuple[Sequence[Any], float]:
+        rows = call_reports.spending(session, since=since, by_day=by is By.DAY)
+        return rows, spending_queries.spent(session.connection(), now, workspace_of(session), None)
+
+    rows, today = await context.db.read(read)
+    items = [
+        CostOut(
+            day=row.day if by is By.DAY else None,
+            model=row.model,
+            calls=row.calls,
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+            cost_usd=ModelCost(row.settled_usd, row.unpriced_calls).usd,
+            known_cost_usd=row.settled_usd,
+            unpriced_calls=row.unpriced_calls,
+            lost_usd=row.lost_usd,
+            lost_sends=row.lost_sends,
+        )
+        for row in rows
+    ]
+    unpriced = sum(item.unpriced_calls for item in items)
+    daily = context.settings.daily_budget_usd
+    return CostsOut(items=items, today_usd=today, unpriced_calls=unpriced, daily_budget_usd=daily)
+
+
+def _measure(catalogue: Catalogue, names: Sequence[str], wanted: Selection) -> tuple[int, int]:
+    """How many problems, and the mean size of some of their prompts."""
+    problems, sizes = 0, [0]
+    for name in names:
+        ids = catalogue.choose(name, wanted)
+        problems += len(ids)
+        some = list(ids)[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
+        sizes += [_prompt_bytes(record) for record in catalogue.records(name, some)]
+    return problems, sum(sizes) // max(1, len(sizes) - 1)
+
+
+def _prompt_bytes(record: dict[str, Any]) -> int:
+    return PROMPT_FRAME_BYTES + sum(len(str(record.get(name) or "").encode()) for name in PROMPT_FIELDS)
+
+
+def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
+    same = [row for row in rows if sorted(row.benchmarks) == sorted(names) and row.started_at and row.completed_at]
+    return [
+        PastRun(
+            items=row.items_done,
+            concurrency=row.concurrency,
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+            seconds=(row.completed_at - row.started_at).total_seconds(),
+        )
+        for row in same[:MOST_PAST_RUNS]
+    ]
+
+
+def _out(found: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
+    ranges = {
+        name: None if each is None else RangeOut(low=each.low, expected=each.expected, high=each.high)
+        for name, each in (("cost_usd", found.cost_usd), ("seconds", found.seconds))
+    }
+    return QuoteOut(
+        model=slug,
+        benchmarks=list(names),
+        items=items,
+        source=found.source.value,
+        runs_used=found.runs_used,
+        price_known=priced,
+        worst_case_usd=found.worst_case_usd,
+        sentence=sentence(found, slug, priced=priced),
+        **ranges,
+    )

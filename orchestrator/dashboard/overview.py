@@ -1,0 +1,83 @@
+"""The first page: what runs now, how the models do, what somebody should know."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.context import Services
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import page_queries
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.views.runs import RunLine, run_line
+from orchestrator.runs.views.series import series
+from orchestrator.schedules import queries as schedule_queries
+
+router = page_router()
+
+TREND_RUNS = 30
+ENDED_RUNS = 8
+ALERT_AGE = timedelta(days=14)
+ALERTS = 5
+PLANNED = 5
+
+
+@router.get("/")
+async def overview(page: Page) -> Response:
+    context = page.context
+    waits = await reasons_to_wait(context)
+    since = context.clock.now() - ALERT_AGE
+
+    def read(session: Session) -> dict[str, Any]:
+        names = model_names(session)
+        current = list(page_queries.under_way(session))
+        newest = page_queries.runs(session, page_queries.RunFilter(), limit=ENDED_RUNS + len(current))
+        live = {run.id for run in current}
+        ended = [run for run in newest if run.id not in live][:ENDED_RUNS]
+        known = model_queries.by_ids(session, {run.model_id for run in [*current, *ended]})
+
+        def line(run: ContainerRun) -> RunLine:
+            return run_line(run, known[run.model_id].slug, waits.get(run.id) or context.waiting_for(run.id))
+
+        alerts: list[dict[str, Any]] = [
+            {"uid": alert.uid, "model": model.slug, "title": alert.title, "at": alert.at, "run_id": alert.run_id}
+            for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
+        ]
+        scores = series(page_queries.scored(session, per_series=TREND_RUNS), names)
+        return {
+            "current": [line(run) for run in current],
+            "ended": [line(run) for run in ended],
+            "series": scores,
+            "alerts": alerts,
+            "planned": planned(session),
+            "verdicts": verdicts(session, {each.model_id for each in scores}),
+        }
+
+    return page.show("shell/overview.html", **await context.db.read(read))
+
+
+def planned(session: Session) -> list[tuple[str, int, datetime]]:
+    """What fires next: model, its id, the instant."""
+    rows = schedule_queries.page(session, limit=1000)
+    found = [(model.slug, row.model_id, row.next_fire_at) for row, model in rows if row.next_fire_at and not row.paused]
+    return sorted(found, key=lambda each: each[2])[:PLANNED]
+
+
+def verdicts(session: Session, model_ids: set[int]) -> dict[int, str]:
+    """The newest verdict on drift of each model that has one."""
+    found = {model_id: schedule_queries.newest_look(session, model_id) for model_id in model_ids}
+    return {model_id: fire.verdict for model_id, fire in found.items() if fire is not None and fire.verdict is not None}
+
+
+async def reasons_to_wait(context: Services) -> dict[str, str]:
+    """Why each run of the queue has not started."""
+    return {each.run.id: each.why for each in await context.fleet.waiting()}
+
+
+def model_names(session: Session) -> dict[int, str]:
+    """Slugs of the models that are in use."""
+    return {model.id: model.slug for model in model_queries.page(session, limit=1000) if model.id is not None}

@@ -1,0 +1,167 @@
+"""What every page shares: the shell around it, links under a sub-path, forms, errors as pages instead of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard import texts
+from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.errors import ClientError, ServiceError
+from orchestrator.http.callers import Caller
+from orchestrator.http.context import Services, caller_of, services_of
+from orchestrator.jobs.page_views import kind_words, place_of
+from orchestrator.runs import event_queries
+from orchestrator.scopes import needed
+
+HERE = Path(__file__).parent
+HEADERS = {
+    "cache-control": "no-store",
+    # With no-referrer a browser sends "Origin: null" with a form, and the gate could not tell our own forms from others'.
+    "referrer-policy": "same-origin",
+}
+environment = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=select_autoescape(default=True),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+for _name in (
+    "percent",
+    "points",
+    "interval",
+    "when",
+    "iso",
+    "duration",
+    "size",
+    "money",
+    "cost",
+    "number",
+    "words",
+    "visible",
+    "short",
+):
+    environment.filters[_name] = getattr(texts, _name)
+environment.filters["kind"], environment.filters["place"] = kind_words, place_of
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One request for a page. Made before anything is read: events after `number` are news to the page."""
+
+    request: Request
+    context: Services
+    number: int
+
+    @property
+    def root(self) -> str:
+        return self.context.settings.root
+
+    def show(self, template: str, status: int = 200, **values: object) -> HTMLResponse:
+        hold, info = self.context.fleet.hold(), self.context.fleet.info
+        return draw(
+            template,
+            status,
+            root=self.root,
+            path=self.request.scope["path"],
+            number=self.number,
+            caller=caller_of(self.request),
+            may_post=may_post(caller_of(self.request)),
+            banner=hold.sentence if hold else None,
+            copy_notice=self.context.installation.notice,
+            isolation=info.isolation if info and info.less_isolated else None,
+            **values,
+        )
+
+    def go(self, path: str, **query: str) -> RedirectResponse:
+        """Send the browser on, after a form was taken."""
+        tail = f"?{urlencode(query)}" if query else ""
+        return RedirectResponse(f"{self.root}{path}{tail}", 303)
+
+    async def raw_form(self) -> dict[str, str]:
+        """The fields of a form as they were written, blanks around them too."""
+        body = (await self.request.body()).decode("utf-8", "replace")
+        return {name: given[-1] for name, given in parse_qs(body, max_num_fields=100, keep_blank_values=True).items()}
+
+    async def form(self) -> dict[str, list[str]]:
+        """The fields of a form that were filled in."""
+        body = (await self.request.body()).decode("utf-8", "replace")
+        return {name: [each.strip() for each in given] for name, given in parse_qs(body, max_num_fields=100).items()}
+
+
+def draw(template: str, status: int, **values: object) -> HTMLResponse:
+    return HTMLResponse(environment.get_template(template).render(**values), status, headers=HEADERS)
+
+
+async def _frame(request: Request, context: Annotated[Services, Depends(services_of)]) -> Frame:
+    def read(session: Session) -> int:
+        return event_queries.last_number(session)
+
+    return Frame(request, context, await context.db.read(read))
+
+
+Page = Annotated[Frame, Depends(_frame)]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except ServiceError as error:
+                return error_page(request, error.status, error.detail)
+            except DatabaseUnavailable as error:
+                return error_page(request, 503, f"The database cannot be used now ({error}). Try again shortly.")
+            except RequestValidationError as error:
+                where = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
+                return error_page(request, 422, f"The address has a value that cannot be used ({where}).")
+
+        return handler
+
+
+def page_router() -> APIRouter:
+    return APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+def error_page(request: Request, status: int, detail: str) -> Response:
+    title = HTTPStatus(status).phrase
+    return draw("shell/error.html", status, **bare(request), title=title, code=status, detail=detail)
+
+
+def bare(request: Request) -> dict[str, object]:
+    """What the shell needs where a page shows nothing of the database."""
+    services: Services | None = getattr(request.app.state, "services", None)
+    caller = request.scope.get("benchyard.caller")
+    root = services.settings.root if services else ""
+    return {"root": root, "path": None, "number": None, "caller": caller, "may_post": may_post(caller)}
+
+
+def may_post(caller: Caller | None) -> Callable[[str], bool]:
+    """Whether a form would be taken: what somebody may not do is not offered to them."""
+    return lambda path: caller is None or caller.scope.allows(needed("POST", path))
+
+
+def said(error: ValidationError | ClientError) -> str:
+    """What is wrong with a form."""
+    if isinstance(error, ClientError):
+        return error.detail
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])

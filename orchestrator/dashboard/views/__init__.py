@@ -1,1 +1,0 @@
-"""View models: what a page shows, computed from rows. Pure: no database, no clock, no HTML."""

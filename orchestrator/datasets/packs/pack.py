@@ -1,0 +1,163 @@
+"""A pack: all problems of one benchmark in one file, each compressed by itself, with an index at the end.
+
+Layout: `MAGIC`, one Zstandard frame per problem, the index (JSON, one frame), a footer that says where the index is and
+what its sha256 is. So a reader takes footer, index and the frames it wants, whatever the size of the rest. The digest
+covers names and uncompressed records, not frames: the same content has the same digest under every compressor version.
+A reader holds on to the file it opened, so it stays right when the pack is replaced or removed meanwhile, and may be
+used by several threads.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import os
+import struct
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from orchestrator.datasets.errors import PackDamaged, UnknownProblem
+from orchestrator.system.zstd import ZstdError, decompress
+
+MAGIC = b"BYPACK02"
+FOOTER = struct.Struct("<QQ32s8s")
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the index knows of a problem; empty text where the benchmark has no such thing."""
+
+    id: str
+    difficulty: str = ""
+    date: str = ""
+    """ISO date of publication."""
+    platform: str = ""
+    category: str = ""
+    title: str = ""
+
+    @property
+    def day(self) -> dt.date | None:
+        return dt.date.fromisoformat(self.date) if self.date else None
+
+    @property
+    def stratum(self) -> str:
+        return self.difficulty or self.category
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a pack says about itself."""
+
+    name: str
+    adapter: str
+    description: str
+    licence: str
+    source: str
+    source_sha256: str
+    """Of the file or files it was built from."""
+    left_out: tuple[str, ...] = ()
+    """One sentence for each record that was not taken, at most 1,000."""
+
+
+class ContentDigest:
+    """The digest of a pack, fed problem by problem in pack order."""
+
+    def __init__(self, adapter: str) -> None:
+        self._sha = hashlib.sha256(f"benchyard pack {FORMAT} {adapter}\n".encode())
+
+    def add(self, problem_id: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass a record on in its pieces, and count it in."""
+        name = problem_id.encode()
+        self._sha.update(struct.pack("<Q", len(name)) + name)
+        size = 0
+        for piece in pieces:
+            self._sha.update(piece)
+            size += len(piece)
+            yield piece
+        self._sha.update(struct.pack("<Q", size))
+
+    def hex(self) -> str:
+        return "sha256:" + self._sha.hexdigest()
+
+
+class Pack:
+    """An open pack. `Pack.open` reads the index only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._handle)
+        index = self._index()
+        self.digest: str = index["digest"]
+        self.facts = Facts(**{**index["facts"], "left_out": tuple(index["facts"]["left_out"])})
+        self.entries = tuple(Entry(*row[2:]) for row in index["problems"])
+        self._places: dict[str, tuple[int, int]] = {row[2]: (row[0], row[1]) for row in index["problems"]}
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read the index; `PackDamaged` if the file is not a whole pack, `FileNotFoundError` if there is none."""
+        return cls(path)
+
+    def _index(self) -> dict[str, Any]:
+        size = os.fstat(self._handle).st_size
+        if size < len(MAGIC) + FOOTER.size or os.pread(self._handle, len(MAGIC), 0) != MAGIC:
+            raise _damaged(self.path, "it is not a pack, or was cut short")
+        start, length, checksum, magic = FOOTER.unpack(os.pread(self._handle, FOOTER.size, size - FOOTER.size))
+        if magic != MAGIC or start + length + FOOTER.size != size:
+            raise _damaged(self.path, "it was cut short")
+        frame = os.pread(self._handle, length, start)
+        if hashlib.sha256(frame).digest() != checksum:
+            raise _damaged(self.path, "its index is not the one that was written")
+        index: dict[str, Any] = json.loads(decompress(frame))
+        if index["format"] != FORMAT:
+            raise _damaged(self.path, f"it has format {index['format']}, this version reads format {FORMAT}")
+        return index
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @cached_property
+    def difficulties(self) -> dict[str, int]:
+        return dict(Counter(entry.difficulty for entry in self.entries if entry.difficulty))
+
+    @cached_property
+    def window(self) -> tuple[dt.date, dt.date] | None:
+        days = sorted(day for entry in self.entries if (day := entry.day))
+        return (days[0], days[-1]) if days else None
+
+    def texts(self, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Id and record as JSON text, in the order asked. Unknown ids are refused before the first is read."""
+        missing = [problem_id for problem_id in problem_ids if problem_id not in self._places]
+        if missing:
+            raise UnknownProblem(self.facts.name, missing)
+        return self._texts(problem_ids)
+
+    def _texts(self, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        for problem_id in problem_ids:
+            start, length = self._places[problem_id]
+            try:
+                yield problem_id, decompress(os.pread(self._handle, length, start))
+            except ZstdError as error:
+                raise _damaged(self.path, f"problem {problem_id} cannot be read") from error
+
+    def records(self, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+        return (json.loads(text) for _, text in self.texts(problem_ids))
+
+    def verify(self) -> None:
+        """Read everything and compare with the digest; `PackDamaged` if it differs."""
+        digest = ContentDigest(self.facts.adapter)
+        for problem_id, text in self.texts([entry.id for entry in self.entries]):
+            deque(digest.add(problem_id, [text]), maxlen=0)
+        if digest.hex() != self.digest:
+            raise _damaged(self.path, "its content does not match its digest")
+
+
+def _damaged(path: Path, why: str) -> PackDamaged:
+    return PackDamaged(f"The dataset file {path} cannot be used: {why}. Remove it and add the dataset again.")

@@ -1,0 +1,136 @@
+"""Writes a pack: problems in one at a time, a finished file under its final name at the end, or nothing at all.
+
+The work happens in a temporary file beside the target, locked while its writer lives, so that `sweep` can tell what a
+killed process left behind. Memory is bounded by the largest record plus the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, astuple, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.packs.pack import FOOTER, FORMAT, MAGIC, ContentDigest, Entry, Facts
+from orchestrator.system.zstd import compress, compress_pieces
+
+UNFINISHED = ".unfinished"
+MAX_LEFT_OUT = 1000
+_COMPACT = (",", ":")
+_SLICE = 1 << 20
+
+
+class PackWriter:
+    """Takes the problems; made by `writing`."""
+
+    def __init__(self, file: BinaryIO, adapter: str) -> None:
+        self._file = file
+        self._digest = ContentDigest(adapter)
+        self._rows: list[tuple[Any, ...]] = []
+        self._ids: set[str] = set()
+        file.write(MAGIC)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, problem_id: str) -> bool:
+        return problem_id in self._ids
+
+    def add(self, entry: Entry, record: dict[str, Any]) -> None:
+        if entry.id in self._ids:
+            raise BadSource(f"Two problems have the id {entry.id!r}. Ids must be unique; nothing was built.")
+        start = self._file.tell()
+        for piece in compress_pieces(self._digest.add(entry.id, _json_pieces(record))):
+            self._file.write(piece)
+        self._rows.append((start, self._file.tell() - start, *astuple(entry)))
+        self._ids.add(entry.id)
+
+    def finish(self, facts: Facts) -> str:
+        """Write index and footer; the digest of the content."""
+        if not self._rows:
+            reasons = " First: " + facts.left_out[0] if facts.left_out else ""
+            raise BadSource(f"The source has no usable problem; nothing was built.{reasons}")
+        facts = replace(facts, left_out=facts.left_out[:MAX_LEFT_OUT])
+        digest = self._digest.hex()
+        index = {"format": FORMAT, "digest": digest, "facts": asdict(facts), "problems": self._rows}
+        frame = compress(json.dumps(index, separators=_COMPACT).encode())
+        start = self._file.tell()
+        self._file.write(frame)
+        self._file.write(FOOTER.pack(start, len(frame), hashlib.sha256(frame).digest(), MAGIC))
+        return digest
+
+
+def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
+    """The record as JSON text, list items one by one: all tests of a problem as one text would be held twice."""
+    before = "{"
+    for key, value in record.items():
+        yield f"{before}{json.dumps(key)}:".encode()
+        if isinstance(value, list) and value:
+            for place, item in enumerate(value):
+                yield b"," if place else b"["
+                yield from _json_pieces(item) if _has_long_text(item) else _json_text(item)
+            yield b"]"
+        else:
+            yield from _json_text(value)
+        before = ","
+    yield b"}" if record else b"{}"
+
+
+def _has_long_text(item: Any) -> bool:
+    return isinstance(item, dict) and any(isinstance(value, str) and len(value) > _SLICE for value in item.values())
+
+
+def _json_text(value: Any) -> Iterator[bytes]:
+    """A value as JSON; a long text in slices, which come to the same."""
+    if not isinstance(value, str) or len(value) <= _SLICE:
+        yield json.dumps(value, separators=_COMPACT).encode()
+        return
+    yield b'"'
+    for start in range(0, len(value), _SLICE):
+        yield json.dumps(value[start : start + _SLICE])[1:-1].encode()
+    yield b'"'
+
+
+@contextlib.contextmanager
+def writing(target: Path, adapter: str) -> Iterator[PackWriter]:
+    """A writer whose file appears as `target` when the block ends well, and disappears when it does not."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED, delete=False) as file:
+        unfinished = Path(file.name)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield PackWriter(file, adapter)  # type: ignore[arg-type]
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    _sync(target.parent)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what killed writers left in `folder`; files of living ones are locked and stay."""
+    removed = []
+    for path in folder.glob(f".*{UNFINISHED}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+            removed.append(path)
+    return removed
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

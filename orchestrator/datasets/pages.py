@@ -1,0 +1,87 @@
+"""Datasets: what there is, what is being added and how far it is, forms to add, verify and remove."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.datasets import routes as api
+from orchestrator.datasets.catalogue import SAMPLE
+from orchestrator.datasets.errors import PackDamaged
+from orchestrator.datasets.fetching.sources import FORMATS, LATEST_RELEASE, LCB_FILES
+from orchestrator.datasets.schemas import DatasetCreate
+from orchestrator.errors import ClientError
+
+router = page_router()
+
+RELEASES = [LATEST_RELEASE, *(f"release_v{number}" for number in range(len(LCB_FILES), 0, -1))]
+SHOWN_JOBS = 20
+
+Name = Annotated[str, Path(max_length=64)]
+
+
+@router.get("/datasets")
+async def datasets_page(page: Page) -> Response:
+    return await _show(page)
+
+
+@router.post("/datasets")
+async def add_dataset(page: Page) -> Response:
+    """From a known name, or from an address; a file goes to the API, which takes it as it comes."""
+    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    try:
+        body = DatasetCreate.model_validate({name: given[name] for name in DatasetCreate.model_fields if name in given})
+        await api.add_dataset(body, page.context, Response())
+    except (ValidationError, ClientError) as error:
+        return await _show(page, 422, given=given, error=said(error))
+    return page.go("/datasets")
+
+
+@router.post("/datasets/{name}/verify")
+async def verify_dataset(page: Page, name: Name) -> Response:
+    try:
+        checked = await api.verify_dataset(name, page.context)
+    except PackDamaged as error:
+        return await _show(page, error.status, error=error.detail)
+    return await _show(page, notice=f"{name} is whole: all {checked.problems} problems were read and match its digest.")
+
+
+@router.post("/datasets/{name}/remove")
+async def remove_dataset(page: Page, name: Name) -> Response:
+    await api.remove_dataset(name, page.context)
+    return page.go("/datasets")
+
+
+async def _show(
+    page: Frame,
+    status: int = 200,
+    *,
+    given: dict[str, str] | None = None,
+    error: str | None = None,
+    notice: str | None = None,
+) -> Response:
+    catalogue = page.context.catalogue
+    infos = await asyncio.to_thread(catalogue.benchmarks)
+    flagged = {info.name: len(await asyncio.to_thread(catalogue.flagged, info.name)) for info in infos}
+    jobs = page.context.dataset_jobs.all()[: -SHOWN_JOBS - 1 : -1]
+    return page.show(
+        "datasets/datasets.html",
+        status,
+        infos=infos,
+        flagged=flagged,
+        damaged=await asyncio.to_thread(catalogue.damaged),
+        default=await asyncio.to_thread(catalogue.default_benchmark),
+        jobs=jobs,
+        busy=any(job.state == "running" for job in jobs),
+        bundled=SAMPLE,
+        formats=FORMATS,
+        releases=RELEASES,
+        given=given or {},
+        error=error,
+        notice=notice,
+    )

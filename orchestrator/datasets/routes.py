@@ -1,0 +1,128 @@
+"""REST for datasets: add, look, verify, remove. Adding goes on after the answer; its progress can be asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from orchestrator.alerts.webhook_sender import AllowedAddresses
+from orchestrator.datasets.catalogue import SAMPLE
+from orchestrator.datasets.errors import UnknownBenchmark
+from orchestrator.datasets.fetching import library
+from orchestrator.datasets.fetching.sources import hub_endpoint
+from orchestrator.datasets.jobs import Job
+from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut, DatasetOut, DatasetsOut
+from orchestrator.errors import Conflict
+from orchestrator.grading.uploads import announced_size
+from orchestrator.http.context import Context
+
+router = APIRouter(prefix="/api/datasets", tags=["datasets"])
+
+Name = Annotated[str, Path(min_length=1, max_length=64, description="Name of a dataset, which is that of its benchmark.")]
+_FILE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The file as it is.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.get("")
+async def list_datasets(context: Context) -> DatasetsOut:
+    """The datasets of this installation, and those being added since the service started."""
+    infos = await asyncio.to_thread(context.catalogue.benchmarks)
+    return DatasetsOut(items=[DatasetOut.of(info) for info in infos], jobs=[_job(job) for job in context.dataset_jobs.all()])
+
+
+@router.post("", status_code=202)
+async def add_dataset(body: DatasetCreate, context: Context, response: Response) -> DatasetJobOut:
+    """Fetch and build a dataset: the public files of a known benchmark, or those at an address."""
+    data_dir = context.settings.data.absolute()
+    work = partial(
+        library.add,
+        data_dir,
+        body.name,
+        source=body.source,
+        release=body.release,
+        form=body.format,
+        sha256=body.sha256,
+        room=context.settings.room,
+        judge=_allowed(context.settings.dataset_allow).judge,
+    )
+    await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
+    job = context.dataset_jobs.start(body.name, lambda report: work(report=report))
+    response.headers["location"] = f"/api/datasets/{body.name}"
+    return _job(job)
+
+
+@router.put("/{name}", status_code=202, openapi_extra=_FILE)
+async def upload_dataset(
+    name: Name,
+    request: Request,
+    context: Context,
+    response: Response,
+    filename: Annotated[str, Query(min_length=1, max_length=200)] = "problems.jsonl",
+    format: Annotated[str | None, Query(max_length=64)] = None,
+    sha256: Annotated[str | None, Query(pattern=r"^[0-9a-fA-F]{64}$")] = None,
+) -> DatasetJobOut:
+    """Build a dataset from the file in the body. 413 if it is larger than allowed, 507 if the disk has no room for it."""
+    await asyncio.to_thread(library.check, name, source=filename, form=format)
+    context.dataset_jobs.refuse_second(name)
+    path = await asyncio.to_thread(context.uploads.place, filename)
+    remove = partial(shutil.rmtree, path.parent, ignore_errors=True)
+    try:
+        await context.uploads.write(path, request.stream(), announced_size(request.headers))
+        data_dir = context.settings.data.absolute()
+        work = partial(library.add, data_dir, name, source=str(path), form=format, sha256=sha256, room=context.settings.room)
+        job = context.dataset_jobs.start(name, lambda report: work(report=report), remove)
+    except BaseException:
+        remove()
+        raise
+    response.headers["location"] = f"/api/datasets/{name}"
+    return _job(job)
+
+
+@router.get("/{name}")
+async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
+    """A dataset, or how far it is with being added."""
+    job = next((job for job in context.dataset_jobs.all() if job.name == name), None)
+    try:
+        info = await asyncio.to_thread(context.catalogue.get, name)
+    except UnknownBenchmark:
+        if job is None:
+            raise
+        info = None
+    shown = _job(job) if job else DatasetJobOut(name=name, state="done")
+    return shown.model_copy(update={"dataset": DatasetOut.of(info) if info else None})
+
+
+@router.post("/{name}/verify")
+async def verify_dataset(name: Name, context: Context) -> DatasetOut:
+    """Read the whole dataset and compare it with its digest; 500 if it is damaged."""
+    await asyncio.to_thread(context.catalogue.verify, name)
+    return DatasetOut.of(await asyncio.to_thread(context.catalogue.get, name))
+
+
+@router.delete("/{name}", status_code=204)
+async def remove_dataset(name: Name, context: Context) -> None:
+    """Delete a dataset. Results stay; runs that still need its problems fail."""
+    if name == SAMPLE:
+        raise Conflict("the bundled sample cannot be removed")
+    await asyncio.to_thread(context.catalogue.remove, name)
+
+
+def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:
+    """Where datasets may come from; the hub that the operator named is one of them."""
+    hub = urlsplit(hub_endpoint()).hostname
+    return AllowedAddresses([*listed, *([hub] if hub else [])], "BENCHYARD_DATASET_ALLOW")
+
+
+def _job(job: Job) -> DatasetJobOut:
+    facts = {name: value for name, value in vars(job).items() if name in DatasetJobOut.model_fields}
+    return DatasetJobOut(**{**facts, "job_id": job.id, "left_out_lines": list(job.left_out_lines)})

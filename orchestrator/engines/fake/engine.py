@@ -1,0 +1,264 @@
+"""An engine in memory, with a knob for each failure. For tests, end-to-end ones too; obeys `engine`.
+
+What runs "in the container" is a behaviour: an async callable that gets the `FakeContainer` with its boot line. Turn a knob
+in `faults` at any time; it holds until it is turned back. `pause`, `vanish`, `crash` and `occupy` do at once what an
+operator or the kernel would do. Containers live as long as the event loop, not as long as the engine's user: `close`
+leaves them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from orchestrator.engines.engine import (
+    ENDED,
+    ContainerFacts,
+    ContainerState,
+    ContainerStats,
+    EngineError,
+    EngineInfo,
+    EngineUnreachable,
+    ImageMissing,
+    LaunchRequest,
+)
+from orchestrator.engines.fake.container import KILLED, Behaviour, FakeContainer, until_terminated
+from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt, is_runner, labels_of
+
+
+@dataclass
+class Faults:
+    """Everything off: an engine that always works."""
+
+    unreachable: bool = False  #: no call is answered
+    unreachable_calls: int = 0  #: so many calls more are not answered
+    hang_s: float = 0.0  #: an unreachable engine keeps its callers waiting so long
+    launch_error: str | None = None  #: launch is refused with this message
+    launch_delay_s: float = 0.0  #: launch takes so long
+    launch_answer_lost: bool = False  #: the container runs, but launch ends in `EngineUnreachable`
+    start_lost: bool = False  #: the container is made and never started, and launch ends in `EngineUnreachable`
+    image_missing: bool = False  #: no image is there
+    exit_at_once: int | None = None  #: the program ends at once with this code
+    out_of_memory: bool = False  #: the program is killed at once for its memory
+    never_claims: bool = False  #: the program runs and does nothing
+    starts_paused: bool = False  #: the container is paused as soon as it runs
+    vanishes: bool = False  #: the container is gone as soon as it was launched
+    kill_lost: bool = False  #: stop and kill are accepted, and nothing ends
+    remove_error: str | None = None  #: remove is refused with this message
+    list_delay_s: float = 0.0  #: list takes so long
+    watch_silent: bool = False  #: watch tells nothing
+    watch_ends: bool = False  #: watch ends at once
+    network_gone: str | None = None  #: check and prepare are refused with this message
+
+
+class FakeEngine:
+    name = "fake"
+
+    def __init__(
+        self,
+        instance: str = "fake",
+        *,
+        owner: str | None = None,
+        behaviour: Behaviour = until_terminated,
+        faults: Faults | None = None,
+        cpus: int = 8,
+        memory_bytes: int = 16 << 30,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.instance = instance
+        self.owner = owner
+        self.behaviour = behaviour
+        self.faults = faults or Faults()
+        self.containers: dict[str, FakeContainer] = {}
+        self.calls: list[tuple[str, str]] = []
+        """Every call that was answered or not, as (call, container name)."""
+        self.most_live = 0
+        """The largest number of containers that ever ran at once."""
+        self._cpus = cpus
+        self._memory_bytes = memory_bytes
+        self._now = now
+        self._made = 0
+        self._watchers: list[asyncio.Queue[str]] = []
+
+    # -- what an operator or the kernel does
+
+    def occupy(self, name: str, labels: dict[str, str] | None = None) -> FakeContainer:
+        """A container of somebody else takes the name."""
+        container = self._make(name, labels or {})
+        container.start(b"", until_terminated, self._now, self._changed)
+        return container
+
+    def pause(self, name: str, paused: bool = True) -> None:
+        self.containers[name].pause(paused)
+        self._changed(name)
+
+    def vanish(self, name: str) -> None:
+        """Removed by somebody, without a trace."""
+        self.containers.pop(name).end(KILLED, self._now())
+        self._changed(name)
+
+    def crash(self, name: str, exit_code: int = 1, *, oom: bool = False) -> None:
+        self.containers[name].end(KILLED if oom else exit_code, self._now(), oom=oom)
+        self._changed(name)
+
+    async def end_all(self) -> None:
+        """For the end of a test: kill and forget everything."""
+        for name in [*self.containers]:
+            self.vanish(name)
+        await asyncio.sleep(0)
+
+    # -- the engine
+
+    async def prepare(self) -> None:
+        await self._asked("prepare")
+        if self.faults.network_gone:
+            raise EngineError(self.faults.network_gone)
+
+    async def check(self) -> None:
+        await self._asked("check")
+        if self.faults.network_gone:
+            raise EngineError(self.faults.network_gone)
+
+    async def teardown(self) -> None:
+        """Nothing was made."""
+
+    async def info(self) -> EngineInfo:
+        await self._asked("info")
+        return EngineInfo(
+            name=self.name,
+            version="0",
+            cpus=self._cpus,
+            memory_bytes=self._memory_bytes,
+            isolation="Nothing runs: containers exist in memory only, for tests.",
+            less_isolated=True,
+        )
+
+    async def launch(self, request: LaunchRequest) -> ContainerFacts:
+        await self._asked("launch", request.name)
+        faults = self.faults
+        if faults.launch_delay_s:
+            await asyncio.sleep(faults.launch_delay_s)
+        check_fits(request.instance_type, self._cpus)
+        if faults.image_missing:
+            raise ImageMissing(f"Image {request.image} is not on this engine.")
+        if faults.launch_error:
+            raise EngineError(faults.launch_error)
+        container = self.containers.get(request.name)
+        if container is None:
+            container = self._make(request.name, labels_of(request, self.instance, self.owner), request)
+        check_same_attempt(container.labels, request, self.instance, self.owner)
+        if faults.start_lost:
+            raise EngineUnreachable("The connection broke before the start.")
+        if container.state is ContainerState.CREATED:
+            container.start(request.boot_line, self._behaviour_now(), self._now, self._changed)
+            self._after_start(container)
+        if faults.launch_answer_lost:
+            raise EngineUnreachable("The answer was lost.")
+        return container.facts()
+
+    async def list(self) -> list[ContainerFacts]:
+        await self._asked("list")
+        if self.faults.list_delay_s:
+            await asyncio.sleep(self.faults.list_delay_s)
+        mine = (each for each in self.containers.values() if is_runner(each.labels, self.instance, self.owner))
+        return [container.facts() for container in mine]
+
+    async def inspect(self, name: str) -> ContainerFacts | None:
+        await self._asked("inspect", name)
+        container = self.containers.get(name)
+        return container.facts() if container else None
+
+    async def stop(self, name: str, *, grace_s: float) -> None:
+        container = await self._ours("stop", name)
+        if container is None or self.faults.kill_lost:
+            return
+        container.terminate.set()
+        if container.state is ContainerState.RUNNING:
+            await container.wait(grace_s)
+        container.end(KILLED, self._now())
+
+    async def kill(self, name: str) -> None:
+        container = await self._ours("kill", name)
+        if container is not None and not self.faults.kill_lost:
+            container.end(KILLED, self._now())
+            self._changed(name)
+
+    async def remove(self, name: str) -> None:
+        container = await self._ours("remove", name)
+        if self.faults.remove_error:
+            raise EngineError(self.faults.remove_error)
+        if container is not None and self.containers.get(name) is container:
+            self.vanish(name)
+
+    async def logs(self, name: str, *, tail_bytes: int) -> bytes:
+        await self._asked("logs", name)
+        container = self.containers.get(name)
+        return container.read_log(tail_bytes) if container else b""
+
+    async def stats(self, name: str) -> ContainerStats | None:
+        await self._asked("stats", name)
+        container = self.containers.get(name)
+        return container.stats() if container else None
+
+    async def watch(self) -> AsyncIterator[str]:
+        if self.faults.watch_ends or self.faults.unreachable:
+            return
+        queue: asyncio.Queue[str] = asyncio.Queue()
+        self._watchers.append(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._watchers.remove(queue)
+
+    async def close(self) -> None:
+        """The containers go on, as those of a real engine do."""
+
+    # -- inside
+
+    async def _asked(self, call: str, name: str = "") -> None:
+        self.calls.append((call, name))
+        faults = self.faults
+        if faults.unreachable or faults.unreachable_calls > 0:
+            faults.unreachable_calls = max(0, faults.unreachable_calls - 1)
+            await asyncio.sleep(faults.hang_s)
+            raise EngineUnreachable("The fake engine does not answer.")
+        await asyncio.sleep(0)
+
+    async def _ours(self, call: str, name: str) -> FakeContainer | None:
+        await self._asked(call, name)
+        container = self.containers.get(name)
+        if container is not None:
+            check_ours(container.labels, name, self.instance, self.owner)
+        return container
+
+    def _make(self, name: str, labels: dict[str, str], request: LaunchRequest | None = None) -> FakeContainer:
+        self._made += 1
+        container = FakeContainer(f"{self._made:064x}", name, labels, self._now(), request)
+        self.containers[name] = container
+        self._changed(name)
+        return container
+
+    def _behaviour_now(self) -> Behaviour:
+        if (code := self.faults.exit_at_once) is not None:
+            return lambda _: asyncio.sleep(0, code)
+        return until_terminated if self.faults.never_claims else self.behaviour
+
+    def _after_start(self, container: FakeContainer) -> None:
+        self.most_live = max(self.most_live, sum(c.state not in ENDED for c in self.containers.values()))
+        if self.faults.out_of_memory:
+            self.crash(container.name, oom=True)
+        if self.faults.starts_paused:
+            self.pause(container.name)
+        if self.faults.vanishes:
+            self.vanish(container.name)
+        self._changed(container.name)
+
+    def _changed(self, name: str) -> None:
+        if not self.faults.watch_silent:
+            for queue in self._watchers:
+                with contextlib.suppress(asyncio.QueueFull):
+                    queue.put_nowait(name)

@@ -1,0 +1,240 @@
+"""What runners report about evals, carried into the database within the intake's transaction.
+
+Verdicts, counts and contradictions change together; a trace counts once, however often its verdict is sent. An eval comes
+into being only together with the completion of its job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.errors import Conflict, Invalid
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.feedback import contradicts
+from orchestrator.evals.tables import Eval, EvalExecution, EvalJob
+from orchestrator.jobs import queries as job_queries
+from orchestrator.runs.intake.bounds import DETAIL_CHARS, TEXT_CHARS, cut, storable
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.system.identifiers import uuid7
+from orchestrator.traces import queries as trace_queries
+from runner.contract import RunKind
+from runner.contract_evals import (
+    MAX_REASON_CHARS,
+    EvalTask,
+    EvalWrittenEvent,
+    JobProgressEvent,
+    JobStage,
+    Judgement,
+    JudgementsEvent,
+    Round,
+)
+
+KEPT_PLANS = 16
+
+
+class EvalTaking:
+    """The intake's hand for runs of the eval kinds."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, frozenset[int]] = {}
+
+    def task(self, session: Session, run: ContainerRun) -> EvalTask:
+        """What the runner of a job is told. What an earlier attempt failed with is forgotten."""
+        job = _job(session, run)
+        job.error_code, job.rounds = None, None
+        session.add(job)
+        if run.kind == RunKind.EVAL_EXECUTE:
+            row = eval_queries.get(session, job.eval_id or "")
+            if row is None:
+                raise Conflict(f"the eval of job {run.id} is gone")
+            return EvalTask(name=row.name, code=row.code, traces=run.items_total - run.items_done, seed=run.seed)
+        payload = job.payload
+        return EvalTask(
+            name=payload["name"],
+            criterion=payload["criterion"],
+            traces=len(payload["examples"]) + len(payload["probes"]),
+            seed=payload["seed"],
+            target=payload["target"],
+            draft=payload.get("draft"),
+            written=job.result is not None,
+        )
+
+    def take(
+        self,
+        session: Session,
+        run: ContainerRun,
+        event: JobProgressEvent | EvalWrittenEvent | JudgementsEvent,
+        now: datetime,
+    ) -> dict[str, Any]:
+        """Store an event; answers with what live streams tell of it."""
+        job = job_queries.light(session, run.id)
+        if job is None:
+            raise Invalid(f"run {run.id} is no job about evals")
+        if isinstance(event, JobProgressEvent):
+            job.stage, job.percent, job.detail = event.stage.value, event.percent, cut(event.detail, DETAIL_CHARS)
+            job.stage_done, job.stage_total = event.done, event.total
+            if event.round is not None:
+                said = _round(event.round)
+                job.rounds = [*(job.rounds or []), said]
+                session.add(job)
+                return {**_facts(job), "round": {key: value for key, value in said.items() if key != "code"}}
+        elif isinstance(event, EvalWrittenEvent):
+            self._written(session, run, job, event)
+        else:
+            return self._judgements(session, run, job, event.judgements, now)
+        session.add(job)
+        return _facts(job)
+
+    def finish(self, session: Session, run: ContainerRun, now: datetime) -> dict[str, Any]:
+        """The job is complete: an eval that was written is saved now, and not before."""
+        job = _job(session, run)
+        if run.kind == RunKind.EVAL_GENERATE:
+            job.eval_id = self._save(session, run, job, now)
+        job.stage, job.percent = JobStage.COMPLETED.value, 100
+        job.stage_done = job.stage_total = None
+        session.add(job)
+        return {**_facts(job), "eval_id": job.eval_id}
+
+    def gave_up(self, session: Session, run: ContainerRun, code: str | None) -> None:
+        job = job_queries.light(session, run.id)
+        if job is not None:
+            job.error_code = code
+            session.add(job)
+
+    def _written(self, session: Session, run: ContainerRun, job: EvalJob, event: EvalWrittenEvent) -> None:
+        if run.kind != RunKind.EVAL_GENERATE:
+            raise Invalid(f"job {run.id} writes no eval")
+        job.result = {
+            "code": cut(event.code, TEXT_CHARS),
+            "judgements": [_plain(each) for each in event.judgements],
+            "rounds": [_round(each) for each in event.rounds],
+        }
+        job.rounds = job.result["rounds"]
+        job.stage, job.percent = JobStage.SAVING_EVAL.value, 90
+        run.items_done = run.items_total
+
+    def _save(self, session: Session, run: ContainerRun, job: EvalJob, now: datetime) -> str:
+        if job.result is None:
+            raise Conflict(f"job {run.id} says complete, but no eval has come")
+        if eval_queries.lock_set(session, job.eval_set_id) is None:
+            raise Conflict(f"the eval set of job {run.id} is gone")
+        said = {each["key"]: each for each in job.result["judgements"]}
+        examples = job.payload["examples"]
+        traces = trace_queries.by_numbers(session, [number for number, _, _ in examples])
+        tests, right, total = [], Counter[bool](), Counter[bool]()
+        for number, label, held_out in examples:
+            verdict = said.get(number, {"passed": None, "failure": "crash", "reason": "no verdict came"})
+            agrees = verdict["passed"] is not None and verdict["passed"] == (label == "positive")
+            total[held_out] += 1
+            right[held_out] += agrees
+            known = {key: value for key, value in verdict.items() if key != "key"}
+            trace_id = traces[number].id if number in traces else ""
+            tests.append({"trace_id": trace_id, "label": label, "held_out": held_out, "right": agrees, **known})
+        name = job.payload["name"]
+        older = eval_queries.versions(session, job.eval_set_id, name)
+        row = Eval(
+            id=uuid7(now),
+            workspace_id=run.workspace_id,
+            eval_set_id=job.eval_set_id,
+            name=name,
+            version=older[-1].version + 1 if older else 1,
+            description=job.payload["description"] or job.payload["criterion"],
+            code=job.result["code"],
+            model_id=run.model_id,
+            run_id=run.id,
+            training_n=total[False],
+            training_right=right[False],
+            held_out_n=total[True],
+            held_out_right=right[True],
+            tests=tests,
+            rounds=job.result["rounds"],
+            created_at=now,
+            updated_at=now,
+        )
+        session.add(row)
+        return row.id
+
+    def _judgements(
+        self, session: Session, run: ContainerRun, job: EvalJob, judgements: Iterable[Judgement], now: datetime
+    ) -> dict[str, Any]:
+        if run.kind != RunKind.EVAL_EXECUTE or job.eval_id is None:
+            raise Invalid(f"job {run.id} executes no eval")
+        row = eval_queries.lock(session, job.eval_id)
+        if row is None:
+            raise Conflict(f"the eval of job {run.id} is gone")
+        said = {each.key: each for each in judgements}
+        if strangers := said.keys() - self._plan(session, run.id):
+            raise Invalid(f"trace {min(strangers)} is not part of job {run.id}")
+        known = eval_queries.executions_of(session, row.id, list(said))
+        fresh = {key: each for key, each in said.items() if key not in known or known[key].run_id != run.id}
+        ratings = trace_queries.feedback_of(session, row.eval_set_id, fresh.keys())
+        eval_queries.store(session, [_execution(row.id, run.id, each, now) for each in fresh.values()])
+        for key, each in fresh.items():
+            before = known.get(key)
+            rating = ratings[key].rating if key in ratings else None
+            row.execution_count += before is None
+            row.passed_count += (each.passed is True) - (before is not None and before.passed is True)
+            row.failure_count += (each.failure is not None) - (before is not None and before.failure is not None)
+            row.contradiction_count += contradicts(each.passed, rating)
+            row.contradiction_count -= before is not None and contradicts(before.passed, rating)
+            run.items_done += 1
+            run.items_passed += each.passed is True
+            job.spent_ms += each.wall_ms
+        job.stage = JobStage.EXECUTING.value
+        job.stage_done, job.stage_total = run.items_done, run.items_total
+        job.percent = 100 * run.items_done // max(run.items_total, 1)
+        session.add(row)
+        session.add(job)
+        average = round(job.spent_ms / run.items_done, 3) if run.items_done else None
+        counts = {"passed": run.items_passed, "contradictions": row.contradiction_count, "failures": row.failure_count}
+        return {**_facts(job), "average_ms": average, **counts}
+
+    def _plan(self, session: Session, run_id: str) -> frozenset[int]:
+        """The traces of a job. They never change: those of the newest few jobs are kept."""
+        plan = self._plans.get(run_id)
+        if plan is None:
+            job = job_queries.eval_job(session, run_id)
+            plan = frozenset(job.payload["traces"]) if job is not None else frozenset()
+            self._plans = {**dict(list(self._plans.items())[1 - KEPT_PLANS :]), run_id: plan}
+        return plan
+
+
+def _round(said: Round) -> dict[str, Any]:
+    code = None if said.code is None else cut(said.code, TEXT_CHARS)
+    return {**said.model_dump(mode="json"), "code": code, "problem": cut(said.problem, DETAIL_CHARS)}
+
+
+def _job(session: Session, run: ContainerRun) -> EvalJob:
+    job = job_queries.eval_job(session, run.id)
+    if job is None:
+        raise Conflict(f"run {run.id} is no job about evals")
+    return job
+
+
+def _facts(job: EvalJob) -> dict[str, Any]:
+    facts = {"stage": job.stage, "percent": job.percent, "done": job.stage_done, "total": job.stage_total}
+    return {**facts, **({"detail": job.detail} if job.detail else {})}
+
+
+def _plain(judgement: Judgement) -> dict[str, Any]:
+    return {**judgement.model_dump(mode="json"), "reason": storable(judgement.reason[:MAX_REASON_CHARS])}
+
+
+def _execution(eval_id: str, run_id: str, said: Judgement, now: datetime) -> dict[str, Any]:
+    values = EvalExecution(
+        eval_id=eval_id,
+        trace_number=said.key,
+        run_id=run_id,
+        passed=said.passed,
+        score=said.score,
+        reason=storable(said.reason[:MAX_REASON_CHARS]),
+        failure=said.failure.value if said.failure else None,
+        wall_ms=said.wall_ms,
+        at=now,
+    )
+    return values.model_dump()

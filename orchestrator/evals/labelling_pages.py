@@ -1,0 +1,152 @@
+"""Labelling: one trace at a time, with the next one that has no label behind it. Forms work without script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.errors import ClientError
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals import set_routes as api
+from orchestrator.evals.schemas import EvalSetOut, FeedbackCreate
+from orchestrator.evals.service import no_trace
+from orchestrator.evals.set_pages import SHOWS, After, SetId, Show
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.routes import delete_trace
+from orchestrator.traces.tables import Trace, TraceFeedback
+from orchestrator.traces.views import TraceView, trace_view
+
+router = page_router()
+
+UNLABELLED = "none"
+TraceQuery = Annotated[str, Query(max_length=200)]
+Before = Annotated[int | None, Query(ge=0, le=2**53)]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A trace to look at, and what lies around it."""
+
+    view: TraceView
+    rating: str | None
+    note: str
+    previous: str | None
+    following: str | None
+
+
+@router.get("/eval-sets/{set_id}/label")
+async def label_page(
+    page: Page, set_id: SetId, trace: TraceQuery = "", show: Show = UNLABELLED, after: After = 0, before: Before = None
+) -> Response:
+    return await _show(page, set_id, trace=trace, show=show, after=after, before=before)
+
+
+@router.post("/eval-sets/{set_id}/label")
+async def give_label(page: Page, set_id: SetId) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    trace_id, show = given.get("trace_id", ""), given.get("show", UNLABELLED)
+    fields: dict[str, Any] = {"trace_id": trace_id, "rating": given.get("rating"), "note": given.get("note", "")}
+    try:
+        if given.get("rating") == "forget":
+            await api.take_feedback_back(set_id, trace_id, page.context)
+        else:
+            await api.give_feedback(set_id, FeedbackCreate.model_validate(fields), page.context)
+    except (ValidationError, ClientError) as error:
+        return await _show(page, set_id, trace=trace_id, show=show, error=said(error))
+    number = given.get("number", "")
+    return page.go(f"/eval-sets/{set_id}/label", show=show, after=number if number.isdecimal() else "0")
+
+
+@router.post("/eval-sets/{set_id}/remove-trace")
+async def remove_trace(page: Page, set_id: SetId) -> Response:
+    trace_id = (await page.form()).get("trace_id", [""])[-1]
+    try:
+        await delete_trace(trace_id, page.context)
+    except ClientError as error:
+        return await _show(page, set_id, trace=trace_id, error=error.detail)
+    return page.go(f"/eval-sets/{set_id}/label")
+
+
+async def _show(
+    page: Frame,
+    set_id: str,
+    *,
+    trace: str = "",
+    show: str = UNLABELLED,
+    after: int = 0,
+    before: int | None = None,
+    error: str | None = None,
+) -> Response:
+    it = await api.get_eval_set(set_id, page.context)
+    shown = show if show in SHOWS else UNLABELLED
+
+    def read(session: Session) -> tuple[Labelled | None, int]:
+        around = _Around(session, it, shown)
+        total = trace_queries.count(session, it.project)
+        if trace:
+            row = trace_queries.by_id(session, trace)
+            if row is None:
+                raise no_trace(trace)
+            number = row.number or 0
+            feedback = trace_queries.feedback_of(session, set_id, [number]).get(number)
+            return around.of(row, feedback), total
+        found = around.next(after) if before is None else around.previous(before)
+        if found is None and before is None and after:
+            found = around.next(0)  # from the beginning again: what was skipped comes once more
+        return (around.of(*found) if found else None), total
+
+    found, total = await page.context.db.read(read)
+
+    def link(**more: str) -> str:
+        query = {"show": shown, **more} if shown != UNLABELLED else more
+        return f"{page.root}/eval-sets/{set_id}/label{'?' + urlencode(query) if query else ''}"
+
+    return page.show(
+        "evals/label.html",
+        422 if error else 200,
+        it=it,
+        found=found,
+        total=total,
+        shows=SHOWS,
+        show=shown,
+        link=link,
+        error=error,
+    )
+
+
+class _Around:
+    """The traces that the page goes through."""
+
+    def __init__(self, session: Session, it: EvalSetOut, show: str) -> None:
+        self._session = session
+        newest = eval_queries.newest(session, [it.id]).get(it.id) if show == "contradicted" else None
+        self._filter: dict[str, Any] = {
+            "project": it.project,
+            "eval_set_id": it.id,
+            "label": show if show not in ("", "contradicted") else None,
+            "contradicted_by": (newest.id if newest else "") if show == "contradicted" else None,
+        }
+
+    def next(self, after: int) -> tuple[Trace, TraceFeedback | None] | None:
+        return next(iter(trace_queries.page(self._session, limit=1, after=after, **self._filter)), None)
+
+    def previous(self, before: int) -> tuple[Trace, TraceFeedback | None] | None:
+        return next(iter(trace_queries.page(self._session, limit=1, before=before, **self._filter)), None)
+
+    def of(self, row: Trace, feedback: TraceFeedback | None) -> Labelled:
+        number = row.number or 0
+        previous, following = self.previous(number), self.next(number)
+        return Labelled(
+            trace_view(row.id, number, row.data),
+            feedback.rating if feedback else None,
+            feedback.note if feedback else "",
+            previous[0].id if previous else None,
+            following[0].id if following else None,
+        )

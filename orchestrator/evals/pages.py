@@ -1,0 +1,242 @@
+"""An eval: how good it is, its code and versions, what it says of traces, and where people contradict it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Path, Query
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.diff import DiffLine, diff
+from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.dashboard.texts import visible
+from orchestrator.errors import ClientError
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals import routes as api
+from orchestrator.evals.schemas import DecisionCreate, EvalChange, EvalDetail, ExecuteCreate, JobCreated
+from orchestrator.evals.service import known_set, no_eval
+from orchestrator.evals.set_pages import After
+from orchestrator.evals.tables import EvalSet
+from orchestrator.jobs.page_views import is_live
+from orchestrator.jobs.routes import list_jobs
+from orchestrator.jobs.schemas import JobOut
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.views import TraceView, one_line, trace_view
+
+router = page_router()
+
+RESULTS_ON_A_PAGE = 25
+CONTRADICTIONS_ON_A_PAGE = 10
+TESTS_SHOWN = 100
+DIFF_LINES = 1000
+FILTERS: dict[str, dict[str, Any]] = {
+    "": {},
+    "passed": {"passed": True},
+    "failed": {"passed": False},
+    "error": {"failed": True},
+    "contradiction": {"contradictions": True},
+}
+FILTER_WORDS = {"": "all", "passed": "passed", "failed": "failed", "error": "no verdict", "contradiction": "contradictions"}
+SHOWS: dict[str, bool | None] = {"open": False, "eval": True, "all": None}
+SHOW_WORDS = {"open": "to decide", "eval": "the eval is wrong", "all": "all"}
+
+EvalId = Annotated[str, Path(min_length=1, max_length=60)]
+Word = Annotated[str, Query(max_length=60)]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    row: Any
+    input: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    row: Any
+    trace: TraceView
+    disputed: bool
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What belongs to an eval's page besides the eval."""
+
+    group: EvalSet
+    verdicts: list[Verdict]
+    more: int | None
+    new: int
+    total: int
+
+
+@router.get("/evals/{eval_id}")
+async def eval_page(page: Page, eval_id: EvalId, show: Word = "", against: Word = "", after: After = 0) -> Response:
+    return await _eval(page, eval_id, show=show if show in FILTERS else "", against=against, after=after)
+
+
+async def _eval(
+    page: Frame,
+    eval_id: str,
+    *,
+    show: str = "",
+    against: str = "",
+    after: int = 0,
+    status: int = 200,
+    error: str | None = None,
+) -> Response:
+    it = await api.get_eval(eval_id, page.context)
+
+    def read(session: Session) -> _Around:
+        group = known_set(session, it.eval_set_id)
+        rows = eval_queries.verdicts(session, eval_id, limit=RESULTS_ON_A_PAGE + 1, after=after, **FILTERS[show])
+        shown = rows[:RESULTS_ON_A_PAGE]
+        traces = trace_queries.by_numbers(session, [row.trace_number for row in shown])
+        return _Around(
+            group,
+            [
+                Verdict(row, *(one_line(traces[row.trace_number].data.get(name), 120) for name in ("input", "output")))
+                for row in shown
+            ],
+            shown[-1].trace_number if len(rows) > len(shown) else None,
+            eval_queries.unexecuted(session, eval_id, group.project),
+            trace_queries.count(session, group.project),
+        )
+
+    around = await page.context.db.read(read)
+    jobs: list[JobOut] = (await list_jobs(page.context, limit=5, eval_id=eval_id)).items
+    other, lines = await _compared(page, it, against)
+    wrong = [test for test in it.tests if not test.right]
+    kept = {name: value for name, value in (("show", show), ("against", against)) if value}
+
+    def link(**more: str) -> str:
+        query = urlencode({**kept, **more})
+        return f"{page.root}/evals/{eval_id}{'?' + query if query else ''}#results"
+
+    return page.show(
+        "evals/eval.html",
+        status,
+        it=it,
+        around=around,
+        code=highlight(visible(it.code)),
+        job=next((job for job in jobs if is_live(job) and job.type == "eval_execute"), None),
+        other=other,
+        lines=lines,
+        tests=(wrong + [test for test in it.tests if test.right])[:TESTS_SHOWN],
+        wrong=len(wrong),
+        filters=FILTER_WORDS,
+        show=show,
+        paged=after > 0,
+        first_link=link(),
+        next_link=link(after=str(around.more)) if around.more is not None else None,
+        error=error,
+    )
+
+
+async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDetail | None, list[DiffLine]]:
+    """Another version, and what changed from the older to the newer one."""
+    known = {each.id for each in it.versions} - {it.id}
+    if against not in known:
+        return None, []
+    other = await api.get_eval(against, page.context)
+    older, newer = sorted((it, other), key=lambda each: each.version)
+    return other, [] if older.code == newer.code else diff(visible(older.code), visible(newer.code), DIFF_LINES)
+
+
+@router.post("/evals/{eval_id}/execute")
+async def execute(page: Page, eval_id: EvalId) -> Response:
+    force = (await page.form()).get("what", ["new"])[-1] == "all"
+    try:
+        await api.execute_eval(eval_id, page.context, Response(), ExecuteCreate(force=force))
+    except ClientError as error:
+        return await _eval(page, eval_id, status=error.status, error=error.detail)
+    return page.go(f"/evals/{eval_id}")
+
+
+@router.post("/evals/{eval_id}/remove")
+async def remove(page: Page, eval_id: EvalId) -> Response:
+    it = await api.get_eval(eval_id, page.context)
+    try:
+        await api.delete_eval(eval_id, page.context)
+    except ClientError as error:
+        return await _eval(page, eval_id, status=error.status, error=error.detail)
+    return page.go(f"/eval-sets/{it.eval_set_id}")
+
+
+@router.get("/evals/{eval_id}/code")
+async def code_page(page: Page, eval_id: EvalId) -> Response:
+    it = await api.get_eval(eval_id, page.context)
+    return page.show("evals/eval_code.html", it=it, code=it.code, description=it.description, error=None)
+
+
+@router.post("/evals/{eval_id}/code")
+async def save_code(page: Page, eval_id: EvalId) -> Response:
+    given = await page.raw_form()
+    code, description = given.get("code", "").replace("\r\n", "\n"), given.get("description", "").strip()
+    try:
+        body = EvalChange(code=code, description=description or None)
+        job = await api.change_eval(eval_id, body, page.context, Response())
+    except (ValidationError, ClientError) as error:
+        it = await api.get_eval(eval_id, page.context)
+        return page.show("evals/eval_code.html", 422, it=it, code=code, description=description, error=said(error))
+    assert isinstance(job, JobCreated)
+    return page.go(f"/jobs/{job.job_id}")
+
+
+@router.get("/evals/{eval_id}/contradictions")
+async def contradictions_page(page: Page, eval_id: EvalId, show: Word = "open", after: After = 0) -> Response:
+    return await _contradictions(page, eval_id, show if show in SHOWS else "open", after)
+
+
+@router.post("/evals/{eval_id}/contradictions")
+async def decide(page: Page, eval_id: EvalId) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    try:
+        body = DecisionCreate.model_validate({"trace_id": given.get("trace_id", ""), "wrong": given.get("wrong", "")})
+        await api.decide_contradiction(eval_id, body, page.context)
+    except (ValidationError, ClientError) as error:
+        return await _contradictions(page, eval_id, "open", 0, said(error))
+    return page.go(f"/evals/{eval_id}/contradictions", show=given.get("show", "open"))
+
+
+async def _contradictions(page: Frame, eval_id: str, show: str, after: int, error: str | None = None) -> Response:
+    it = await api.get_eval(eval_id, page.context)
+
+    def read(session: Session) -> tuple[EvalSet, list[Contradiction], int | None]:
+        if eval_queries.get(session, eval_id) is None:
+            raise no_eval(eval_id)
+        most = CONTRADICTIONS_ON_A_PAGE
+        rows = eval_queries.verdicts(
+            session, eval_id, limit=most + 1, after=after, contradictions=True, disputed=SHOWS[show]
+        )
+        shown = rows[:most]
+        numbers = [row.trace_number for row in shown]
+        traces, held = trace_queries.by_numbers(session, numbers), eval_queries.disputes(session, eval_id, numbers)
+        found = [
+            Contradiction(
+                row,
+                trace_view(row.trace_id, row.trace_number, traces[row.trace_number].data),
+                row.trace_number in held,
+            )
+            for row in shown
+        ]
+        more = shown[-1].trace_number if len(rows) > most else None
+        return known_set(session, it.eval_set_id), found, more
+
+    group, found, more = await page.context.db.read(read)
+    return page.show(
+        "evals/contradictions.html",
+        422 if error else 200,
+        it=it,
+        group=group,
+        found=found,
+        show=show,
+        shows=SHOW_WORDS,
+        paged=after > 0,
+        more=more,
+        error=error,
+    )

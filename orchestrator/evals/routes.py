@@ -1,0 +1,203 @@
+"""REST for evals: what was written, how good it is, what it says of traces, and where people disagree."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+from sqlmodel import Session
+
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.schemas import (
+    ContradictionOut,
+    DecisionCreate,
+    DecisionStored,
+    EvalChange,
+    EvalDetail,
+    EvalOut,
+    ExecuteCreate,
+    ExecuteCreated,
+    JobCreated,
+    VerdictOut,
+    Wrong,
+    shortened,
+)
+from orchestrator.evals.service import no_eval
+from orchestrator.http.context import Context
+from orchestrator.http.schemas import Page
+from orchestrator.models import queries as model_queries
+from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
+from orchestrator.runs.service import Idempotency
+from orchestrator.traces import queries as trace_queries
+from runner.contract_evals import Label
+
+router = APIRouter(prefix="/api/evals", tags=["evals"])
+
+EvalId = Annotated[str, Path(min_length=1, max_length=60, description="An eval's id: that of one version.")]
+AfterTrace = Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")]
+
+
+@router.get("")
+async def list_evals(
+    context: Context,
+    limit: Limit = 50,
+    after: Cursor = None,
+    eval_set_id: Annotated[str | None, Query(max_length=60)] = None,
+    name: Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")] = None,
+    model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
+) -> Page[EvalOut]:
+    """Evals, newest first; every version is one."""
+
+    def read(session: Session) -> list[EvalOut]:
+        rows = eval_queries.page(
+            session, limit=limit + 1, after=after or None, eval_set_id=eval_set_id, name=name, model_id=model_id
+        )
+        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
+        return [EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for row in rows]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
+
+
+@router.get("/{eval_id}")
+async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
+    """One version with its code, its tests, and the other versions."""
+
+    def read(session: Session) -> EvalDetail:
+        row = eval_queries.whole(session, eval_id)
+        if row is None:
+            raise no_eval(eval_id)
+        model = model_queries.get(session, row.model_id)
+        assert model is not None
+        disputed = eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0)
+        return EvalDetail.whole(row, model.slug, eval_queries.versions(session, row.eval_set_id, row.name), disputed)
+
+    return await context.db.read(read)
+
+
+@router.patch("/{eval_id}", responses={202: {"model": JobCreated, "description": "New code: a job tests it."}})
+async def change_eval(
+    eval_id: EvalId, body: EvalChange, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> EvalOut | JobCreated:
+    """Rename it, describe it, or give new code, which a job tests; it becomes the next version only if it is fit."""
+    if body.code is not None:
+        key = None if idempotency_key is None else Idempotency("PATCH eval", idempotency_key)
+        queued = await context.eval_jobs.draft(eval_id, body.code, body.description, key)
+        response.status_code = 202
+        response.headers["location"] = f"/api/jobs/{queued.job_id}"
+        return JobCreated(job_id=queued.job_id)
+    name = body.name.strip() if body.name is not None else None
+    await context.evals.change_eval(eval_id, name, body.description)
+    return await get_eval(eval_id, context)
+
+
+@router.delete("/{eval_id}", status_code=204)
+async def delete_eval(eval_id: EvalId, context: Context) -> None:
+    """This version with its verdicts; the other versions stay."""
+    await context.evals.delete_eval(eval_id)
+
+
+@router.post("/{eval_id}/execute", status_code=202)
+async def execute_eval(
+    eval_id: EvalId,
+    context: Context,
+    response: Response,
+    body: ExecuteCreate | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> ExecuteCreated:
+    """Have the eval judge all traces of its set, or those named; only those without a verdict, unless forced."""
+    body = body or ExecuteCreate()
+    queued = await context.eval_jobs.execute(
+        eval_id,
+        body.trace_ids,
+        force=body.force,
+        priority=body.priority,
+        instance_type=body.instance_type,
+        idempotency=None if idempotency_key is None else Idempotency("POST execute", idempotency_key),
+    )
+    response.headers["location"] = f"/api/jobs/{queued.job_id}"
+    return ExecuteCreated(job_id=queued.job_id, estimated_count=queued.traces, remaining=queued.remaining)
+
+
+@router.get("/{eval_id}/results")
+async def list_results(
+    eval_id: EvalId,
+    context: Context,
+    limit: Limit = 100,
+    after: AfterTrace = 0,
+    passed: bool | None = None,
+    failed: Annotated[bool | None, Query(description="Only traces on which it gave no verdict, or only the others.")] = None,
+) -> Page[VerdictOut]:
+    """What the eval said of each trace, beside what people think, in order of the traces."""
+
+    def read(session: Session) -> tuple[list[VerdictOut], int | None]:
+        _known(session, eval_id)
+        rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, passed=passed, failed=failed)
+        more = rows[limit - 1].trace_number if len(rows) > limit else None
+        return [VerdictOut(**row._mapping) for row in rows[:limit]], more
+
+    found, more = await context.db.read(read)
+    return Page(items=found, next=None if more is None else str(more))
+
+
+@router.get("/{eval_id}/contradictions")
+async def list_contradictions(
+    eval_id: EvalId,
+    context: Context,
+    limit: Limit = 50,
+    after: AfterTrace = 0,
+    disputed: Annotated[bool | None, Query(description="Only those in which the eval is wrong, or only others.")] = None,
+) -> Page[ContradictionOut]:
+    """Traces on which the eval says the opposite of what people think."""
+
+    def read(session: Session) -> tuple[list[ContradictionOut], int | None]:
+        _known(session, eval_id)
+        rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, contradictions=True, disputed=disputed)
+        held = eval_queries.disputes(session, eval_id, [row.trace_number for row in rows])
+        more = rows[limit - 1].trace_number if len(rows) > limit else None
+        traces = trace_queries.by_numbers(session, [row.trace_number for row in rows[:limit]])
+        found = [
+            ContradictionOut(
+                **row._mapping,
+                input=shortened(traces[row.trace_number].data.get("input")),
+                output=shortened(traces[row.trace_number].data.get("output")),
+                disputed=row.trace_number in held,
+            )
+            for row in rows[:limit]
+        ]
+        return found, more
+
+    found, more = await context.db.read(read)
+    return Page(items=found, next=None if more is None else str(more))
+
+
+@router.post("/{eval_id}/contradictions")
+async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: Context) -> DecisionStored:
+    """Say who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is turned round)."""
+    if body.wrong is Wrong.LABEL:
+        await context.evals.turn_label(eval_id, body.trace_id)
+    else:
+        await context.evals.uphold(eval_id, body.trace_id, upheld=body.wrong is Wrong.EVAL)
+
+    def read(session: Session) -> DecisionStored:
+        row = eval_queries.get(session, eval_id)
+        number = trace_queries.numbers(session, [body.trace_id])[body.trace_id]
+        if row is None:
+            raise no_eval(eval_id)
+        labels = trace_queries.label_counts(session, [row.eval_set_id]).get(row.eval_set_id, {})
+        return DecisionStored(
+            trace_id=body.trace_id,
+            rating=Label(trace_queries.feedback_of(session, row.eval_set_id, [number])[number].rating),
+            contradiction_count=row.contradiction_count,
+            disputed_count=eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0),
+            positive=labels.get("positive", 0),
+            negative=labels.get("negative", 0),
+        )
+
+    return await context.db.read(read)
+
+
+def _known(session: Session, eval_id: str) -> None:
+    if eval_queries.get(session, eval_id) is None:
+        raise no_eval(eval_id)

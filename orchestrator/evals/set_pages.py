@@ -1,0 +1,264 @@
+"""Eval sets: the list, one with its traces, evals and jobs, and the form that has an eval written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Path, Query
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.costs.routes import DEFAULT_MAX_TOKENS
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.errors import ClientError
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals import set_routes as api
+from orchestrator.evals.quote import EvalQuote, Missing, eval_quote
+from orchestrator.evals.schemas import EvalOut, EvalSetChange, EvalSetCreate, EvalSetOut, GenerateCreate
+from orchestrator.evals.service import known_set
+from orchestrator.gateway.wiring import prices_of
+from orchestrator.jobs.routes import list_jobs
+from orchestrator.jobs.schemas import JobOut
+from orchestrator.models import queries as model_queries
+from orchestrator.models.demo import EVAL_MODELS
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.system.identifiers import new_token
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.searching import Search, found_traces
+from orchestrator.traces.views import one_line
+
+router = page_router()
+
+SETS_ON_A_PAGE = 50
+TRACES_ON_A_PAGE = 25
+MEASURED_TRACES = 40
+JOBS_SHOWN = 8
+SHOWS = {"": "all", "none": "unlabelled", "positive": "positive", "negative": "negative", "contradicted": "contradicted"}
+
+SetId = Annotated[str, Path(min_length=1, max_length=60)]
+Show = Annotated[str, Query(max_length=20)]
+SearchText = Annotated[str, Query(max_length=200)]
+After = Annotated[int, Query(ge=0, le=2**53)]
+
+
+@dataclass(frozen=True)
+class SetLine:
+    it: EvalSetOut
+    traces: int
+    newest: EvalOut | None
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    id: str
+    number: int
+    input: str
+    output: str
+    rating: str | None
+    note: str
+
+
+@router.get("/evals")
+async def evals_page(page: Page) -> Response:
+    return page.go("/eval-sets")
+
+
+@router.get("/eval-sets")
+async def sets_page(page: Page, after: Annotated[str, Query(max_length=60)] = "") -> Response:
+    return await _list(page, after=after)
+
+
+@router.post("/eval-sets")
+async def create_set(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    try:
+        body = EvalSetCreate.model_validate({name: given[name] for name in EvalSetCreate.model_fields if name in given})
+        made = await api.create_eval_set(body, page.context, Response())
+    except (ValidationError, ClientError) as error:
+        return await _list(page, 422, given=given, error=said(error))
+    return page.go(f"/eval-sets/{made.id}")
+
+
+async def _list(
+    page: Frame, status: int = 200, *, after: str = "", given: dict[str, str] | None = None, error: str | None = None
+) -> Response:
+    listed = await api.list_eval_sets(page.context, limit=SETS_ON_A_PAGE, after=after or None)
+    ids = [each.id for each in listed.items]
+
+    def read(session: Session) -> tuple[dict[str, int], dict[str, EvalOut]]:
+        return trace_queries.counts(session), _newest(session, ids)
+
+    counts, newest = await page.context.db.read(read)
+    lines = [SetLine(each, _traces(counts, each.project), newest.get(each.id)) for each in listed.items]
+    return page.show(
+        "evals/eval_sets.html",
+        status,
+        lines=lines,
+        projects=sorted(filter(None, counts)),
+        next=listed.next,
+        paged=bool(after),
+        given=given or {},
+        error=error,
+    )
+
+
+def _traces(counts: dict[str, int], project: str | None) -> int:
+    return sum(counts.values()) if project is None else counts.get(project, 0)
+
+
+def _newest(session: Session, ids: list[str]) -> dict[str, EvalOut]:
+    rows = eval_queries.newest(session, ids)
+    models = model_queries.by_ids(session, {row.model_id for row in rows.values()})
+    disputed = eval_queries.disputed_counts(session, [row.id for row in rows.values()])
+    return {set_id: EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for set_id, row in rows.items()}
+
+
+@router.get("/eval-sets/{set_id}")
+async def set_page(page: Page, set_id: SetId, show: Show = "", text: SearchText = "", after: After = 0) -> Response:
+    return await _set(page, set_id, show=show if show in SHOWS else "", text=text.strip(), after=after)
+
+
+@router.post("/eval-sets/{set_id}/change")
+async def change_set(page: Page, set_id: SetId) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    fields: dict[str, Any] = {name: given.get(name, "") for name in ("name", "description")}
+    try:
+        body = EvalSetChange.model_validate({**fields, "project": given.get("project") or None})
+        await api.change_eval_set(set_id, body, page.context)
+    except (ValidationError, ClientError) as error:
+        return await _set(page, set_id, status=422, error=said(error))
+    return page.go(f"/eval-sets/{set_id}")
+
+
+@router.post("/eval-sets/{set_id}/remove")
+async def remove_set(page: Page, set_id: SetId) -> Response:
+    try:
+        await api.delete_eval_set(set_id, page.context)
+    except ClientError as error:
+        return await _set(page, set_id, status=error.status, error=error.detail)
+    return page.go("/eval-sets")
+
+
+async def _set(
+    page: Frame, set_id: str, *, show: str = "", text: str = "", after: int = 0, status: int = 200, error: str | None = None
+) -> Response:
+    it = await api.get_eval_set(set_id, page.context)
+
+    def read(session: Session) -> tuple[Search, list[EvalOut], int]:
+        newest = eval_queries.newest(session, [set_id]).get(set_id)
+        traces = found_traces(
+            session,
+            it.project,
+            set_id,
+            label=show if show not in ("", "contradicted") else None,
+            contradicted_by=(newest.id if newest else "") if show == "contradicted" else None,
+            text=text,
+            after=after,
+            limit=TRACES_ON_A_PAGE,
+        )
+        rows = eval_queries.page(session, limit=100, eval_set_id=set_id)
+        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
+        evals = [EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for row in rows]
+        return traces, evals, trace_queries.count(session, it.project)
+
+    search, evals, total = await page.context.db.read(read)
+    jobs: list[JobOut] = (await list_jobs(page.context, limit=JOBS_SHOWN, eval_set_id=set_id)).items
+    kept = {name: value for name, value in (("show", show), ("text", text)) if value}
+
+    def link(**more: str) -> str:
+        query = urlencode({**kept, **more})
+        return f"{page.root}/eval-sets/{set_id}{'?' + query if query else ''}#traces"
+
+    return page.show(
+        "evals/eval_set.html",
+        status,
+        it=it,
+        total=total,
+        rows=[
+            TraceRow(
+                trace.id,
+                trace.number or 0,
+                one_line(trace.data.get("input")),
+                one_line(trace.data.get("output")),
+                feedback.rating if feedback else None,
+                feedback.note if feedback else "",
+            )
+            for trace, feedback in search.rows
+        ],
+        searched=search.searched,
+        evals=evals,
+        jobs=jobs,
+        live=any(job.status not in TERMINAL for job in jobs),
+        shows=SHOWS,
+        show=show,
+        text=text,
+        filtered=bool(kept),
+        paged=after > 0,
+        first_link=link(),
+        next_link=link(after=str(search.next)) if search.next is not None else None,
+        error=error,
+    )
+
+
+@router.get("/eval-sets/{set_id}/generate")
+async def generate_page(page: Page, set_id: SetId, model: SearchText = "", name: SearchText = "") -> Response:
+    return await _form(page, set_id, {"model": model, "name": name})
+
+
+@router.post("/eval-sets/{set_id}/generate")
+async def generate(page: Page, set_id: SetId) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    body: dict[str, Any] = {"model_id": given.get("model", "")}
+    body |= {name: given[name] for name in ("name", "description", "instance_type") if name in given}
+    for name in ("budget_usd", "target_accuracy"):
+        if text := given.get(name):
+            try:
+                body[name] = float(text) / (100 if name == "target_accuracy" else 1)
+            except ValueError:
+                body[name] = text
+    try:
+        key = given.get("key", "")[:200] or None
+        made = await api.generate_eval(set_id, GenerateCreate.model_validate(body), page.context, Response(), key)
+    except (ValidationError, ClientError) as error:
+        return await _form(page, set_id, given, said(error))
+    return page.go(f"/jobs/{made.job_id}")
+
+
+async def _form(page: Frame, set_id: str, given: dict[str, str], error: str | None = None) -> Response:
+    def read(session: Session) -> tuple[list[LlmModel], list[int], list[str]]:
+        known_set(session, set_id)
+        rows = trace_queries.feedback(session, set_id)
+        some = [number for number, _ in rows[:: max(1, len(rows) // MEASURED_TRACES)][:MEASURED_TRACES]]
+        sizes = [len(json.dumps(each.data)) for each in trace_queries.by_numbers(session, some).values()]
+        names = dict.fromkeys(row.name for row in eval_queries.evals_of_set(session, set_id))
+        return list(model_queries.page(session, limit=1000)), sizes, list(names)
+
+    it = await api.get_eval_set(set_id, page.context)
+    models, sizes, names = await page.context.db.read(read)
+    slugs = [(each.slug, each.slug) for each in models] + [(slug, words) for slug, (words, _) in EVAL_MODELS.items()]
+    slug = given.get("model") or (slugs[0][0] if slugs else "")
+    model = next((each for each in models if each.slug == slug), None)
+    return page.show(
+        "evals/generate.html",
+        422 if error else 200,
+        it=it,
+        error=error,
+        models=slugs,
+        slug=slug,
+        names=names,
+        texts={"name": it.name, "target_accuracy": "95", **{key: value for key, value in given.items() if value}},
+        key=new_token(),
+        quote=_quote(it, sizes, model),
+        free=model is None,
+    )
+
+
+def _quote(it: EvalSetOut, sizes: list[int], model: LlmModel | None) -> EvalQuote | Missing:
+    tokens = int((model.params if model else {}).get("max_tokens") or DEFAULT_MAX_TOKENS)
+    return eval_quote(it.positive, it.negative, sizes, prices_of(model) if model else None, tokens)

@@ -1,0 +1,111 @@
+"""REST for agents: what they ask and report, and who is there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from fastapi import APIRouter, Response
+from sqlmodel import Session
+
+from orchestrator.engines.engine import InstanceType
+from orchestrator.errors import ClientError, Code, Invalid
+from orchestrator.fleet import queries as agent_queries
+from orchestrator.fleet.agent_schemas import (
+    AgentClaim,
+    AgentList,
+    AgentOut,
+    AgentReport,
+    AskAgain,
+    LaunchOrder,
+    Leave,
+    Limits,
+    ReportAnswer,
+)
+from orchestrator.fleet.agents import Dismissed, Introduction, Said
+from orchestrator.http.context import Context
+from orchestrator.runs.scheduling.remote import SILENT_S
+from orchestrator.runs.warm_pool.hand_off import HOLD_S
+from runner.contract import CONTRACT_VERSION
+
+router = APIRouter(prefix="/api/agents", tags=["agents"])
+
+
+class OtherContract(ClientError):
+    status, code, title = 426, Code.CONFLICT, "Contract version differs"
+
+
+@router.post("/claim")
+async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | Leave:
+    """Ask for a container to start; held until there is one, for some seconds."""
+    if body.contract_version != CONTRACT_VERSION:
+        raise OtherContract(
+            f"the agent speaks contract {body.contract_version}, the service {CONTRACT_VERSION}: install the same version"
+        )
+    types = {name: context.settings.instance_type(name) for name in context.settings.instance_types}
+    if unknown := [name for name in body.instance_types if name not in types]:
+        raise Invalid(f"there is no instance type {unknown[0]!r}; choose of {', '.join(types)}")
+    who = Introduction(
+        id=body.agent_id,
+        name=body.name,
+        provider=body.provider,
+        engine=body.engine,
+        instance_types=body.instance_types,
+        max_at_once=body.max_at_once,
+        vcpu=body.vcpu,
+        memory_bytes=body.memory_bytes,
+        door_url=body.door_url.rstrip("/"),
+    )
+    context.signals.wake()
+    found = await context.agents.claim(who, set(body.known), min(HOLD_S, context.settings.request_timeout_s / 2))
+    if isinstance(found, Dismissed):
+        return Leave(detail="this agent was told to leave")
+    if found is None:
+        return AskAgain(types=[_limits(each) for each in types.values()])
+    return LaunchOrder(
+        name=found.name,
+        run_id=found.run_id,
+        attempt=found.attempt,
+        instance_type=_limits(found.instance_type),
+        sandbox_slots=found.sandbox_slots,
+        boot=found.boot.model_dump(),
+        guest=found.guest,
+    )
+
+
+@router.post("/report")
+async def report(body: AgentReport, context: Context) -> ReportAnswer:
+    """What became of the containers, and a sign of life. Answers with those that must be stopped."""
+    said = [Said(**each.model_dump()) for each in body.containers]
+    stop = await context.agents.report(body.agent_id, said)
+    if any(each.ended for each in said):
+        context.signals.look()
+    return ReportAnswer(stop=stop)
+
+
+@router.get("")
+async def list_agents(context: Context) -> AgentList:
+    """The agents that are known, with what they run."""
+    limit = context.clock.now() - timedelta(seconds=SILENT_S)
+
+    def read(session: Session) -> list[AgentOut]:
+        return [
+            AgentOut(
+                **agent.model_dump(exclude={"door_url"}),
+                running=[row.run_id for _, row in agent_queries.living_attempts(session, agent.id)],
+                connected=agent.seen_at > limit,
+            )
+            for agent in agent_queries.every(session)
+        ]
+
+    return AgentList(items=await context.db.read(read))
+
+
+@router.delete("/{agent_id}", status_code=204)
+async def dismiss(agent_id: str, context: Context) -> Response:
+    """Tell an agent to leave once its containers have ended; forget one that is silent."""
+    await context.agents.dismiss(agent_id)
+    return Response(status_code=204)
+
+
+def _limits(kind: InstanceType) -> Limits:
+    return Limits(name=kind.name, vcpu=kind.vcpu, memory_bytes=kind.memory_bytes, disk_bytes=kind.disk_bytes)

@@ -1,0 +1,40 @@
+"""The fleet: engine, capacity, containers, queue and disk."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.costs.machine_routes import machine_costs
+from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.fleet.agent_routes import list_agents
+from orchestrator.fleet.routes import get_fleet
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import page_queries
+from orchestrator.runs.page_queries import RunFilter
+from orchestrator.runs.views.runs import title_of
+
+router = page_router()
+
+
+@router.get("/fleet")
+async def fleet_page(page: Page) -> Response:
+    context = page.context
+    fleet = await get_fleet(context)
+    disk = await asyncio.to_thread(shutil.disk_usage, context.settings.data.absolute())
+    waiting = {each.run_id for each in fleet.waiting} | {each.run_id for each in fleet.containers if each.run_id}
+    names = await context.db.read(lambda s: _titles(s, waiting)) if waiting else {}
+    others = (await list_agents(context)).items
+    used = await machine_costs(context, days=7)
+    return page.show(
+        "fleet/fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=used.items, idle=used.idle
+    )
+
+
+def _titles(session: Session, run_ids: set[str]) -> dict[str, str]:
+    rows = [row for row in page_queries.runs(session, RunFilter(), limit=500) if row.id in run_ids]
+    models = model_queries.by_ids(session, {row.model_id for row in rows})
+    return {row.id: title_of(row, models[row.model_id].slug) for row in rows}

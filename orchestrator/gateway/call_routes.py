@@ -1,0 +1,70 @@
+"""REST for the model calls of a run, as the gateway's ledger has them, without the answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlmodel import Session
+
+from orchestrator.gateway.calls import Source
+from orchestrator.gateway.ledger import report_queries as call_reports
+from orchestrator.http.context import Context
+from orchestrator.http.schemas import Answer, Page
+from orchestrator.runs.routes import Limit, RunId
+
+router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+
+CallCursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before.")]
+
+
+class CallOut(Answer):
+    call_key: str
+    provider: str
+    model: str
+    state: str
+    source: Source
+    from_run: str | None
+    from_key: str | None
+    payer: str = Field(description="Whose key paid: `system`, `workspace`, `user`, or `none` for another run's answer.")
+    payer_name: str
+    tries: int
+    replays: int
+    lost_sends: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    reserved_usd: float
+    cost_usd: float | None = Field(description="None: the model had no price, so that the cost is not known.")
+    queue_s: float
+    provider_s: float
+    finish_reason: str | None
+    error: str | None
+    created_at: datetime
+    settled_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Any, lost_sends: int) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "lost_sends"}
+        if not row.priced:
+            values["cost_usd"] = None
+        return cls(**values, lost_sends=lost_sends)
+
+
+@router.get("/{run_id}/calls")
+async def list_calls(run_id: RunId, context: Context, limit: Limit = 100, after: CallCursor = None) -> Page[CallOut]:
+    """Model calls in the order of their keys: state, tokens, cost, and where the time went. Lost sends are tries that may
+    have been billed although they brought no answer. The source says whether this call bought its answer or was given one
+    that was bought before, by which run and call."""
+    await context.runs.get(run_id)
+
+    def read(session: Session) -> list[CallOut]:
+        rows = call_reports.page(session, run_id, limit=limit + 1, after=after)
+        lost = call_reports.lost_by_key(session, run_id)
+        return [CallOut.of(row, lost.get(row.call_key, 0)) for row in rows]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].call_key if len(rows) > limit else None)

@@ -1,0 +1,129 @@
+"""Recorded answers of the demo models, found by the problem statement that a prompt contains.
+
+The demo provider serves these texts as if a model had written them. This module knows statements and recorded texts only:
+nothing of tests, grading or whether an answer is right.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from orchestrator.gateway.demo.answers.word_counts import word_count_eval
+
+#: The models that have recorded answers to the sample problems.
+MODELS = ("demo-strong", "demo-weak")
+
+#: What each model answers when it is asked for an eval: the name of a recording in `evals.jsonl`.
+EVALS = {
+    "demo-strong": "good",
+    "demo-weak": "repaired",
+    "demo-eval-good": "good",
+    "demo-eval-syntax": "syntax",
+    "demo-eval-import": "import",
+    "demo-eval-constant": "constant",
+    "demo-eval-hostile": "hostile",
+}
+EVAL_MARK = "def evaluate(trace: dict) -> dict:"
+SAMPLE_MARK = "look_up_order"
+"""A step of every sample trace."""
+
+
+class StopReason(StrEnum):
+    """Why the recorded model stopped, in the words of Anthropic's protocol."""
+
+    END_TURN = "end_turn"  #: the answer is complete
+    MAX_TOKENS = "max_tokens"  #: the answer was cut off
+    REFUSAL = "refusal"  #: the model declined
+
+
+@dataclass(frozen=True)
+class DemoAnswer:
+    """One recorded answer."""
+
+    question_id: str
+    sample: int
+    text: str
+    thinking: str | None
+    stop_reason: StopReason
+    input_tokens: int
+    output_tokens: int
+
+
+class DemoAnswers:
+    """All recorded answers of one demo model."""
+
+    def __init__(
+        self, statements: Mapping[str, str], answers: Sequence[DemoAnswer], evals: Sequence[DemoAnswer] = ()
+    ) -> None:
+        """`statements` maps question ids to `question_content`; the answers of a question are in order of their sample.
+        `evals` are the answers to somebody who wants an eval written, turn by turn; the last one is repeated."""
+        self._evals = evals
+        self._statements = {question_id: _squeeze(statement) for question_id, statement in statements.items()}
+        self._answers: dict[str, list[DemoAnswer]] = {}
+        for answer in answers:
+            self._answers.setdefault(answer.question_id, []).append(answer)
+
+    def find(self, prompt_text: str, sample: int) -> DemoAnswer | None:
+        """The answer to the problem whose statement is in the prompt, or None if there is none or no answer to it.
+
+        Whitespace and text around the statement do not matter. If a prompt holds several statements (examples first), the
+        last one is the question. Samples beyond the recorded ones start again from the first.
+        """
+        if EVAL_MARK in prompt_text and self._evals:
+            return _eval_answer(self._evals[min(sample, len(self._evals) - 1)], prompt_text)
+        if not self._answers:
+            return None
+        prompt = _squeeze(prompt_text)
+        place, question_id = max((prompt.rfind(text), name) for name, text in self._statements.items())
+        recorded = self._answers.get(question_id) if place >= 0 else None
+        return recorded[sample % len(recorded)] if recorded else None
+
+
+def load(model: str) -> DemoAnswers:
+    """Read the recorded answers of `model`; an unknown name is a KeyError that says which there are."""
+    if model not in EVALS:
+        raise KeyError(f"no recorded answers for {model!r}; there are some for {', '.join(EVALS)}")
+    evals = [_answer(line) for line in _read(files(__name__) / "evals.jsonl") if line["question_id"] == EVALS[model]]
+    if model not in MODELS:
+        return DemoAnswers({}, [], evals)
+    problems = files("orchestrator.datasets") / "sample" / "problems.jsonl"
+    recorded = files(__name__) / f"{model}.jsonl"
+    return DemoAnswers(
+        {problem["question_id"]: problem["question_content"] for problem in _read(problems)},
+        [_answer(line) for line in _read(recorded)],
+        evals,
+    )
+
+
+def _eval_answer(recorded: DemoAnswer, prompt_text: str) -> DemoAnswer:
+    """The recording; where it is the good one, and the traces are not those that it was made for, an honest try."""
+    if recorded.question_id != "good" or SAMPLE_MARK in prompt_text:
+        return recorded
+    text = word_count_eval(prompt_text)
+    return recorded if text is None else replace(recorded, text=text, output_tokens=len(text) // 4)
+
+
+def _answer(line: dict[str, Any]) -> DemoAnswer:
+    return DemoAnswer(
+        question_id=line["question_id"],
+        sample=line["sample"],
+        text=line["text"],
+        thinking=line.get("thinking"),
+        stop_reason=StopReason(line["stop_reason"]),
+        input_tokens=line["input_tokens"],
+        output_tokens=line["output_tokens"],
+    )
+
+
+def _read(source: Traversable) -> Iterator[dict[str, Any]]:
+    with source.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _squeeze(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,82 @@
+"""May this run ask this question, and what can it cost at most? Pure: request parts in, a `Call` or an error out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from orchestrator.gateway.calls import Call, request_hash
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.edge.errors import Code, GatewayError
+from orchestrator.gateway.ledger.prices import worst_case_nusd
+from orchestrator.gateway.protocols.protocol import Asked, Message, Wire
+from runner.contract import CALL_KEY_HEADER
+
+QUESTION_HEADERS = ("anthropic-version", "anthropic-beta")
+MAX_KEY_CHARS = 400
+PROMPT_OVERHEAD_BYTES = 256
+
+
+def parse_body(raw: bytes) -> Message:
+    try:
+        body = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise GatewayError(400, Code.VALIDATION_ERROR, "the request body is not JSON") from error
+    if not isinstance(body, dict):
+        raise GatewayError(400, Code.VALIDATION_ERROR, "the request body must be a JSON object")
+    return body
+
+
+def admit(
+    context: RunContext, provider: str, wire: Wire, headers: Mapping[str, str], body: Message, body_bytes: int
+) -> Call:
+    """The call that a request stands for; header names in lower case."""
+    if provider != context.provider:
+        raise GatewayError(403, Code.FORBIDDEN, f"this run may only call provider {context.provider}, not {provider}")
+    if context.no_key is not None:
+        raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, context.no_key)
+    try:
+        asked = wire.read(body)
+    except ValueError as error:
+        raise GatewayError(400, Code.VALIDATION_ERROR, str(error)) from error
+    if asked.model != context.model:
+        raise GatewayError(403, Code.FORBIDDEN, f"this run may only call model {context.model}, not {asked.model}")
+    question = {name: headers[name] for name in QUESTION_HEADERS if name in headers}
+    return Call(
+        context=context,
+        key=_call_key(context, headers),
+        wire=wire,
+        asked=asked,
+        body=body,
+        request_hash=request_hash(provider, wire.path, body, question),
+        worst_nusd=_worst_nusd(context, asked, body_bytes),
+        headers=question,
+    )
+
+
+def _call_key(context: RunContext, headers: Mapping[str, str]) -> str:
+    key = headers.get(CALL_KEY_HEADER, "")
+    if not key or len(key) > MAX_KEY_CHARS or not key.isprintable():
+        wanted = f"benchmark/problem/sample/turn, at most {MAX_KEY_CHARS} printable characters"
+        raise GatewayError(400, Code.VALIDATION_ERROR, f"every call needs the header {CALL_KEY_HEADER}: {wanted}")
+    if not context.plans(key):
+        raise GatewayError(403, Code.FORBIDDEN, f"the plan of this run has no call {key[:200]}")
+    return key
+
+
+def _worst_nusd(context: RunContext, asked: Asked, body_bytes: int) -> int:
+    if context.prices is None:
+        if not context.capped:
+            return 0
+        whose = "of the run" if context.budget_nusd is not None else context.day_caps[0].whose
+        sentence = f"the budget {whose} cannot be kept: no price is known for {context.slug}; enter its prices"
+        raise GatewayError(402, Code.PRICE_UNKNOWN, sentence)
+    if asked.max_output_tokens is None:
+        if not context.capped:
+            return 0
+        raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
+    return worst_case_nusd(body_bytes + PROMPT_OVERHEAD_BYTES, asked.max_output_tokens * asked.answers, context.prices)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

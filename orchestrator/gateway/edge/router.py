@@ -1,0 +1,176 @@
+"""The HTTP edge of the gateway: who is it, what is asked, and the answer in the form of the SDK that asks.
+
+An answer is stored before the first byte of it goes out, and a stream is made from the stored answer. While a streamed
+call takes long, the stream begins early and is kept alive; an error then comes inside the stream instead of as a status.
+
+A plain ASGI application: all that a framework would do for a handler is more than the handler does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from starlette.responses import StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.gateway.calls import Answered, Call, Source
+from orchestrator.gateway.coordinator import Asking, CallDesk
+from orchestrator.gateway.edge.call_checks import admit, parse_body
+from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.edge.errors import Code, GatewayError
+from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
+from orchestrator.gateway.protocols.openai_chat import OpenAIChat
+from orchestrator.gateway.protocols.openai_responses import OpenAIResponses
+from orchestrator.gateway.protocols.protocol import Wire
+
+log = structlog.get_logger()
+
+CODE_HEADER = "x-benchyard-code"
+REPLAYED_HEADER = "x-benchyard-replayed"
+SOURCE_HEADER = "x-benchyard-source"
+FINISH_HEADER = "x-benchyard-finish"
+QUEUE_HEADER = "x-benchyard-queue-s"
+PROVIDER_HEADER = "x-benchyard-provider-s"
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+JSON = "application/json"
+WIRES: tuple[Wire, ...] = (AnthropicMessages(), OpenAIChat(), OpenAIResponses())
+_WIRE_OF = {wire.path: wire for wire in WIRES}
+_PLACE = re.compile(f"/gateway/([^/]+)({'|'.join(re.escape(path) for path in _WIRE_OF)})")
+
+
+@dataclass(frozen=True)
+class GatewayDeps:
+    """What the edge needs. `authenticate` turns a run token into its run, or None when no living run has it; `forget` is
+    told that a run has changed."""
+
+    authenticate: Callable[[str], Awaitable[RunContext | None]]
+    desk: CallDesk
+    forget: Callable[[str], None] = lambda run_id: None
+    max_body_bytes: int = 16 << 20
+    patience_s: float = 20.0
+    ping_s: float = 10.0
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    scope: Scope
+    receive: Receive
+    send: Send
+
+
+class _HungUp(Exception):
+    """The asker went before it had asked."""
+
+
+class Gateway:
+    """Answers `POST /gateway/{provider}/v1/...`, one path per protocol; everything else is for `others`."""
+
+    def __init__(self, deps: GatewayDeps, others: ASGIApp) -> None:
+        self._deps = deps
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        place = _PLACE.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if place is None:
+            await self._others(scope, receive, send)
+            return
+        wire = _WIRE_OF[place[2]]
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            await self._serve(_Exchange(scope, receive, send), place[1], wire, headers)
+        except GatewayError as error:
+            await _send_error(send, wire, error)
+        except _HungUp:
+            return
+        except DatabaseUnavailable as error:
+            sentence = f"the database cannot be used now: {error}"
+            await _send_error(send, wire, GatewayError(503, Code.UNAVAILABLE, sentence, retry_after_s=2))
+        except Exception as error:
+            log.error("unexpected error", action="internal_error", exc_info=error)
+            await _send_error(send, wire, GatewayError(500, Code.INTERNAL_ERROR, "the gateway broke; its log says how"))
+
+    async def _serve(self, exchange: _Exchange, provider: str, wire: Wire, headers: Mapping[str, str]) -> None:
+        context = await self._caller(headers)
+        raw = await _read_capped(exchange.receive, self._deps.max_body_bytes)
+        call = admit(context, provider, wire, headers, parse_body(raw), len(raw))
+        if not call.asked.stream:
+            answered = await self._deps.desk.answer(call)
+            content = json.dumps(answered.settlement.message).encode()
+            await _send(exchange.send, 200, JSON, _facts(answered), content)
+            return
+        asking = self._deps.desk.ask(call)
+        in_time = await asking.within(self._deps.patience_s)
+        if in_time is not None:
+            await _send(exchange.send, 200, EVENT_STREAM, _facts(in_time), _whole_stream(call, in_time))
+            return
+        late = StreamingResponse(_late_stream(self._deps.ping_s, call, asking), media_type=EVENT_STREAM)
+        await late(exchange.scope, exchange.receive, exchange.send)
+
+    async def _caller(self, headers: Mapping[str, str]) -> RunContext:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            token = headers.get("x-api-key", "")
+        context = await self._deps.authenticate(token.strip()) if token.strip() else None
+        if context is None:
+            raise GatewayError(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
+        return context
+
+
+async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
+    received = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _HungUp
+        received += message.get("body", b"")
+        if len(received) > max_bytes:
+            raise GatewayError(413, Code.PAYLOAD_TOO_LARGE, f"the request is larger than {max_bytes} bytes")
+        if not message.get("more_body", False):
+            return bytes(received)
+
+
+async def _late_stream(ping_s: float, call: Call, asking: Asking) -> AsyncIterator[bytes]:
+    answered = None
+    try:
+        while answered is None:
+            yield call.wire.ping()
+            answered = await asking.within(ping_s)
+        yield _whole_stream(call, answered)
+    except GatewayError as error:
+        yield call.wire.error_event(error)
+
+
+def _whole_stream(call: Call, answered: Answered) -> bytes:
+    return b"".join(call.wire.stream(answered.settlement.message, call.body))
+
+
+def _facts(answered: Answered) -> dict[str, str]:
+    settlement = answered.settlement
+    facts = {
+        SOURCE_HEADER: answered.source.value,
+        FINISH_HEADER: settlement.finish.value,
+        QUEUE_HEADER: f"{settlement.queue_s:.3f}",
+        PROVIDER_HEADER: f"{settlement.provider_s:.3f}",
+    }
+    return facts if answered.source is Source.BOUGHT else facts | {REPLAYED_HEADER: "1"}
+
+
+async def _send_error(send: Send, wire: Wire, error: GatewayError) -> None:
+    """The gateway has done all the retrying: SDKs are told to leave it at that, unless the gateway itself was away."""
+    headers = {CODE_HEADER: error.code.value, "x-should-retry": "true" if error.status == 503 else "false"}
+    if error.retry_after_s is not None:
+        headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    await _send(send, error.status, JSON, headers, json.dumps(wire.error_body(error)).encode())
+
+
+async def _send(send: Send, status: int, media_type: str, headers: Mapping[str, str], content: bytes) -> None:
+    everything = {"content-type": media_type, "content-length": str(len(content)), **headers}
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in everything.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})

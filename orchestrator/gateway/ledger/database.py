@@ -1,0 +1,286 @@
+"""The ledger in the database: the rules of `ledger`, written with the statements of `db.call_queries`.
+
+Every process has a name that it keeps over restarts. A call under way has a flight with its owner's name and a time until
+which it is believed; `beat` extends it. So a process that comes back knows at once which calls its earlier life left, and
+other processes take over after the time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from orchestrator.db.session import Database, DatabaseUnavailable, Plain
+from orchestrator.gateway.calls import Settlement, Source
+from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.ledger import queries as calls
+from orchestrator.gateway.ledger import reuse_queries as call_reuse
+from orchestrator.gateway.ledger import spending_queries
+from orchestrator.gateway.ledger.ledger import (
+    CallState,
+    Failure,
+    InFlight,
+    KeyTaken,
+    LedgerUnavailable,
+    NoRoom,
+    NotRunning,
+    Opened,
+    Opening,
+    Recovered,
+    Reserved,
+    Spending,
+    Stored,
+)
+from orchestrator.gateway.ledger.prices import NUSD_PER_USD, usd
+from orchestrator.gateway.ledger.stored_answer import pack, unpack
+from orchestrator.system.clock import Clock
+
+BELIEVED_S = 60.0
+NOBODY = "none"
+"""Paid for an answer that another run bought."""
+STOPPED = "the orchestrator stopped"
+
+T = TypeVar("T")
+
+
+class DatabaseLedger:
+    def __init__(self, db: Database, clock: Clock, owner: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._owner = owner
+        self._live: set[tuple[str, str]] = set()
+
+    async def recover(self) -> Recovered:
+        def work(connection: Plain) -> Recovered:
+            return self._abandoned(connection, calls.flights_of(connection, self._owner))
+
+        return await self._write(work)
+
+    async def beat(self) -> Recovered:
+        def work(connection: Plain) -> Recovered:
+            calls.extend(connection, self._owner, self._believed_until())
+            return self._abandoned(connection, calls.flights_overdue(connection, self._clock.now()))
+
+        return await self._write(work)
+
+    async def open(self, opening: Opening) -> Opened:
+        try:
+            return await self._write(lambda connection: self._open(connection, opening), synced=False)
+        except LedgerUnavailable:
+            self.released(opening.run_id, opening.call_key)
+            raise
+
+    async def sent(self, run_id: str, call_key: str) -> None:
+        await self._write(lambda connection: calls.mark_sent(connection, run_id, call_key))
+
+    async def refused(self, run_id: str, call_key: str) -> None:
+        await self._write(lambda connection: calls.change(connection, run_id, call_key, state=CallState.RESERVED))
+
+    async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
+        def work(connection: Plain) -> bool:
+            _lock(connection, run_id, day_caps)
+            call = calls.under_way(connection, run_id, call_key)
+            if call is None:
+                raise LookupError(f"no call {call_key} of run {run_id} is in the ledger")
+            if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_caps) is not None:
+                return False
+            reason = "a try failed after it was sent"
+            calls.lose(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
+            return True
+
+        return await self._write(work)
+
+    async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None:
+        values = _settled(settlement, self._clock.now())
+        cost_usd, usage = values["cost_usd"], settlement.usage
+
+        def work(connection: Plain) -> None:
+            if not calls.settle(connection, run_id, call_key, **values):
+                return  # an earlier try was stored although its answer was lost on the way
+            calls.land(connection, run_id, call_key)
+            if settlement.cost_nusd:
+                calls.charge(connection, run_id, cost_usd)
+            unpriced = 0 if settlement.priced else 1
+            if unpriced:
+                calls.count_unpriced(connection, run_id)
+            tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+            calls.book(
+                connection, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, unpriced_calls=unpriced, **tokens
+            )
+
+        await self._write(work)
+
+    async def fail(self, run_id: str, call_key: str, failure: Failure) -> None:
+        def work(connection: Plain) -> None:
+            times = {"queue_s": failure.queue_s, "provider_s": failure.provider_s}
+            self._give_up(connection, run_id, call_key, failure.error, lost=failure.lost, **times)
+
+        await self._write(work)
+
+    def released(self, run_id: str, call_key: str) -> None:
+        self._live.discard((run_id, call_key))
+
+    async def spending(self, run_id: str) -> Spending:
+        try:
+            money = await self._db.read(lambda session: calls.money(session.connection(), run_id))
+        except DatabaseUnavailable as error:
+            raise LedgerUnavailable(str(error)) from error
+        return Spending(_nusd(money.settled_usd), _nusd(money.lost_usd), _nusd(money.reserved_usd), money.lost_sends)
+
+    def _open(self, connection: Plain, opening: Opening) -> Opened:
+        run_id, call_key = opening.run_id, opening.call_key
+        _lock(connection, run_id, opening.day_caps)
+        seen = calls.look(connection, run_id, call_key, opening.attempt)
+        if not seen.runs:
+            return NotRunning()
+        state = seen.state
+        if state in (CallState.RESERVED, CallState.SENT):
+            flight = calls.flight(connection, run_id, call_key)
+            if flight is None:
+                over = True
+            elif flight.owner == self._owner:
+                over = (run_id, call_key) not in self._live  # whatever the time of day has become
+            else:
+                over = flight.until < self._clock.now()
+            if over:
+                self._abandoned(connection, [(run_id, call_key)])
+                state = CallState.FAILED
+        if state is not None and state != CallState.FAILED:
+            if seen.request_hash != opening.request_hash:
+                return KeyTaken()
+            if seen.answer is None:
+                return InFlight()
+            calls.replayed(connection, run_id, call_key)
+            return Stored(unpack(seen.answer))
+        reused = self._reused(connection, opening, new=state is None)
+        if reused is not None:
+            return reused
+        no_room = self._no_room(connection, run_id, opening.worst_nusd, opening.budget_nusd, opening.day_caps)
+        if no_room is not None:
+            return no_room
+        reserved = {
+            "request_hash": opening.request_hash,
+            "state": CallState.RESERVED,
+            "reserved_usd": usd(opening.worst_nusd),
+            "question_key": opening.question_key,
+            "error": None,
+            "payer": opening.payer.kind.value,
+            "payer_name": opening.payer.name,
+        }
+        if state is None:
+            reserved |= {"provider": opening.provider, "model": opening.model, "created_at": self._clock.now()}
+            if opening.sent:
+                reserved |= {"state": CallState.SENT, "tries": 1}
+            calls.add(connection, run_id=run_id, call_key=call_key, **reserved)
+        else:
+            calls.change(connection, run_id, call_key, **reserved)
+            if opening.sent:
+                calls.mark_sent(connection, run_id, call_key)
+        calls.take_off(connection, run_id, call_key, self._owner, self._believed_until())
+        self._live.add((run_id, call_key))
+        return Reserved()
+
+    def _reused(self, connection: Plain, opening: Opening, *, new: bool) -> Stored | None:
+        """An answer of another run, taken into the book as this call's own."""
+        if opening.reuse_since is None or opening.question_key is None:
+            return None
+        run_id, call_key, now = opening.run_id, opening.call_key, self._clock.now()
+        found = call_reuse.find(connection, run_id, call_key, opening.question_key, opening.reuse_since)
+        if found is None:
+            return None
+        settlement = replace(unpack(found.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
+        values = {
+            **_settled(settlement, now),
+            "request_hash": opening.request_hash,
+            "question_key": opening.question_key,
+            "source": Source.CACHED,
+            "payer": NOBODY,
+            "from_run": found.run_id,
+            "from_key": found.call_key,
+        }
+        if new:
+            values |= {"provider": opening.provider, "model": opening.model, "created_at": now}
+            calls.add(connection, run_id=run_id, call_key=call_key, **values)
+        else:
+            calls.change(connection, run_id, call_key, **values)
+        return Stored(settlement, Source.CACHED)
+
+    def _abandoned(self, connection: Plain, flights: list[tuple[str, str]]) -> Recovered:
+        """What a process that is gone left: free what was not sent, count the rest as lost."""
+        unsent = lost = 0
+        for run_id, call_key in flights:
+            call = calls.under_way(connection, run_id, call_key)
+            sent = call is not None and call.state == CallState.SENT
+            if self._give_up(connection, run_id, call_key, STOPPED, lost=sent):
+                unsent, lost = unsent + (not sent), lost + sent
+        return Recovered(unsent, lost)
+
+    def _give_up(self, connection: Plain, run_id: str, call_key: str, error: str, *, lost: bool, **times: float) -> bool:
+        """End a call without an answer; False when it has ended already."""
+        calls.land(connection, run_id, call_key)
+        call = calls.under_way(connection, run_id, call_key)
+        if call is None or call.state not in (CallState.RESERVED, CallState.SENT):
+            return False
+        if lost:
+            calls.lose(connection, run_id, call_key, call.reserved_usd, error, self._clock.now())
+        calls.change(connection, run_id, call_key, state=CallState.FAILED, reserved_usd=0.0, error=error, **times)
+        return True
+
+    def _no_room(
+        self, connection: Plain, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]
+    ) -> NoRoom | None:
+        if budget_nusd is not None:
+            money = calls.money(connection, run_id)
+            spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
+            if spent + reserved + more_nusd > budget_nusd:
+                return NoRoom(spent, reserved)
+        for cap in day_caps:
+            whose = (cap.workspace_id, cap.user_id)
+            spent = _nusd(spending_queries.spent(connection, self._clock.now(), *whose))
+            reserved = _nusd(spending_queries.reserved(connection, *whose))
+            if spent + reserved + more_nusd > cap.nusd:
+                return NoRoom(spent, reserved, cap)
+        return None
+
+    def _believed_until(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=BELIEVED_S)
+
+    async def _write(self, work: Callable[[Plain], T], *, synced: bool = True) -> T:
+        try:
+            return await self._db.write_plain(work, synced=synced)
+        except DatabaseUnavailable as error:
+            raise LedgerUnavailable(str(error)) from error
+
+
+def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
+    """The columns of an answered call."""
+    usage = settlement.usage
+    return {
+        "state": CallState.SETTLED,
+        "reserved_usd": 0.0,
+        "cost_usd": usd(settlement.cost_nusd),
+        "priced": settlement.priced,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "queue_s": settlement.queue_s,
+        "provider_s": settlement.provider_s,
+        "finish_reason": settlement.finish,
+        "error": None,
+        "answer": pack(settlement),
+        "settled_at": now,
+    }
+
+
+def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
+    """Those who share a budget take turns; everybody takes the locks in the same order."""
+    for cap in sorted(day_caps, key=lambda each: (each.workspace_id or 0, each.user_id or 0)):
+        calls.lock_run(connection, f"the budget of the day {cap.workspace_id} {cap.user_id}")
+    calls.lock_run(connection, run_id)
+
+
+def _nusd(amount_usd: float) -> int:
+    return round(amount_usd * NUSD_PER_USD)

@@ -1,0 +1,172 @@
+"""Anthropic messages: `POST /v1/messages`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.protocols.anthropic_assembler import AnthropicAssembler
+from orchestrator.gateway.protocols.protocol import (
+    TOKEN_LIMITS,
+    Asked,
+    Assembler,
+    BadStream,
+    Message,
+    PlainReply,
+    StreamedError,
+    count,
+    part_of,
+    pieces,
+    positive,
+    said,
+    texts_of,
+)
+from orchestrator.gateway.protocols.sse import encode
+from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from runner import contract
+
+_FINISH = {
+    "end_turn": Finish.STOP,
+    "stop_sequence": Finish.STOP,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.CONTEXT_WINDOW,
+    "refusal": Finish.REFUSAL,
+    "tool_use": Finish.TOOL_USE,
+    "pause_turn": Finish.PAUSE,
+}
+_STOP_REASON = {
+    Finish.STOP: "end_turn",
+    Finish.LENGTH: "max_tokens",
+    Finish.REFUSAL: "refusal",
+    Finish.CONTENT_FILTER: "refusal",
+}
+_ERROR_TYPE = {
+    Code.UNAUTHORIZED: "authentication_error",
+    Code.PROVIDER_KEY_REFUSED: "authentication_error",
+    Code.FORBIDDEN: "permission_error",
+    Code.NOT_FOUND: "not_found_error",
+    Code.VALIDATION_ERROR: "invalid_request_error",
+    Code.CONFLICT: "invalid_request_error",
+    Code.PAYLOAD_TOO_LARGE: "request_too_large",
+    Code.BUDGET_EXHAUSTED: "billing_error",
+    Code.PRICE_UNKNOWN: "billing_error",
+    Code.RATE_LIMITED: "rate_limit_error",
+}
+_DELTA_FIELDS = ("stop_reason", "stop_sequence", "stop_details", "container")
+
+
+class AnthropicMessages:
+    protocol = contract.Protocol.ANTHROPIC
+    path = "/v1/messages"
+    last_words: tuple[bytes, ...] = (b"message_stop", b'"error"')
+
+    def read(self, body: Message) -> Asked:
+        messages = body.get("messages")
+        if not isinstance(body.get("model"), str) or not isinstance(messages, list):
+            raise ValueError("a request needs `model` and `messages`")
+        max_tokens = positive(body, *TOKEN_LIMITS)
+        if body.get("max_tokens") is None:
+            raise ValueError("max_tokens is required")
+        text = "\n".join([*texts_of(body.get("system")), *texts_of(messages)])
+        return Asked(body["model"], body.get("stream") is True, text, max_tokens)
+
+    def outgoing(self, body: Message) -> Message:
+        return {**body, "stream": True}
+
+    def assembler(self) -> Assembler:
+        return AnthropicAssembler()
+
+    def check(self, message: Message) -> None:
+        if isinstance(message.get("error"), dict):
+            raise StreamedError(str(message["error"].get("type", "api_error")), message["error"])
+        if message.get("type") != "message" or not isinstance(message.get("content"), list):
+            raise BadStream("the answer is not an Anthropic message")
+
+    def stream(self, message: Message, body: Message) -> Iterator[bytes]:
+        opening = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
+        opening.pop("stop_details", None)
+        opening["usage"] = {**(message.get("usage") or {}), "output_tokens": 0}
+        yield encode({"type": "message_start", "message": opening}, "message_start")
+        for index, block in enumerate(message["content"]):
+            empty, deltas = _taken_apart(block)
+            yield encode({"type": "content_block_start", "index": index, "content_block": empty}, "content_block_start")
+            for delta in deltas:
+                yield encode({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
+            yield encode({"type": "content_block_stop", "index": index}, "content_block_stop")
+        ending = {name: message[name] for name in _DELTA_FIELDS if name in message}
+        yield encode({"type": "message_delta", "delta": ending, "usage": message.get("usage") or {}}, "message_delta")
+        yield encode({"type": "message_stop"}, "message_stop")
+
+    def usage(self, message: Message) -> TokenUsage | None:
+        usage = message.get("usage")
+        if not isinstance(usage, dict):
+            return None
+        cached, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
+        return said(
+            TokenUsage(
+                input_tokens=count(usage.get("input_tokens")) + cached + written,
+                output_tokens=count(usage.get("output_tokens")),
+                cached_tokens=cached,
+                cache_write_tokens=written,
+                reasoning_tokens=count(part_of(usage, "output_tokens_details").get("thinking_tokens")),
+            )
+        )
+
+    def finish(self, message: Message) -> Finish:
+        return _FINISH.get(str(message.get("stop_reason")), Finish.OTHER)
+
+    def compose(self, reply: PlainReply) -> Message:
+        content: list[Message] = []
+        if reply.thinking:
+            content.append({"type": "thinking", "thinking": reply.thinking, "signature": "none"})
+        content.append({"type": "text", "text": reply.text, "citations": None})
+        usage = reply.usage
+        return {
+            "id": f"msg_{reply.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": reply.model,
+            "content": content,
+            "stop_reason": _STOP_REASON.get(reply.finish, "end_turn"),
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": usage.output_tokens,
+                "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+            },
+        }
+
+    def error_body(self, error: GatewayError) -> Message:
+        own = error.body if isinstance(error, UpstreamError) else None
+        body: Message = {"type": _ERROR_TYPE.get(error.code, "api_error"), **(own or {}), "message": error.message}
+        body["details"] = {"error_code": error.code, "scope": error.scope}
+        return {"type": "error", "error": body, "code": error.code}
+
+    def error_event(self, error: GatewayError) -> bytes:
+        return encode({**self.error_body(error), "status": error.status}, "error")
+
+    def ping(self) -> bytes:
+        return encode({"type": "ping"}, "ping")
+
+
+def _taken_apart(block: Message) -> tuple[Message, list[dict[str, Any]]]:
+    """A content block as its empty beginning and the deltas that fill it; kinds not known here begin whole."""
+    match block.get("type"):
+        case "text":
+            citations = block.get("citations") or []
+            empty = {**block, "text": ""} | ({"citations": []} if citations else {})
+            deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": piece} for piece in pieces(block.get("text"))]
+            return empty, deltas + [{"type": "citations_delta", "citation": citation} for citation in citations]
+        case "thinking":
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block.get("thinking"))]
+            deltas.append({"type": "signature_delta", "signature": block.get("signature") or ""})
+            return {**block, "thinking": "", "signature": ""}, deltas
+        case "tool_use" | "server_tool_use":
+            written = json.dumps(block.get("input", {}), ensure_ascii=False)
+            return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(written)]
+        case _:
+            return block, []

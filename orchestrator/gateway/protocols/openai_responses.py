@@ -1,0 +1,182 @@
+"""OpenAI responses: `POST /v1/responses`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.gateway.edge.errors import GatewayError
+from orchestrator.gateway.protocols.openai_errors import error_body, told_in_stream
+from orchestrator.gateway.protocols.protocol import (
+    TOKEN_LIMITS,
+    Asked,
+    Assembler,
+    BadStream,
+    Message,
+    PlainReply,
+    StreamedError,
+    count,
+    part_of,
+    positive,
+    said,
+    texts_of,
+    told_error,
+)
+from orchestrator.gateway.protocols.responses_stream import response_events
+from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
+from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from runner import contract
+
+_INCOMPLETE = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
+_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
+
+
+class OpenAIResponses:
+    protocol = contract.Protocol.OPENAI_RESPONSES
+    path = "/v1/responses"
+    last_words: tuple[bytes, ...] = (*(each.encode() for each in _ENDINGS), b'"error"')
+
+    def read(self, body: Message) -> Asked:
+        if not isinstance(body.get("model"), str) or not isinstance(body.get("input"), str | list):
+            raise ValueError("a request needs `model` and `input`")
+        if body.get("background"):
+            raise ValueError("background responses cannot be carried through the gateway; ask without `background`")
+        if body.get("previous_response_id") or body.get("conversation"):
+            raise ValueError("a call must carry its whole conversation in `input`: the provider's memory is not replayable")
+        text = "\n".join([*texts_of(body.get("instructions")), *texts_of(body["input"])])
+        return Asked(body["model"], body.get("stream") is True, text, positive(body, *TOKEN_LIMITS))
+
+    def outgoing(self, body: Message) -> Message:
+        return {**body, "stream": True}
+
+    def assembler(self) -> Assembler:
+        return ResponsesAssembler()
+
+    def check(self, message: Message) -> None:
+        if (error := told_error(message)) is not None:
+            raise error
+        if message.get("status") in ("failed", "cancelled"):
+            raise StreamedError("server_error", {"message": f"the response was {message['status']}, and no reason is given"})
+        if message.get("object") != "response" or not isinstance(message.get("output"), list):
+            raise BadStream("the answer is not a response")
+
+    def stream(self, message: Message, body: Message) -> Iterator[bytes]:
+        for number, event in enumerate(response_events(message)):
+            yield encode({**event, "sequence_number": number}, event["type"])
+
+    def usage(self, message: Message) -> TokenUsage | None:
+        usage = message.get("usage")
+        if not isinstance(usage, dict):
+            return None
+        details, output = part_of(usage, "input_tokens_details"), part_of(usage, "output_tokens_details")
+        asked, answered = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+        return said(
+            TokenUsage(
+                input_tokens=asked,
+                output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
+                cached_tokens=count(details.get("cached_tokens")),
+                cache_write_tokens=count(details.get("cache_write_tokens")),
+                reasoning_tokens=count(output.get("reasoning_tokens")),
+            )
+        )
+
+    def finish(self, message: Message) -> Finish:
+        if message.get("status") == "incomplete":
+            return _INCOMPLETE.get(str((message.get("incomplete_details") or {}).get("reason")), Finish.OTHER)
+        items = [item for item in message["output"] if isinstance(item, dict)]
+        parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or []]
+        if any(part.get("type") == "refusal" for part in parts):
+            return Finish.REFUSAL
+        if any(item.get("type") == "function_call" for item in items):
+            return Finish.TOOL_USE
+        return Finish.STOP if message.get("status") == "completed" else Finish.OTHER
+
+    def compose(self, reply: PlainReply) -> Message:
+        whole = reply.finish not in (Finish.LENGTH, Finish.CONTENT_FILTER)
+        output: list[Message] = []
+        if reply.thinking:
+            summary = [{"type": "summary_text", "text": reply.thinking}]
+            output.append({"type": "reasoning", "id": f"rs_{reply.id}", "summary": summary})
+        part: Message = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        if reply.finish is Finish.REFUSAL:
+            part = {"type": "refusal", "refusal": reply.text}
+        status = "completed" if whole else "incomplete"
+        output.append({"type": "message", "id": f"msg_{reply.id}", "role": "assistant", "status": status, "content": [part]})
+        cause = "max_output_tokens" if reply.finish is Finish.LENGTH else "content_filter"
+        usage = reply.usage
+        return {
+            "id": f"resp_{reply.id}",
+            "object": "response",
+            "created_at": reply.created,
+            "status": status,
+            "error": None,
+            "incomplete_details": None if whole else {"reason": cause},
+            "instructions": None,
+            "metadata": {},
+            "model": reply.model,
+            "output": output,
+            "parallel_tool_calls": True,
+            "temperature": None,
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "usage": {
+                "input_tokens": usage.input_tokens,
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": usage.output_tokens,
+                "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+                "total_tokens": usage.input_tokens + usage.output_tokens,
+            },
+        }
+
+    def error_body(self, error: GatewayError) -> Message:
+        return error_body(error)
+
+    def error_event(self, error: GatewayError) -> bytes:
+        inner = told_in_stream(error)["error"]
+        return encode({**inner, "type": "error", "sequence_number": 0, "error": inner}, "error")
+
+    def ping(self) -> bytes:
+        return COMMENT
+
+
+class ResponsesAssembler:
+    """The last event carries the whole response; finished items are kept for servers that leave them out of it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._response: Message | None = None
+        self._items: dict[int, Any] = {}
+
+    @property
+    def complete(self) -> bool:
+        return self._response is not None
+
+    @property
+    def over(self) -> bool:
+        return self._response is not None
+
+    def feed(self, event: Event) -> None:
+        if event.data.startswith("[DONE]"):
+            return
+        try:
+            data = json.loads(event.data)
+            kind = data.get("type") or event.name
+            if kind == "error":
+                told = told_error(data)
+                raise told or StreamedError(str(data.get("code") or "server_error"), data)
+            if kind == "response.output_item.done":
+                self._items[data["output_index"]] = data["item"]
+                self.size += len(event.data)
+            elif kind in _ENDINGS:
+                self._response = dict(data["response"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BadStream("an event that cannot be read", event.data) from error
+
+    def message(self) -> Message:
+        if self._response is None:
+            raise BadStream("the stream has no last event")
+        if not self._response.get("output"):
+            self._response["output"] = [self._items[index] for index in sorted(self._items)]
+        return self._response

@@ -1,0 +1,41 @@
+"""Whose key a call is paid with: the installation's, a workspace's, or a user's own, which may also be the access token that
+their identity provider gave them. Who that is, is known before a call waits for its turn, since limits are per key; the
+secret is asked for only when the call goes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from orchestrator.gateway.upstream.providers import Provider
+
+
+class PayerKind(StrEnum):
+    SYSTEM = "system"  #: the key in the service's settings
+    WORKSPACE = "workspace"  #: a key that the workspace's admins entered
+    USER = "user"  #: the user's own key or access token
+
+
+@dataclass(frozen=True)
+class Payer:
+    """`key_id` tells keys of one provider apart; `name` is the user's or the workspace's."""
+
+    kind: PayerKind = PayerKind.SYSTEM
+    name: str = ""
+    key_id: str = ""
+
+
+SYSTEM = Payer()
+
+
+class KeySource(Protocol):
+    async def secret(self, payer: Payer, provider: Provider) -> str:
+        """The secret as it is now; never for another origin than it was given for. Raises `GatewayError`."""
+
+
+class NoKeys:
+    """Where there are only the keys of the settings."""
+
+    async def secret(self, payer: Payer, provider: Provider) -> str:
+        raise LookupError(f"there is no key {payer.key_id}")

@@ -1,0 +1,111 @@
+"""Joins the gateway to the rest: who a run token belongs to, where calls are kept, what the demo models say."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database
+from orchestrator.gateway.assembly import open_gateway as assemble
+from orchestrator.gateway.demo import answers as demo_answers
+from orchestrator.gateway.edge.callers import Callers
+from orchestrator.gateway.edge.context import DayCap, RunContext
+from orchestrator.gateway.edge.router import GatewayDeps
+from orchestrator.gateway.ledger import queries as call_queries
+from orchestrator.gateway.ledger.database import DatabaseLedger
+from orchestrator.gateway.ledger.prices import Prices, nusd
+from orchestrator.limits.service import caps
+from orchestrator.models.tables import LlmModel
+from orchestrator.provider_keys.service import Choice, ProviderKeys
+from orchestrator.runs.intake.planned_calls import PositionCache, planned_calls
+from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.live import Live
+from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import same_token
+
+
+@asynccontextmanager
+async def open_gateway(
+    settings: Settings, db: Database, clock: Clock, owner: str, keys: ProviderKeys, positions: PositionCache
+) -> AsyncIterator[GatewayDeps]:
+    of_all = () if settings.daily_budget_usd is None else (DayCap(nusd(settings.daily_budget_usd)),)
+
+    async def find(digest: str) -> RunContext | None:
+        def read(session: Session) -> RunContext | None:
+            found = call_queries.caller(session, digest)
+            if found is None or not same_token(found.token_hash, digest):
+                return None
+            since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
+            choice = keys.choose(session, found.workspace_id, found.user_id, found.provider)
+            day_caps = (*of_all, *caps(session, found.workspace_id, found.user_id))
+            plans = planned_calls(positions, session, found.id, found.kind)
+            return replace(_context(found, day_caps, since, choice), plans=plans)
+
+        return await db.read(read)
+
+    callers = Callers(find, clock)
+    top = 2 * settings.demo_latency_s
+    async with assemble(
+        authenticate=callers.authenticate,
+        forget=callers.forget,
+        ledger=DatabaseLedger(db, clock, owner),
+        env=os.environ,
+        demo_load=demo_answers.load,
+        clock=clock,
+        rng=random.Random(os.urandom(8)),
+        keys=keys,
+        demo_latency_s=(min(0.005, top), top),
+    ) as deps:
+        yield deps
+
+
+async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
+    """Let go of calls that still wait for their turn when their run ends, and of what was known of runs that changed;
+    runs until it is cancelled."""
+    async for batch in live.follow(after=None, inside=True):
+        for event in (told.event for told in batch):
+            if event.run_id is None or event.type != "transition":
+                continue
+            gateway.forget(event.run_id)
+            if event.data.get("status") in TERMINAL:
+                await gateway.desk.abandon(event.run_id)
+
+
+def _context(found: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
+    return RunContext(
+        run_id=found.id,
+        attempt=found.number,
+        slug=found.slug,
+        provider=found.provider,
+        model=found.name,
+        prices=prices_of(found),
+        budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
+        day_caps=day_caps,
+        request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
+        reuse_since=reuse_since,
+        payer=choice.payer,
+        no_key=choice.refused,
+    )
+
+
+def prices_of(model: LlmModel | Any) -> Prices | None:
+    """None when a price is missing: what it costs is then unknown, and a budget cannot be promised."""
+    if model.input_price is None or model.output_price is None:
+        return None
+    cached, written = model.cached_input_price, model.cache_write_price
+    return Prices(
+        input_per_mtok=Decimal(str(model.input_price)),
+        output_per_mtok=Decimal(str(model.output_price)),
+        cached_input_per_mtok=None if cached is None else Decimal(str(cached)),
+        cache_write_per_mtok=None if written is None else Decimal(str(written)),
+        entered_on=model.prices_entered_at.date() if model.prices_entered_at else None,
+    )

@@ -1,0 +1,39 @@
+"""Statements on stored answers, which runs of kind `grade` judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import insert, literal
+from sqlalchemy import select as sa_select
+from sqlmodel import Session, col, select
+
+from orchestrator.grading.tables import GivenRow
+
+Answers = Sequence[dict[str, Any]]
+
+
+def add(session: Session, run_id: str, benchmark: str, by_problem: Mapping[str, Answers]) -> None:
+    rows = [
+        {"run_id": run_id, "benchmark": benchmark, "problem_id": problem_id, "answers": list(answers)}
+        for problem_id, answers in by_problem.items()
+    ]
+    if rows:
+        session.connection().execute(insert(GivenRow), rows)
+
+
+def of(session: Session, run_id: str, benchmark: str, problem_ids: Sequence[str]) -> dict[str, Answers]:
+    """The answers to some problems of a run."""
+    query = select(GivenRow.problem_id, GivenRow.answers).where(
+        GivenRow.run_id == run_id, GivenRow.benchmark == benchmark, col(GivenRow.problem_id).in_(problem_ids)
+    )
+    return dict(session.exec(query).all())
+
+
+def copy(session: Session, source: str, target: str) -> None:
+    """Give `target` the answers of `source`."""
+    columns = [c.name for c in GivenRow.__table__.columns]  # type: ignore[attr-defined]
+    wanted: list[Any] = [literal(target) if name == "run_id" else getattr(GivenRow, name) for name in columns]
+    query = sa_select(*wanted).where(col(GivenRow.run_id) == source)
+    session.connection().execute(insert(GivenRow).from_select(columns, query))

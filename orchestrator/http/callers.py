@@ -1,0 +1,239 @@
+"""Who calls, and in which workspace: the installation's own token, one of the named tokens, or a browser that was signed in
+with one of them or by the identity provider.
+
+The secret of a named token is known to its holder only: it is found by its hash, asked for at each request, so that a
+revoked token ends at once, on every orchestrator of the database. A token may never do more than whoever made it may do
+now. A page's session names its token and is sealed with the installation's token: what is in the database does not open a
+page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from orchestrator.accounts import queries as account_queries
+from orchestrator.db.session import Database
+from orchestrator.db.workspaces import DEFAULT_WORKSPACE, Acting
+from orchestrator.errors import NotFound
+from orchestrator.scopes import Role, Scope
+from orchestrator.sign_in.sessions import PREFIX as USER_PREFIX
+from orchestrator.sign_in.sessions import Sessions
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import new_token, same_token, token_hash
+from orchestrator.tokens import queries as token_queries
+from orchestrator.tokens.tables import ApiToken
+
+PREFIX = "by_"
+SESSION_S = 30 * 24 * 3600
+USED_AGAIN_AFTER = timedelta(minutes=1)
+"""How exact the time of the last use is."""
+DEFAULT_SLUG = "default"
+NOWHERE = 0
+"""The workspace of who is in none: nothing belongs to it."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    name: str
+    scope: Scope
+    """What they may do here and now: what their token allows, and no more than their role."""
+    token_id: int = 0
+    """0: the installation's own token, or a user who signed in."""
+    role: Role = Role.OWNER
+    user_id: int | None = None
+    workspace_id: int = DEFAULT_WORKSPACE
+    workspace: str = DEFAULT_SLUG
+    everywhere: bool = False
+    """What is asked for is about all workspaces."""
+    session_id: str | None = None
+    """Of a user who signed in."""
+    new_cookie: str | None = field(default=None, compare=False)
+    """What the answer shall put in the place of the cookie that came."""
+
+    @property
+    def acting(self) -> Acting | None:
+        """Where they see and make things."""
+        return None if self.everywhere else Acting(self.workspace_id, self.user_id)
+
+
+OWNER = Caller("the installation's token", Scope.OWNER)
+
+
+def new_secret() -> str:
+    """A named token's secret; the beginning says to people and scanners what it is."""
+    return PREFIX + new_token()
+
+
+class Authority:
+    """Knows the installation's token, and finds the others once there is a database."""
+
+    def __init__(self, token: str, clock: Clock) -> None:
+        self._token = token
+        self._clock = clock
+        self._db: Database | None = None
+        self._sessions: Sessions | None = None
+
+    def open(self, db: Database | None, sessions: Sessions | None = None) -> None:
+        self._db, self._sessions = db, sessions
+
+    async def by_token(self, given: str, wanted: str | None = None) -> Caller | None:
+        """Who has this token, in the workspace they ask for. Raises `NotFound` where that is none of theirs."""
+        if same_token(given, self._token):
+            return await self._owner_in(wanted)
+        if self._db is None or not given.startswith(PREFIX):
+            return None
+        secret = token_hash(given)
+        found = await self._db.read(lambda s: _found(s, token_queries.by_hash(s, secret), self._clock.now()))
+        if found is None or not same_token(found.row.secret_hash, secret):
+            return None
+        return _in_its_own(await self._known(found), wanted)
+
+    async def by_session(self, given: str, wanted: str | None = None, *, rotate: bool = False) -> Caller | None:
+        if given.startswith(USER_PREFIX):
+            return await self._user(given, wanted, rotate=rotate) if self._sessions is not None else None
+        token_id, issued, workspace_id, nonce, seal = _parts(given)
+        if not 0 <= self._clock.now().timestamp() - issued < SESSION_S or self._db is None:
+            return None
+        found: _Found | None = None
+        if token_id:
+            found = await self._db.read(lambda s: _found(s, token_queries.by_id(s, token_id), self._clock.now()))
+            if found is None:
+                return None
+        secret = found.row.secret_hash if found else ""
+        if not same_token(seal, self._seal(token_id, issued, workspace_id, secret, nonce)):
+            return None
+        if await self._db.read(lambda s: token_queries.page_session_ended(s, token_hash(given))):
+            return None
+        if found is not None:
+            return _in_its_own(await self._known(found), wanted)
+        return await self._owner_in(wanted, workspace_id)
+
+    async def _user(self, given: str, wanted: str | None, *, rotate: bool) -> Caller | None:
+        assert self._sessions is not None
+        found = await self._sessions.find(given, wanted, rotate=rotate)
+        if found is None:
+            return None
+        if wanted and not found.slug:
+            raise _no_workspace(wanted)
+        role = Role.OWNER if found.user.owner else Role(found.role or Role.VIEWER)
+        return Caller(
+            found.user.name or found.user.email or found.user.subject,
+            role.scope,
+            role=role,
+            user_id=found.user.id,
+            workspace_id=found.workspace_id,
+            workspace=found.slug,
+            session_id=found.row.id,
+            new_cookie=found.new_cookie,
+        )
+
+    async def session_for(self, caller: Caller) -> str:
+        """The value of a cookie for somebody who has shown a token, in the workspace where they are."""
+        issued = int(self._clock.now().timestamp())
+        secret = ""
+        if caller.token_id and self._db is not None:
+            row = await self._db.read(lambda s: token_queries.by_id(s, caller.token_id))
+            secret = row.secret_hash if row else ""
+        nonce = secrets.token_hex(8)  # each sign-in has a cookie of its own, which can end alone
+        seal = self._seal(caller.token_id, issued, caller.workspace_id, secret, nonce)
+        return f"{caller.token_id}.{issued}.{caller.workspace_id}.{nonce}.{seal}"
+
+    async def end_session(self, given: str) -> None:
+        """The cookie of somebody who signed out opens nothing any more, whoever has kept a copy. A user's session is ended
+        where it is kept; this is for those of tokens."""
+        if self._db is None or given.startswith(USER_PREFIX):
+            return
+        now = self._clock.now()
+        until, name = now + timedelta(seconds=SESSION_S), token_hash(given)
+
+        def end(session: Session) -> None:
+            token_queries.end_page_session(session, name, until, now)
+
+        await self._db.write(end)
+
+    def _seal(self, token_id: int, issued: int, workspace_id: int, secret_hash: str, nonce: str) -> str:
+        text = f"benchyard page session 3 {token_id} {issued} {workspace_id} {secret_hash}"
+        text += f" {nonce}" if nonce else ""  # cookies of earlier versions have none
+        return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+    def signature(self, text: str) -> str:
+        """Seals an address that carries its own permission."""
+        return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+    async def _owner_in(self, slug: str | None, workspace_id: int = DEFAULT_WORKSPACE) -> Caller:
+        if (slug or DEFAULT_SLUG) == DEFAULT_SLUG and (slug or workspace_id == DEFAULT_WORKSPACE):
+            return OWNER
+        assert self._db is not None
+        found = await self._db.read(
+            lambda s: account_queries.by_slug(s, slug) if slug else account_queries.workspace(s, workspace_id)
+        )
+        if found is None:
+            raise _no_workspace(slug or str(workspace_id))
+        return replace(OWNER, workspace_id=found.id or 0, workspace=found.slug)
+
+    async def _known(self, found: _Found) -> Caller:
+        row, now = found.row, self._clock.now()
+        if row.last_used_at is None or now - row.last_used_at >= USED_AGAIN_AFTER:
+            await self._used(row.id or 0, now)
+        scope = Scope(row.scope)
+        if scope is Scope.ADMIN and found.role is Role.OWNER:
+            scope = Scope.OWNER
+        elif not found.role.scope.allows(scope):
+            scope = found.role.scope
+        return Caller(row.name, scope, row.id or 0, found.role, row.user_id, row.workspace_id, found.workspace)
+
+    async def _used(self, token_id: int, now: datetime) -> None:
+        assert self._db is not None
+
+        def mark(session: Session) -> None:
+            token_queries.mark_used(session, token_id, now)
+
+        await self._db.write(mark)
+
+
+@dataclass(frozen=True)
+class _Found:
+    row: ApiToken
+    role: Role
+    """Of whoever made it, in its workspace."""
+    workspace: str
+
+
+def _found(session: Session, row: ApiToken | None, now: datetime) -> _Found | None:
+    """The token as it may be used now: not expired, and made by somebody who is still here."""
+    if row is None or (row.expires_at is not None and row.expires_at <= now):
+        return None
+    slug = DEFAULT_SLUG
+    if row.workspace_id != DEFAULT_WORKSPACE:
+        place = account_queries.workspace(session, row.workspace_id)
+        if place is None:
+            return None
+        slug = place.slug
+    role = Role.OWNER if row.user_id is None else account_queries.role_in(session, row.user_id, row.workspace_id)
+    return None if role is None else _Found(row, Role(role), slug)
+
+
+def _in_its_own(caller: Caller, wanted: str | None) -> Caller:
+    if wanted and wanted != caller.workspace:
+        raise _no_workspace(wanted)
+    return caller
+
+
+def _no_workspace(slug: str) -> NotFound:
+    return NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
+
+
+def _parts(session: str) -> tuple[int, int, int, str, str]:
+    """Token, time of issue, workspace, nonce, seal; what is no session of ours was issued at the beginning of time."""
+    match session.split("."):
+        case [token_id, issued, workspace_id, *nonce, seal] if len(nonce) <= 1 and nonce != [""]:
+            numbers = (token_id, issued, workspace_id)
+            if all(each.isascii() and each.isdigit() and len(each) < 13 for each in numbers):
+                return int(token_id), int(issued), int(workspace_id), "".join(nonce), seal
+    return 0, 0, 0, "", ""

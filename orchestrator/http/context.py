@@ -1,0 +1,89 @@
+"""What handlers reach: the services that the lifespan opened, as one typed dependency."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from orchestrator.accounts.wiring import Accounts
+from orchestrator.alerts.service import WebhookService
+from orchestrator.archives.wiring import Archives
+from orchestrator.batches.service import BatchService
+from orchestrator.commands.service import CommandRuns
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.datasets.jobs import DatasetJobs
+from orchestrator.db.session import Database
+from orchestrator.evals.jobs import EvalJobs
+from orchestrator.evals.service import EvalService
+from orchestrator.fleet.agents import Agents
+from orchestrator.grading.service import GradeService
+from orchestrator.grading.uploads import Uploads
+from orchestrator.health.service import Readiness
+from orchestrator.http.callers import Authority, Caller
+from orchestrator.installation.service import Installation
+from orchestrator.metrics.run_metrics import RunMetrics
+from orchestrator.models.sync import SyncResult
+from orchestrator.retention.service import RunDeletion
+from orchestrator.runs.live import Live
+from orchestrator.runs.scheduling.fleet import Fleet
+from orchestrator.runs.scheduling.loops import Loops, Signals
+from orchestrator.runs.service import RunService
+from orchestrator.runs.warm_pool.pool import Pool
+from orchestrator.schedules.service import ScheduleService
+from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+from orchestrator.traces.service import TraceImport
+
+
+@dataclass(frozen=True)
+class Services:
+    settings: Settings
+    clock: Clock
+    db: Database
+    installation: Installation
+    catalogue: Catalogue
+    runs: RunService
+    commands: CommandRuns
+    schedules: ScheduleService
+    webhooks: WebhookService
+    grades: GradeService
+    batches: BatchService
+    archives: Archives
+    deletion: RunDeletion
+    uploads: Uploads
+    evals: EvalService
+    eval_jobs: EvalJobs
+    trace_import: TraceImport
+    dataset_jobs: DatasetJobs
+    fleet: Fleet
+    readiness: Readiness
+    pool: Pool
+    agents: Agents
+    live: Live
+    run_metrics: RunMetrics
+    waiting_for: Callable[[str], str | None]
+    """What a run's model calls wait for, in one sentence, as the gateway knows it."""
+    door: RunnerDoor
+    loops: Loops
+    signals: Signals
+    authority: Authority
+    accounts: Accounts
+    sync_models: Callable[[], Awaitable[SyncResult]]
+    """Have the catalogue follow the providers' lists."""
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Context = Annotated[Services, Depends(services_of)]
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = request.scope["benchyard.caller"]
+    return caller

@@ -1,0 +1,67 @@
+"""Makes guessing a token slow: after a few wrong ones, tries from one address, and tries at one beginning of a token from
+wherever, queue up and wait ever longer. Who has the right token waits a few seconds at the most, and is told if the queue is
+full. Pure but for what it remembers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.errors import RateLimited
+from orchestrator.system.identifiers import token_hash
+
+FREE = 3
+"""Wrong tries that cost nothing: people mistype."""
+LONGEST_S = 8.0
+PATIENCE_S = 16.0
+FORGET_S = 900.0
+MOST_ADDRESSES = 10_000
+BEGINNING = 8
+"""Characters of a token that are the same for who guesses the rest of it, from many addresses."""
+
+
+def names_of(address: str, token: str) -> tuple[str, str]:
+    """What tries are counted by; of the token's beginning not even that is remembered."""
+    return f"address {address}", f"token {token_hash(token[:BEGINNING])}"
+
+
+@dataclass
+class _Past:
+    wrong: int = 0
+    free_at: float = 0.0
+    last: float = 0.0
+
+
+class GuessDelay:
+    def __init__(self) -> None:
+        self._past: dict[str, _Past] = {}
+
+    def wait_s(self, address: str, now: float) -> float:
+        """How long a try from there has to wait before it is looked at; it takes its place in the queue."""
+        past = self._past.get(address)
+        if past is None:
+            return 0.0
+        if now - past.last > FORGET_S:
+            del self._past[address]
+            return 0.0
+        if past.wrong < FREE:
+            return 0.0
+        begin = max(now, past.free_at)
+        if begin - now > PATIENCE_S:
+            raise RateLimited(
+                "There were too many wrong tokens from your address, or for this one; wait a little.",
+                max(1, round(begin - now)),
+            )
+        past.free_at = begin + min(LONGEST_S, 2.0 ** (past.wrong - FREE))
+        return begin - now
+
+    def wrong(self, address: str, now: float) -> None:
+        if address not in self._past and len(self._past) >= MOST_ADDRESSES:
+            del self._past[min(self._past, key=lambda each: self._past[each].last)]
+        past = self._past.setdefault(address, _Past())
+        past.wrong += 1
+        past.last = now
+        if past.wrong >= FREE:
+            past.free_at = max(past.free_at, now + min(LONGEST_S, 2.0 ** (past.wrong - FREE)))
+
+    def right(self, address: str) -> None:
+        self._past.pop(address, None)

@@ -1,0 +1,111 @@
+"""Jobs of all kinds in one list, and the page of one about evals: its stages live, answers that were refused, its end."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Path, Query
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.highlight import highlight
+from orchestrator.dashboard.overview import reasons_to_wait
+from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.dashboard.texts import visible
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.tables import Eval, EvalSet
+from orchestrator.jobs import queries as job_queries
+from orchestrator.jobs import routes as api
+from orchestrator.jobs.page_views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
+from orchestrator.jobs.schemas import JobType
+from orchestrator.runs.lifecycle import Status
+from runner.contract import EVAL_KINDS, RunKind
+
+router = page_router()
+
+JOBS_ON_A_PAGE = 50
+JobId = Annotated[str, Path(min_length=1, max_length=60)]
+Word = Annotated[str, Query(max_length=60)]
+
+
+@router.get("/jobs")
+async def jobs_page(
+    page: Page, type: Word = "", status: Word = "", dead: Word = "", eval_set_id: Word = "", after: Word = ""
+) -> Response:
+    kind, state = type if type in WORDS else "", status if status in set(Status) else ""
+    found = await api.list_jobs(
+        page.context,
+        limit=JOBS_ON_A_PAGE,
+        after=after or None,
+        type=JobType(kind) if kind else None,
+        status=Status(state) if state else None,
+        dead_letter=bool(dead),
+        eval_set_id=eval_set_id or None,
+    )
+    given = {"type": kind, "status": state, "dead": "1" if dead else "", "eval_set_id": eval_set_id}
+    kept = {name: value for name, value in given.items() if value}
+
+    def link(**more: str) -> str:
+        query = urlencode({**kept, **more})
+        return f"{page.root}/jobs{'?' + query if query else ''}"
+
+    return page.show(
+        "jobs/jobs.html",
+        jobs=found.items,
+        kinds=WORDS,
+        statuses=[each.value for each in Status],
+        given=given,
+        filtered=bool(kept),
+        paged=bool(after),
+        first_link=link(),
+        next_link=link(after=found.next) if found.next else None,
+    )
+
+
+@router.get("/jobs/{job_id}")
+async def job_page(page: Page, job_id: JobId) -> Response:
+    job = await api.get_job(job_id, page.context)
+    if job.type not in EVAL_KINDS:
+        return page.go(place_of(job))
+    waits = await reasons_to_wait(page.context) if job.status == Status.PENDING else {}
+
+    def read(session: Session) -> tuple[EvalSet | None, Eval | None, str, bool]:
+        group = eval_queries.get_set(session, job.eval_set_id or "")
+        row = eval_queries.get(session, job.eval_id) if job.eval_id else None
+        payload = {} if job.type == RunKind.EVAL_EXECUTE else job_queries.payload(session, job_id)
+        return group, row, row.name if row else payload.get("name", ""), "draft" in payload
+
+    group, row, name, by_hand = await page.context.db.read(read)
+    return page.show(
+        "jobs/job.html",
+        job=job,
+        group=group,
+        row=row,
+        name=visible(name),
+        by_hand=by_hand,
+        live=is_live(job),
+        why=waits.get(job_id) or page.context.waiting_for(job_id),
+        title=kind_words(job.type),
+        marks=stage_marks(job, by_hand=by_hand) if job.type == RunKind.EVAL_GENERATE else [],
+        repair=repair_words(job.detail),
+        rounds=[(each, highlight(visible(each.code)) if each.code else None) for each in job.rounds],
+    )
+
+
+@router.post("/jobs/{job_id}/cancel")
+async def cancel_job(page: Page, job_id: JobId) -> Response:
+    job = await api.cancel_job(job_id, page.context, page.request)
+    return page.go(place_of(job))
+
+
+@router.post("/jobs/{job_id}/dismiss")
+async def dismiss_job(page: Page, job_id: JobId) -> Response:
+    await api.dismiss_job(job_id, page.context)
+    return page.go("/jobs?dead=1")
+
+
+@router.post("/jobs/{job_id}/retry")
+async def retry_job(page: Page, job_id: JobId) -> Response:
+    made = await api.retry_job(job_id, page.context, page.request, Response())
+    return page.go(f"/jobs/{made.job_id}")

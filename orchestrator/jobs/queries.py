@@ -1,0 +1,111 @@
+"""Statements on jobs: runs of every kind, with what those about evals have besides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, case, func
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, select
+
+from orchestrator.evals.tables import EvalJob
+from orchestrator.runs.queries import OURS, WITHOUT_PLAN
+from orchestrator.runs.tables import Attempt, ContainerRun
+
+WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result), defer(EvalJob.rounds))  # type: ignore[arg-type]
+OPEN = ("pending", "starting", "running")
+Row = tuple[ContainerRun, EvalJob | None]
+
+
+def page(
+    session: Session,
+    *,
+    limit: int,
+    after: str | None = None,
+    kind: str | None = None,
+    statuses: Collection[str] | None = None,
+    dead_after: int | None = None,
+    eval_set_id: str | None = None,
+    eval_id: str | None = None,
+) -> Sequence[Row]:
+    """Newest first."""
+    query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
+    if after is not None:
+        query = query.where(col(ContainerRun.id) < after)
+    if kind is not None:
+        query = query.where(ContainerRun.kind == kind)
+    if statuses is not None:
+        query = query.where(col(ContainerRun.status).in_(statuses))
+    if dead_after is not None:
+        query = query.where(_dead_letter(dead_after))
+    if eval_set_id is not None:
+        query = query.where(EvalJob.eval_set_id == eval_set_id)
+    if eval_id is not None:
+        query = query.where(EvalJob.eval_id == eval_id)
+    query = query.options(WITHOUT_PLAN, *WITHOUT_LOAD).order_by(col(ContainerRun.id).desc()).limit(limit)
+    return [(run, job) for run, job in session.exec(query).all()]
+
+
+def _dead_letter(dead_after: int) -> ColumnElement[bool]:
+    """Given up after so many attempts, not dismissed, and without a retry that completed."""
+    return and_(
+        col(ContainerRun.status) == "failed",
+        col(ContainerRun.fruitless) >= dead_after,
+        col(ContainerRun.dismissed_at).is_(None),
+        col(ContainerRun.succeeded_by).is_(None),
+    )
+
+
+def get(session: Session, job_id: str) -> Row | None:
+    query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
+    found = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_PLAN, *WITHOUT_LOAD)).first()
+    return None if found is None else (found[0], found[1])
+
+
+def eval_job(session: Session, run_id: str) -> EvalJob | None:
+    """With all that it carries."""
+    return session.get(EvalJob, run_id)
+
+
+def rounds(session: Session, run_id: str) -> list[dict[str, Any]]:
+    """What the model has answered so far, with what was wrong with it."""
+    return list(session.exec(select(EvalJob.rounds).where(EvalJob.run_id == run_id)).first() or [])
+
+
+def open_eval_jobs(session: Session) -> Sequence[str]:
+    query = select(EvalJob.run_id).join(ContainerRun, col(ContainerRun.id) == col(EvalJob.run_id))
+    return session.exec(query.where(col(ContainerRun.status).in_(OPEN)).order_by(col(EvalJob.run_id))).all()
+
+
+def payload(session: Session, run_id: str) -> dict[str, Any]:
+    """What a job is about, as it was fixed when it was accepted."""
+    return dict(session.exec(select(EvalJob.payload).where(EvalJob.run_id == run_id)).first() or {})
+
+
+def light(session: Session, run_id: str) -> EvalJob | None:
+    """Without payload and result, which may be large."""
+    return session.exec(select(EvalJob).where(EvalJob.run_id == run_id).options(*WITHOUT_LOAD)).first()
+
+
+def holding_by_kind(session: Session) -> dict[str, int]:
+    """Containers that take up room, by the kind of their run."""
+    query = (
+        select(ContainerRun.kind, func.count())
+        .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
+        .where(col(Attempt.ended_at).is_(None), OURS)
+        .group_by(ContainerRun.kind)
+    )
+    return {kind: int(count) for kind, count in session.exec(query).all()}
+
+
+def figures(session: Session, dead_after: int) -> Sequence[tuple[str, str, int, int, datetime | None]]:
+    """(kind, status, runs, dead letters, created_at of the oldest)."""
+    dead = func.sum(case((_dead_letter(dead_after), 1), else_=0))
+    columns: Any = (ContainerRun.kind, ContainerRun.status, func.count(), dead, func.min(ContainerRun.created_at))
+    query = select(*columns).group_by(ContainerRun.kind, ContainerRun.status)
+    return [
+        (kind, status, int(count), int(letters or 0), oldest)
+        for kind, status, count, letters, oldest in session.exec(query).all()
+    ]

@@ -1,0 +1,191 @@
+"""REST for jobs: runs of every kind in one list, followed live, cancelled and retried."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BeforeValidator
+from sqlmodel import Session
+
+from orchestrator.errors import Conflict, Forbidden, NotFound
+from orchestrator.evals.schemas import JobCreated, RoundOut
+from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.schemas import Page
+from orchestrator.jobs import queries as job_queries
+from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
+from orchestrator.jobs.views import dataset_job, job_out, stream_event
+from orchestrator.models import queries as model_queries
+from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
+from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
+from orchestrator.runs.service import Idempotency
+from orchestrator.runs.stream_routes import END, After, EventStream, LastEventId, run_lines, stream_of, stream_start
+from orchestrator.runs.unasked_model import model_shown
+from orchestrator.scopes import Scope
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+JobId = Annotated[str, Path(min_length=1, max_length=60, description="A job's id, which is that of its run.")]
+
+
+TYPE_NAMES = {"generate": JobType.EVAL_GENERATE.value, "execute": JobType.EVAL_EXECUTE.value}
+JobTypeFilter = Annotated[
+    JobType | None,
+    BeforeValidator(lambda given: TYPE_NAMES.get(given, given)),
+    Query(description="Also `generate` and `execute`."),
+]
+BUILD_LOOK_S = 0.25
+
+
+@router.get("")
+async def list_jobs(
+    context: Context,
+    limit: Limit = 50,
+    after: Cursor = None,
+    type: JobTypeFilter = None,
+    status: Status | None = None,
+    dead_letter: Annotated[
+        bool, Query(description="Only those given up after 3 attempts, not dismissed, without a retry that completed.")
+    ] = False,
+    eval_set_id: Annotated[str | None, Query(max_length=60)] = None,
+    eval_id: Annotated[str | None, Query(max_length=60)] = None,
+) -> Page[JobOut]:
+    """Jobs of all kinds, newest first. Datasets being added are among them until the service ends."""
+    statuses = [Status.FAILED.value] if dead_letter else [status.value] if status else None
+
+    def read(session: Session) -> list[JobOut]:
+        rows = job_queries.page(
+            session,
+            limit=limit + 1,
+            after=after or None,
+            kind=type and type.value,
+            statuses=statuses if not (dead_letter and status not in (None, Status.FAILED)) else [],
+            dead_after=MAX_FRUITLESS if dead_letter else None,
+            eval_set_id=eval_set_id,
+            eval_id=eval_id,
+        )
+        models = model_queries.by_ids(session, {run.model_id for run, _ in rows})
+        return [job_out(run, job, model_shown(run.kind, models[run.model_id].slug)) for run, job in rows]
+
+    jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
+    if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
+        builds = [dataset_job(each) for each in context.dataset_jobs.all() if not after or each.id < after]
+        jobs += [each for each in builds if status in (None, each.status)]
+        jobs.sort(key=lambda each: each.id, reverse=True)
+    return Page(items=jobs[:limit], next=jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+@router.get("/{job_id}")
+async def get_job(job_id: JobId, context: Context) -> JobDetail:
+    job = await _job(job_id, context)
+    rounds = await context.db.read(lambda s: job_queries.rounds(s, job_id))
+    return JobDetail(**job.model_dump(), rounds=[RoundOut(**each) for each in rounds])
+
+
+@router.get("/{job_id}/stream", response_class=EventStream)
+async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
+    """`progress` as it goes on, then `completed` or `failed` (also when it was cancelled), and the stream closes."""
+    job = await _job(job_id, context)
+    if job.type == JobType.DATASET_BUILD:
+        return stream_of(_built(context, job_id))
+    start = stream_start(last_event_id, after) or 0
+    return stream_of(_told(context, job, start))
+
+
+@router.post("/{job_id}/cancel", status_code=202)
+async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOut:
+    """Stop a job. One that waits ends at once; one that runs ends when its container is confirmed gone."""
+    if (await _job(job_id, context)).type == JobType.DATASET_BUILD:
+        _for_owners(request)
+        return dataset_job(context.dataset_jobs.cancel(job_id))
+    await context.runs.cancel(job_id)
+    context.signals.look()
+    return await _job(job_id, context)
+
+
+@router.post("/{job_id}/retry", status_code=202)
+async def retry_job(
+    job_id: JobId, context: Context, request: Request, response: Response, idempotency_key: IdempotencyKey = None
+) -> JobCreated:
+    """A new job for what an ended one left undone. Paid answers are kept, unless it is they that were refused."""
+    if context.dataset_jobs.find(job_id) is not None:
+        _for_owners(request)
+        again = context.dataset_jobs.retry(job_id)
+        response.headers["location"] = f"/api/jobs/{again.id}"
+        return JobCreated(job_id=again.id, status="running")
+    key = None if idempotency_key is None else Idempotency("POST retry", idempotency_key)
+    new_id = await context.eval_jobs.retry(job_id, key)
+    response.headers["location"] = f"/api/jobs/{new_id}"
+    return JobCreated(job_id=new_id)
+
+
+@router.post("/{job_id}/dismiss")
+async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
+    """Take a dead letter off the list and out of the metric. The job and what it left stay. Again is harmless."""
+    if context.dataset_jobs.find(job_id) is not None:
+        raise Conflict(f"job {job_id} adds a dataset; it is no dead letter and cannot be dismissed")
+    await context.runs.dismiss(job_id)
+    return await _job(job_id, context)
+
+
+def _for_owners(request: Request) -> None:
+    """Datasets are what all workspaces share: here as at their own endpoints, owners may change them."""
+    if not caller_of(request).scope.allows(Scope.OWNER):
+        raise Forbidden("datasets belong to all workspaces; only an owner may stop or repeat the adding of one")
+
+
+async def _job(job_id: str, context: Services) -> JobOut:
+    if (build := context.dataset_jobs.find(job_id)) is not None:
+        return dataset_job(build)
+
+    def read(session: Session) -> JobOut | None:
+        found = job_queries.get(session, job_id)
+        if found is None:
+            return None
+        model = model_queries.get(session, found[0].model_id)
+        return job_out(*found, model_shown(found[0].kind, model.slug) if model else None)
+
+    job = await context.db.read(read)
+    if job is None:
+        raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
+    return job
+
+
+async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str]:
+    async with aclosing(run_lines(context, start, job.id, over=job.status in TERMINAL)) as batches:
+        async for batch in batches:
+            if isinstance(batch, str):
+                yield batch
+                continue
+            for told in batch:
+                if (found := stream_event(told.event, job.type)) is not None:
+                    name, data = found
+                    if name != "progress":
+                        data |= await _ending(context, job.id)
+                    yield f"id: {told.number}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+
+
+async def _built(context: Services, job_id: str) -> AsyncIterator[str]:
+    """How far a dataset is, whenever that has changed, until it is there. Whoever comes back is told from now on."""
+    told: dict[str, Any] = {}
+    while (build := context.dataset_jobs.find(job_id)) is not None:
+        job = dataset_job(build)
+        data = job.model_dump(mode="json", include={"type", "status", "stage", "percent", "progress", "detail", "error"})
+        name = "progress" if job.status not in TERMINAL else "completed" if job.status == Status.COMPLETED else "failed"
+        if data != told:
+            told = data
+            yield f"event: {name}\ndata: {json.dumps({'job_id': job_id, **data}, separators=(',', ':'))}\n\n"
+        if name != "progress":
+            yield END
+            return
+        await asyncio.sleep(BUILD_LOOK_S)
+
+
+async def _ending(context: Services, job_id: str) -> dict[str, str | None]:
+    """What only the row knows of how a job ended."""
+    job = await _job(job_id, context)
+    return {"eval_id": job.eval_id, "code": job.error.code if job.error else None}

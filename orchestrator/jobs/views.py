@@ -1,0 +1,143 @@
+"""A job as answers and streams show it: one shape for runs of every kind. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.datasets.jobs import Job
+from orchestrator.errors import Code
+from orchestrator.evals.tables import EvalJob
+from orchestrator.jobs.schemas import JobError, JobOut, JobType
+from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.live import LoggedEvent
+from orchestrator.runs.reasons import Reason
+from orchestrator.runs.reports.model_cost import ModelCost
+from orchestrator.runs.schemas import Progress
+from orchestrator.runs.service import is_dead_letter
+from orchestrator.runs.tables import ContainerRun
+from runner.contract import EVAL_KINDS, RunKind
+from runner.contract_evals import JobStage
+
+CODES: dict[str, Code] = {
+    Reason.PROVIDER_ERROR: Code.EXTERNAL_API_ERROR,
+    Reason.BUDGET_EXHAUSTED: Code.BUDGET_EXHAUSTED,
+    Reason.PRICE_UNKNOWN: Code.BUDGET_EXHAUSTED,
+    Reason.EVAL_REFUSED: Code.INVALID_CODE,
+    Reason.EVAL_FAILING: Code.EXECUTION_ERROR,
+    Reason.DEADLINE: Code.EXECUTION_TIMEOUT,
+    Reason.START_TIMEOUT: Code.EXECUTION_TIMEOUT,
+}
+CANCELLED = "CANCELLED"
+TOLD = frozenset({"job_progress", "eval_written", "judgements", "complete", "stage", "progress"})
+
+
+def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut:
+    percent = 100 * run.items_done // run.items_total if run.items_total else 0
+    average = None
+    if job is not None and run.kind == RunKind.EVAL_EXECUTE and run.items_done:
+        average = round(job.spent_ms / run.items_done, 3)
+    done, total = run.items_done, run.items_total
+    if job is not None and run.kind == RunKind.EVAL_GENERATE and job.stage_total is not None:
+        done, total = job.stage_done or 0, job.stage_total
+    return JobOut(
+        id=run.id,
+        type=run.kind,
+        status=run.status,
+        stage=(job.stage if job is not None else None) or run.stage,
+        percent=100 if run.status == Status.COMPLETED else job.percent if job is not None else percent,
+        progress=Progress(done=done, total=total),
+        detail=job.detail if job is not None else "",
+        average_ms=average,
+        priority=run.priority,
+        attempt=run.attempt,
+        dead_letter=is_dead_letter(run),
+        dismissed_at=run.dismissed_at,
+        succeeded_by=run.succeeded_by,
+        model=model,
+        eval_set_id=job.eval_set_id if job is not None else None,
+        eval_id=job.eval_id if job is not None else None,
+        error=_error(run, job),
+        retry_of=run.retry_of,
+        next_attempt_at=run.not_before,
+        cost_usd=ModelCost(run.cost_usd, run.unpriced_calls).usd,
+        known_cost_usd=run.cost_usd,
+        unpriced_calls=run.unpriced_calls,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        completed_at=run.completed_at,
+    )
+
+
+DATASET_STATES = {"running": Status.RUNNING, "done": Status.COMPLETED, "failed": Status.FAILED}
+
+
+def dataset_job(job: Job) -> JobOut:
+    """A dataset that is being added, as a job among the others."""
+    status = DATASET_STATES.get(job.state, Status.CANCELLED)
+    error = None
+    if job.error is not None:
+        code = CANCELLED if status is Status.CANCELLED else Code.EXECUTION_ERROR.value
+        error = JobError(code=code, reason=None, message=job.error)
+    percent = 100 * job.done_bytes // job.total_bytes if job.total_bytes else 0
+    done = status is Status.COMPLETED
+    return JobOut(
+        id=job.id,
+        type=JobType.DATASET_BUILD,
+        status=status,
+        stage=job.step or None,
+        percent=100 if done else min(percent, 99),
+        progress=Progress(
+            done=job.problems or 0 if done else job.done_bytes, total=job.problems or 0 if done else job.total_bytes
+        ),
+        detail=job.file,
+        priority=0,
+        attempt=1,
+        dead_letter=False,
+        model=None,
+        name=job.name,
+        retriable=job.repeatable,
+        error=error,
+        created_at=job.started_at,
+        started_at=job.started_at,
+        completed_at=job.ended_at,
+    )
+
+
+def _error(run: ContainerRun, job: EvalJob | None) -> JobError | None:
+    if run.reason is None:
+        return None
+    return JobError(
+        code=error_code(run.status, run.reason, job.error_code if job is not None else None),
+        reason=run.reason,
+        message=run.error_message or "",
+    )
+
+
+def error_code(status: str, reason: str | None, told: str | None) -> str:
+    if status == Status.CANCELLED:
+        return CANCELLED
+    if told in {code.value for code in Code}:
+        return str(told)
+    return CODES.get(reason or "", Code.EXECUTION_ERROR).value
+
+
+def stream_event(event: LoggedEvent, kind: str) -> tuple[str, dict[str, Any]] | None:
+    """How an event of the log is told in a job's stream: `progress`, `completed` or `failed`; None is not told."""
+    data = event.data
+    about = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}
+    if event.type == "transition":
+        status = data.get("status")
+        told = {"status": status, "reason": data.get("reason"), "message": data.get("message")}
+        if status not in TERMINAL:
+            return "progress", {**about, **told}
+        if status == Status.COMPLETED:
+            return "completed", {**about, **told, "percent": 100}
+        return "failed", {**about, **told}
+    if event.type in TOLD and not (event.type == "stage" and kind in EVAL_KINDS):  # those have stages of their own
+        known = {key: value for key, value in data.items() if key != "score"}
+        if data.get("stage") == JobStage.TESTING_ACCURACY:
+            known["tested"] = data.get("done")
+        if event.type == "progress" and data.get("total"):
+            known["percent"] = 100 * data.get("done", 0) // data["total"]
+        return "progress", {**about, "status": "running", **known}
+    return None

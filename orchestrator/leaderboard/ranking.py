@@ -1,0 +1,114 @@
+"""Models side by side on the same problems: scores with intervals, places as far as evidence separates them. Pure.
+
+Every two models are compared by the exact paired test on the problems that both have results for, and the p-values are
+corrected for their number (Holm). A model's place is a range: at best one behind those that are surely better, at worst just
+before those that are surely worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from orchestrator.schedules.drift.evidence import Blocks, tails
+from orchestrator.schedules.drift.series import Results
+from orchestrator.stats.clustered import clustered_interval
+from orchestrator.stats.intervals import Interval
+from orchestrator.stats.paired import exact_mcnemar
+
+LEVEL = 0.05
+MIN_SHARED = 10
+"""With fewer problems in common, two models are not compared."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    model: str
+    run_id: str
+    results: Results
+
+
+@dataclass(frozen=True)
+class Place:
+    model: str
+    run_id: str
+    score: Interval
+    problems: int
+    best: int
+    """The best place it may have."""
+    worst: int
+    group: int
+    """Models of one group are not told apart from the first of the group."""
+    tied_with: tuple[str, ...] = field(default=())
+    results: int = 0
+    """Answers that count."""
+
+
+def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place]:
+    """By score; who is not told apart from whom is said beside it."""
+    scores = {entrant.model: score_of(entrant.results) for entrant in entrants}
+    better = _separated(entrants, scores, level)
+    ordered = sorted(entrants, key=lambda entrant: (-scores[entrant.model].estimate, entrant.model))
+    places: list[Place] = []
+    group, leader = 0, None
+    for entrant in ordered:
+        model = entrant.model
+        if leader is None or (leader, model) in better:
+            group, leader = group + 1, model
+        above = sum((other.model, model) in better for other in ordered)
+        below = sum((model, other.model) in better for other in ordered)
+        tied = tuple(
+            other.model
+            for other in ordered
+            if other.model != model and (other.model, model) not in better and (model, other.model) not in better
+        )
+        results = sum(count for count, _ in entrant.results.values())
+        span = above + 1, len(ordered) - below
+        places.append(Place(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
+    return places
+
+
+def score_of(results: Results) -> Interval:
+    return clustered_interval([[1.0] * passed + [0.0] * (count - passed) for count, passed in results.values()])
+
+
+def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[str, str]]:
+    """Those that stay below the level after Holm's correction for their number."""
+    kept = set()
+    for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda each: (each[1], each[0]))):
+        if p_value > level / (len(p_values) - index):
+            break
+        kept.add(pair)
+    return kept
+
+
+def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], level: float) -> set[tuple[str, str]]:
+    """Pairs (better, worse) that the tests tell apart."""
+    p_values: dict[tuple[str, str], float] = {}
+    for one, other in combinations(entrants, 2):
+        shared = one.results.keys() & other.results.keys()
+        if len(shared) < MIN_SHARED:
+            continue
+        gain, p_value = _compared([one.results[key] for key in shared], [other.results[key] for key in shared])
+        pair = (other.model, one.model) if gain > 0 else (one.model, other.model)
+        p_values[pair] = p_value
+    return {pair for pair in holm(p_values, level) if scores[pair[0]].estimate > scores[pair[1]].estimate}
+
+
+def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """How much the second has more, and the exact p-value. With one result each the test is McNemar's, which is quick."""
+    both = list(zip(first, second, strict=True))
+    if all(one[0] == other[0] == 1 for one, other in both):
+        lost = sum(one[1] > other[1] for one, other in both)
+        won = sum(one[1] < other[1] for one, other in both)
+        return won - lost, exact_mcnemar(lost, won)
+    fewer, more = tails(_swapped(*other, *one) for one, other in both)
+    return fewer - more, min(1.0, 2 * min(fewer, more))
+
+
+def _swapped(count: int, passed: int, other_count: int, other_passed: int) -> Blocks:
+    """If the models were equal on this problem, their shares could be swapped; as whole numbers over a common base."""
+    common = math.gcd(count, other_count)
+    return Blocks(passed * (other_count // common), (other_passed * (count // common),))

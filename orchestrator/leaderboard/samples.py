@@ -1,0 +1,85 @@
+"""The sample that a leaderboard is of: every model on it is measured on exactly these problems, or it has no place. Pure.
+
+Each run brings its own sample. A run counts for a sample if it has all of its problems, asked with the same version of the
+prompt; so a run on the whole benchmark also counts for a part of it, and never the other way round. By default the board is
+of the sample that allows most comparisons: pairs of models times problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.runs.reports.samples import sample_id
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A completed run on the benchmark's pack; `why_not` says why its score is not comparable, if it is not."""
+
+    model_id: int
+    run_id: str
+    problems: frozenset[str] = frozenset()
+    prompt_version: str = ""
+    why_not: str | None = None
+
+
+@dataclass(frozen=True)
+class BoardSample:
+    id: str
+    problems: frozenset[str]
+    prompt_version: str
+    runs: dict[int, str] = field(default_factory=dict)
+    """Of each model the newest run that has all the problems."""
+
+    @property
+    def comparisons(self) -> int:
+        return len(self.runs) * (len(self.runs) - 1) // 2 * len(self.problems)
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """A model without a place, by its newest run."""
+
+    model_id: int
+    run_id: str
+    problems: int
+    """Of the board's sample."""
+    why: str
+
+
+def board_samples(candidates: Sequence[Candidate], window: frozenset[str], pack_digest: str) -> list[BoardSample]:
+    """The samples that runs brought, within a window of problems, the best first. Candidates come newest first."""
+    known = [each for each in candidates if each.why_not is None]
+    found: dict[tuple[frozenset[str], str], BoardSample] = {}
+    for each in known:
+        key = (each.problems & window, each.prompt_version)
+        if key[0] and key not in found:
+            found[key] = BoardSample(sample_id(pack_digest, key[0], key[1]), *key)
+    for sample in found.values():
+        for each in known:
+            if each.prompt_version == sample.prompt_version and sample.problems <= each.problems:
+                sample.runs.setdefault(each.model_id, each.run_id)
+    return sorted(found.values(), key=lambda each: (-each.comparisons, -len(each.problems), -len(each.runs)))
+
+
+def unranked(candidates: Sequence[Candidate], board: BoardSample | None) -> list[Unranked]:
+    """Models with runs on the pack that have no place on the board, and why."""
+    ranked = board.runs if board is not None else {}
+    found: dict[int, Unranked] = {}
+    for each in candidates:
+        if each.model_id in ranked or each.model_id in found:
+            continue
+        own = [other for other in candidates if other.model_id == each.model_id and other.why_not is None]
+        if not own or board is None:
+            found[each.model_id] = Unranked(each.model_id, each.run_id, 0, each.why_not or "it has no problem of the window")
+            continue
+        best = max(own, key=lambda other: len(other.problems & board.problems))
+        shared = len(best.problems & board.problems)
+        if shared == len(board.problems):
+            versions = [each or "unknown" for each in (best.prompt_version, board.prompt_version)]
+            why = f"its prompts are of version {versions[0]}, those of the board of {versions[1]}"
+        else:
+            why = f"no comparable run of it has more than {shared} of the {len(board.problems)} problems"
+        found[each.model_id] = Unranked(each.model_id, best.run_id, shared, why)
+    return list(found.values())

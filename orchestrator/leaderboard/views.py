@@ -1,0 +1,144 @@
+"""Models on one benchmark in groups that cannot be told apart, and when their problems were published. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+
+from orchestrator.dashboard.charts import Trend
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.leaderboard.routes import PlaceOut
+
+WIDTH, HEIGHT = 600.0, 48.0
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a model beside its place."""
+
+    cut_off: date | None = None
+    trend: Trend | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    place: PlaceOut
+    about: About
+    places: str
+    """The place, or the range of places that it may have."""
+    seen: int
+    """Problems of the window that are not younger than the model's training cut-off."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    month: str
+    count: int
+    x: float
+    y: float
+    width: float
+    height: float
+    inside: bool
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A model's training cut-off on the time line."""
+
+    models: str
+    day: date
+    x: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When the problems were published, month by month."""
+
+    first: str
+    last: str
+    months: int
+    start: int
+    """The first month of the window, counted from `first`; and its last."""
+    end: int
+    bars: list[Bar]
+    marks: list[Mark]
+    words: str
+
+
+def groups(places: Sequence[PlaceOut], known: Mapping[str, About], entries: Sequence[Entry]) -> list[list[Row]]:
+    """Those of one group are not told apart from its first; best group first. `entries` are the window's."""
+    days = [entry.day for entry in entries if entry.day is not None]
+    rows = []
+    for place in places:
+        about = known.get(place.model, About())
+        seen = 0 if about.cut_off is None else sum(day <= about.cut_off for day in days)
+        span = str(place.best) if place.best == place.worst else f"{place.best} – {place.worst}"
+        rows.append(Row(place, about, span, seen))
+    return [list(members) for _, members in groupby(rows, key=lambda row: row.place.group)]
+
+
+def inside(entry: Entry, after: date | None, before: date | None) -> bool:
+    """Whether a problem is in the window; one without a date is only in the window without ends."""
+    if after is None and before is None:
+        return True
+    return entry.day is not None and (after is None or entry.day >= after) and (before is None or entry.day <= before)
+
+
+def timeline(
+    entries: Sequence[Entry], after: date | None, before: date | None, known: Mapping[str, About]
+) -> Timeline | None:
+    """None where problems have no dates, or all the same month."""
+    days = sorted(entry.day for entry in entries if entry.day is not None)
+    if not days or _month(days[0]) == _month(days[-1]):
+        return None
+    base, count = _month(days[0]), _month(days[-1]) - _month(days[0]) + 1
+    counts = Counter(_month(day) - base for day in days)
+    start = max(0, _month(after) - base) if after else 0
+    end = min(count - 1, _month(before) - base) if before else count - 1
+    step, top = WIDTH / count, max(counts.values())
+    bars = []
+    for index in range(count):
+        high = HEIGHT * counts[index] / top
+        bars.append(
+            Bar(
+                _name(base + index), counts[index], round(index * step, 2), round(HEIGHT - high, 2),
+                round(step * 0.86, 2), round(high, 2), start <= index <= end,
+            )
+        )  # fmt: skip
+    told = sum(inside(entry, after, before) for entry in entries)
+    words = f"{told} of {len(entries)} problems, {_name(base + start)} to {_name(base + max(start, end))}"
+    return Timeline(
+        _name(base), _name(base + count - 1), count, start, max(start, end), bars, _marks(known, base, count), words
+    )
+
+
+def after_all_cut_offs(known: Mapping[str, About], entries: Sequence[Entry]) -> date | None:
+    """The first day that no model's training reached, if there are problems from then on."""
+    days = [about.cut_off for about in known.values() if about.cut_off is not None]
+    if not days:
+        return None
+    first = max(days) + timedelta(days=1)
+    return first if any(entry.day is not None and entry.day >= first for entry in entries) else None
+
+
+def _marks(known: Mapping[str, About], base: int, count: int) -> list[Mark]:
+    by_day: dict[date, list[str]] = {}
+    for model, about in sorted(known.items()):
+        if about.cut_off is not None:
+            by_day.setdefault(about.cut_off, []).append(model)
+    marks = []
+    for day, models in sorted(by_day.items()):
+        where = (_month(day) - base + (day.day - 1) / 31) / count
+        marks.append(Mark(", ".join(models), day, round(WIDTH * min(max(where, 0.0), 1.0), 2)))
+    return marks
+
+
+def _month(day: date) -> int:
+    return 12 * day.year + day.month - 1
+
+
+def _name(month: int) -> str:
+    return f"{month // 12:04}-{month % 12 + 1:02}"

@@ -1,0 +1,82 @@
+"""Limits: what the workspace and its users may use, and what they use now."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from orchestrator.accounts import queries as account_queries
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.errors import ClientError, Invalid
+from orchestrator.http.context import caller_of
+from orchestrator.limits import routes as api
+from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
+from orchestrator.scopes import Scope
+
+router = page_router()
+
+Whose = Annotated[str, Path(pattern=r"^(workspace|everyone|[1-9]\d{0,9})$")]
+NUMBERS: dict[str, type[int] | type[float]] = {
+    "runs_at_once": int,
+    "spend_per_day_usd": float,
+    "requests_per_second": float,
+}
+
+
+@router.get("/limits")
+async def limits_page(page: Page) -> Response:
+    return await limits_view(page)
+
+
+@router.post("/limits")
+async def set_limit(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    whose = given.get("whose", "")
+    try:
+        if whose not in (WORKSPACE, EVERYONE) and not (whose.isdecimal() and len(whose) < 11):
+            raise Invalid("choose for whom it is")
+        body = api.LimitSet.model_validate(
+            {name: _number(given[name], kind) for name, kind in NUMBERS.items() if given.get(name)}
+        )
+        await api.set_limit(whose, body, page.request, page.context)
+    except (ValidationError, ClientError) as error:
+        return await limits_view(page, 422, error=said(error), given=given)
+    return page.go("/limits")
+
+
+@router.post("/limits/{whose}/remove")
+async def remove_limit(page: Page, whose: Whose) -> Response:
+    await api.remove_limit(whose, page.request, page.context)
+    return page.go("/limits")
+
+
+async def limits_view(
+    page: Frame, status: int = 200, *, error: str | None = None, given: dict[str, str] | None = None
+) -> Response:
+    caller = caller_of(page.request)
+    found = await api.list_limits(page.request, page.context)
+    people = await page.context.db.read(lambda session: account_queries.members(session, caller.workspace_id))
+    owner, admin = caller.scope.allows(Scope.OWNER), caller.scope.allows(Scope.ADMIN)
+    choices = [(EVERYONE, "each user"), *((str(user.id), user.name or user.email) for user, _ in people)]
+    return page.show(
+        "limits/limits.html",
+        status,
+        limits=found.items,
+        uses=[("the workspace", found.workspace), *([("you", found.mine)] if found.mine else [])],
+        choices=[*([(WORKSPACE, "the whole workspace")] if owner else []), *choices],
+        admin=admin,
+        owner=owner,
+        error=error,
+        given=given or {},
+    )
+
+
+def _number(text: str, kind: type[int] | type[float]) -> Any:
+    """A number if it is one; otherwise the text, about which the form is told."""
+    try:
+        return kind(text)
+    except ValueError:
+        return text

@@ -1,0 +1,109 @@
+"""What a workspace and each of its users may use: runs at once, money per day, requests per second.
+
+A user's own row counts before that for everyone; a workspace's counts for all of it together. Runs beyond a limit wait in
+the queue; money beyond it is refused by the ledger, call by call, and before that when a run is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database
+from orchestrator.db.workspaces import acting_as
+from orchestrator.errors import RateLimited
+from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.ledger import spending_queries
+from orchestrator.gateway.ledger.prices import nusd
+from orchestrator.limits.tables import LimitRow
+from orchestrator.provider_keys import queries as key_queries
+from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
+from orchestrator.system.clock import Clock
+
+BELIEVED_S = 1.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    runs_at_once: int | None = None
+    spend_per_day_usd: float | None = None
+    requests_per_second: float | None = None
+
+    @classmethod
+    def of(cls, row: LimitRow | None) -> Limit:
+        if row is None:
+            return cls()
+        return cls(row.runs_at_once, row.spend_per_day_usd, row.requests_per_second)
+
+
+@dataclass(frozen=True)
+class Both:
+    """What holds for a caller: the workspace's limit, and their own."""
+
+    workspace: Limit = Limit()
+    own: Limit = Limit()
+
+    @classmethod
+    def of(cls, rows: Mapping[str, LimitRow], user_id: int | None) -> Both:
+        own = rows.get(str(user_id)) or rows.get(EVERYONE)
+        return cls(Limit.of(rows.get(WORKSPACE)), Limit.of(own))
+
+
+class Limits:
+    """Reads limits, once a second and not for every request."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._known: dict[int, tuple[float, dict[str, LimitRow]]] = {}
+
+    async def of(self, workspace_id: int, user_id: int | None) -> Both:
+        now = self._clock.monotonic()
+        known = self._known.get(workspace_id)
+        if known is None or known[0] <= now:
+            with acting_as(None):
+                rows = await self._db.read(lambda session: key_queries.limits_of(session, workspace_id))
+            known = self._known[workspace_id] = now + BELIEVED_S, rows
+        return Both.of(known[1], user_id)
+
+    def forget(self, workspace_id: int) -> None:
+        self._known.pop(workspace_id, None)
+
+    async def check_spending(self, workspace_id: int, user_id: int | None) -> None:
+        """Refuse a new run of who has nothing left today."""
+        both = await self.of(workspace_id, user_id)
+        now = self._clock.now()
+        wanted: list[tuple[float | None, int | None, str]] = [(both.workspace.spend_per_day_usd, None, "the workspace's")]
+        if user_id is not None:
+            wanted.append((both.own.spend_per_day_usd, user_id, "your"))
+        for most, whose, name in wanted:
+            if most is None:
+                continue
+            spent = await self._db.read(
+                lambda session, whose=whose: spending_queries.spent(session.connection(), now, workspace_id, whose)  # type: ignore[misc]
+            )
+            if spent >= most:
+                raise RateLimited(
+                    f"{name} limit of ${most:.2f} a day is used up: ${spent:.2f} were spent today (UTC); "
+                    "try again tomorrow, or ask an admin for a higher one.",
+                    until_tomorrow_s(now),
+                )
+
+
+def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:
+    """What the ledger holds a run's calls to."""
+    both = Both.of(key_queries.limits_of(session, workspace_id), user_id)
+    found = []
+    if both.workspace.spend_per_day_usd is not None:
+        found.append(DayCap(nusd(both.workspace.spend_per_day_usd), workspace_id))
+    if user_id is not None and both.own.spend_per_day_usd is not None:
+        found.append(DayCap(nusd(both.own.spend_per_day_usd), workspace_id, user_id))
+    return tuple(found)
+
+
+def until_tomorrow_s(now: datetime) -> int:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return max(1, round((midnight - now).total_seconds()))

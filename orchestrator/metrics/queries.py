@@ -1,0 +1,85 @@
+"""Statements behind the metrics: which runs ended, what came of their items and calls, how long attempts took to start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import case, func, or_
+from sqlmodel import Session, col, select
+
+from orchestrator.evals.tables import Eval, EvalSet
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
+
+OPEN = ("pending", "starting", "running")
+PART = 400
+"""Ids in one statement."""
+
+
+def open_ids(session: Session) -> Sequence[str]:
+    return session.exec(select(ContainerRun.id).where(col(ContainerRun.status).in_(OPEN))).all()
+
+
+def since(session: Session, lowest_id: str, also: Collection[str]) -> list[ContainerRun]:
+    """Runs made since then (ids sort by time), and these."""
+    wanted = sorted(also)
+    parts = [wanted[start : start + PART] for start in range(0, len(wanted), PART)] or [[]]
+    found: dict[str, ContainerRun] = {}
+    for part in parts:
+        query = select(ContainerRun).where(or_(col(ContainerRun.id) >= lowest_id, col(ContainerRun.id).in_(part)))
+        found |= {run.id: run for run in session.exec(query.options(WITHOUT_PLAN)).all()}
+    return list(found.values())
+
+
+def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
+    """The newest completed runs with a score."""
+    query = select(ContainerRun).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
+    return session.exec(query.options(WITHOUT_PLAN).order_by(col(ContainerRun.id).desc()).limit(limit)).all()
+
+
+def models(session: Session, ids: Collection[int]) -> dict[int, LlmModel]:
+    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(ids))).all()
+    return {row.id or 0: row for row in rows}
+
+
+def outcomes(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int, int, int]]:
+    """(benchmark, outcome, items, input tokens, output tokens) of what this run itself did: items that it took over from an
+    earlier one are older than it."""
+    tokens = (func.sum(ItemRow.input_tokens), func.sum(ItemRow.output_tokens))
+    columns: Any = (ItemRow.benchmark, ItemRow.outcome, func.count(), *tokens)
+    query = select(*columns).where(ItemRow.run_id == run.id, col(ItemRow.created_at) >= run.created_at)
+    rows = session.exec(query.group_by(ItemRow.benchmark, ItemRow.outcome)).all()
+    return [(benchmark, outcome, int(count), int(i or 0), int(o or 0)) for benchmark, outcome, count, i, o in rows]
+
+
+def calls(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int]]:
+    """(provider, state, calls) that this run bought or tried to."""
+    columns: Any = (GatewayCall.provider, GatewayCall.state, func.count())
+    query = select(*columns).where(GatewayCall.run_id == run.id, GatewayCall.source == "bought")
+    rows = session.exec(
+        query.where(col(GatewayCall.created_at) >= run.created_at).group_by(GatewayCall.provider, GatewayCall.state)
+    ).all()
+    return [(provider, state, int(count)) for provider, state, count in rows]
+
+
+def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
+    return session.exec(select(Attempt).where(Attempt.run_id == run_id).order_by(col(Attempt.number))).all()
+
+
+def queue(session: Session, now: datetime) -> dict[str, int]:
+    """Runs that have not ended: `waiting`, `put_off` until their next attempt, `starting`, `running`."""
+    put_off = (col(ContainerRun.status) == "pending") & (col(ContainerRun.not_before) > now)
+    waiting = col(ContainerRun.status) == "pending"
+    state = case((put_off, "put_off"), (waiting, "waiting"), else_=col(ContainerRun.status))
+    query: Any = select(state, func.count()).where(col(ContainerRun.status).in_(OPEN)).group_by(state)
+    return {name: int(count) for name, count in session.exec(query).all()}
+
+
+def evals(session: Session, limit: int) -> Sequence[tuple[str, Eval]]:
+    """The newest evals, each with the name of its set; older versions among them."""
+    query = select(EvalSet.name, Eval).join(EvalSet, col(EvalSet.id) == col(Eval.eval_set_id))
+    return [(name, row) for name, row in session.exec(query.order_by(col(Eval.id).desc()).limit(limit)).all()]

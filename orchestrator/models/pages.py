@@ -1,0 +1,92 @@
+"""Models: the catalogue, prices with their date, the providers' lists, and a form to add one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.errors import ClientError
+from orchestrator.models import queries as model_queries
+from orchestrator.models.routes import PRICES, ModelsSynced, change_model, create_model, delete_model, sync_models
+from orchestrator.models.schemas import ModelCreate, ModelPatch
+from orchestrator.models.tables import LlmModel
+from runner.contract import Protocol
+
+router = page_router()
+
+
+@router.get("/models")
+async def models_page(page: Page) -> Response:
+    return await _show(page)
+
+
+@router.post("/models")
+async def add_model(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    try:
+        body = ModelCreate.model_validate(_typed(given))
+        await create_model(body, page.context, Response())
+    except (ValidationError, ClientError) as error:
+        return await _show(page, given=given, error=said(error))
+    return page.go("/models")
+
+
+@router.post("/models/sync")
+async def sync(page: Page) -> Response:
+    """The answer is the page with what was found; nothing to keep, so nothing to redirect to."""
+    return await _show(page, synced=await sync_models(page.context))
+
+
+@router.post("/models/{model_id}/prices")
+async def change_prices(page: Page, model_id: int) -> Response:
+    """An empty field means that the price is not known."""
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    try:
+        prices = _typed({name: given[name] for name in PRICES if given.get(name)})
+        body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
+        await change_model(str(model_id), body, page.context)
+    except (ValidationError, ClientError) as error:
+        return await _show(page, error=said(error))
+    return page.go("/models")
+
+
+@router.post("/models/{model_id}/remove")
+async def remove_model(page: Page, model_id: int) -> Response:
+    await delete_model(str(model_id), page.context)
+    return page.go("/models")
+
+
+async def _show(
+    page: Frame, *, given: dict[str, str] | None = None, error: str | None = None, synced: ModelsSynced | None = None
+) -> Response:
+    def read(session: Session) -> tuple[list[LlmModel], dict[int, int]]:
+        rows = list(model_queries.page(session, limit=1000))
+        return rows, {row.id or 0: model_queries.run_count(session, row.id or 0) for row in rows}
+
+    rows, counts = await page.context.db.read(read)
+    return page.show(
+        "models/models.html",
+        422 if error else 200,
+        models=rows,
+        counts=counts,
+        given=given or {},
+        error=error,
+        synced=synced,
+        protocols=list(Protocol),
+    )
+
+
+def _typed(given: dict[str, str]) -> dict[str, Any]:
+    """Texts of a form as the API takes them; what cannot be read stays text and is refused there."""
+    body: dict[str, Any] = dict(given)
+    for name in PRICES:
+        if name in body:
+            try:
+                body[name] = float(given[name])
+            except ValueError:
+                continue
+    return body

@@ -1,0 +1,62 @@
+"""Statements on the model catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func, literal
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlmodel import Session, col, select
+
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.tables import ContainerRun
+
+
+def get(session: Session, model_id: int) -> LlmModel | None:
+    return session.get(LlmModel, model_id) if -(2**31) <= model_id < 2**31 else None
+
+
+def lock(session: Session, model_id: int) -> LlmModel | None:
+    """The model, locked for this transaction, unless it is gone or archived."""
+    query = select(LlmModel).where(LlmModel.id == model_id, col(LlmModel.archived_at).is_(None))
+    return session.exec(query.with_for_update()).first()
+
+
+def by_slug(session: Session, slug: str) -> LlmModel | None:
+    return session.exec(select(LlmModel).where(LlmModel.slug == slug)).first()
+
+
+def of_provider(session: Session, provider: str) -> Sequence[LlmModel]:
+    """All of them, archived ones too."""
+    return session.exec(select(LlmModel).where(LlmModel.provider == provider).order_by(col(LlmModel.id))).all()
+
+
+def add_new(session: Session, row: LlmModel) -> bool:
+    """Add it unless its slug is taken; says whether it was."""
+    values = row.model_dump(exclude={"id"})
+    dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(LlmModel).on_conflict_do_nothing().returning(literal(1))
+    return session.connection().execute(statement, values).first() is not None
+
+
+def page(
+    session: Session, *, limit: int, after: int | None = None, with_archived: bool = False, without: str = ""
+) -> Sequence[LlmModel]:
+    query = select(LlmModel).where(LlmModel.slug != without)
+    if after is not None:
+        query = query.where(col(LlmModel.id) > after)
+    if not with_archived:
+        query = query.where(col(LlmModel.archived_at).is_(None))
+    return session.exec(query.order_by(col(LlmModel.id)).limit(limit)).all()
+
+
+def by_ids(session: Session, ids: set[int]) -> dict[int, LlmModel]:
+    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(ids))).all()
+    return {row.id: row for row in rows if row.id is not None}
+
+
+def run_count(session: Session, model_id: int) -> int:
+    """In all workspaces."""
+    query = select(func.count()).where(ContainerRun.model_id == model_id)
+    return int(session.connection().execute(query).scalar_one())

@@ -1,0 +1,79 @@
+"""Bodies of the REST API for what can be run: models, benchmarks and their datasets."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictInt
+
+from orchestrator.http.schemas import Answer, Body, Number, Text
+from orchestrator.models.tables import LlmModel
+from runner.contract import Protocol
+
+SLUG = r"^[a-z0-9][a-z0-9._:/-]{0,198}$"
+
+
+class ModelParams(Body):
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
+    thinking_budget: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    effort: Annotated[Text, Field(max_length=20)] | None = None
+    request_timeout_s: Annotated[Number, Field(gt=0, le=7200)] | None = None
+
+
+Price = Annotated[Number, Field(ge=0, le=1e6, description="US dollars per million tokens.")]
+
+
+class ModelCreate(Body):
+    slug: Annotated[Text, Field(pattern=SLUG)]
+    provider: Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,98}$")]
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    display_name: Annotated[Text, Field(max_length=200)] = ""
+    protocol: Protocol | None = None
+    params: ModelParams = ModelParams()
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    cache_write_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelPatch(Body):
+    """Fields that are left out stay as they are."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    display_name: Annotated[Text, Field(max_length=200)] | None = None
+    protocol: Protocol | None = None
+    params: ModelParams | None = None
+    input_price: Price | None = None
+    output_price: Price | None = None
+    cached_input_price: Price | None = None
+    cache_write_price: Price | None = None
+    training_cutoff: date | None = None
+
+
+class ModelOut(Answer):
+    id: int
+    slug: str
+    provider: str
+    name: str
+    display_name: str
+    protocol: str
+    params: dict[str, Any]
+    input_price: float | None
+    output_price: float | None
+    cached_input_price: float | None
+    cache_write_price: float | None
+    prices_entered_at: datetime | None
+    training_cutoff: date | None
+    missing_since: datetime | None
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: LlmModel) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "archived"}
+        return cls(**values, archived=row.archived_at is not None)

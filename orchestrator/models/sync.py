@@ -1,0 +1,115 @@
+"""The model catalogue follows the providers' own lists: new models are added, those that disappeared are marked and never
+deleted, and nothing that somebody entered is overwritten. The slug, `provider/name`, is a model's identity."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.gateway.upstream.model_lists import ListedModel, ListFailed, list_models
+from orchestrator.gateway.upstream.providers import Provider, providers_from_env
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.system.clock import Clock
+from runner.contract import Protocol
+
+MAX_SLUG_CHARS = 199
+_NOT_IN_SLUGS = re.compile(r"[^a-z0-9._:/-]+")
+
+log = structlog.get_logger()
+
+ListModels = Callable[[Provider], Awaitable[list[ListedModel]]]
+
+
+@dataclass
+class SyncResult:
+    """Slugs, by what became of them, and what went wrong by provider."""
+
+    providers: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class ModelSync:
+    """Asks every provider that is configured; one that cannot be asked changes nothing."""
+
+    def __init__(self, db: Database, clock: Clock, env: Mapping[str, str], list_of: ListModels | None = None) -> None:
+        self._db = db
+        self._clock = clock
+        self._providers = [each for each in providers_from_env(env).values() if each.configured(env)]
+        self._list_of = list_of or (lambda provider: list_models(provider, env, clock=clock))
+
+    async def run(self) -> SyncResult:
+        result = SyncResult(providers=[each.name for each in self._providers])
+        lists = await asyncio.gather(*(self._ask(provider, result) for provider in self._providers))
+        for provider, listed in zip(self._providers, lists, strict=True):
+            if listed:  # an empty list is no evidence that all models are gone
+                await self._db.write(lambda s, p=provider, m=listed: _store(s, p, m, self._clock.now(), result))  # type: ignore[misc]
+        return result
+
+    async def run_in_background(self) -> None:
+        """At the start of the service; a failure is a line in the log."""
+        if not self._providers:
+            return
+        try:
+            result = await self.run()
+        except DatabaseUnavailable as error:
+            log.warning("models not synced", action="models_sync_failed", error=str(error))
+            return
+        counts = {"added": len(result.added), "returned": len(result.returned), "missing": len(result.missing)}
+        log.info("models synced", action="models_synced", providers=result.providers, failed=result.failed, **counts)
+
+    async def _ask(self, provider: Provider, result: SyncResult) -> list[ListedModel]:
+        try:
+            return await self._list_of(provider)
+        except ListFailed as error:
+            result.failed[provider.name] = str(error)
+            return []
+
+
+def slug_of(provider: str, name: str) -> str:
+    return f"{provider}/{_NOT_IN_SLUGS.sub('-', name.lower())}"[:MAX_SLUG_CHARS]
+
+
+def _store(session: Session, provider: Provider, listed: Sequence[ListedModel], now: datetime, result: SyncResult) -> None:
+    rows = model_queries.of_provider(session, provider.name)
+    known = {row.name: row for row in rows}
+    names = {each.name for each in listed}
+    for row in rows:
+        if row.archived_at is not None:
+            continue
+        if row.name in names and row.missing_since is not None:
+            row.missing_since, row.updated_at = None, now
+            result.returned.append(row.slug)
+        elif row.name not in names and row.missing_since is None and row.slug == slug_of(provider.name, row.name):
+            row.missing_since = row.updated_at = now
+            result.missing.append(row.slug)
+        session.add(row)
+    result.added += [each.slug for each in _new(provider, listed, known, now) if model_queries.add_new(session, each)]
+
+
+def _new(provider: Provider, listed: Iterable[ListedModel], known: Mapping[str, LlmModel], now: datetime) -> list[LlmModel]:
+    """Rows for what is not known by its name yet, removed models included: who removed one does not want it back."""
+    protocol = Protocol.ANTHROPIC if Protocol.ANTHROPIC in provider.protocols else min(provider.protocols)
+    return [
+        LlmModel(
+            slug=slug_of(provider.name, each.name),
+            provider=provider.name,
+            name=each.name,
+            display_name=each.display_name,
+            protocol=protocol.value,
+            created_at=now,
+            updated_at=now,
+        )
+        for each in listed
+        if each.name not in known
+    ]

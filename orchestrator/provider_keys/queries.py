@@ -1,0 +1,83 @@
+"""Statements on provider keys and on limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import func
+from sqlmodel import Session, col, select
+
+from orchestrator.accounts.tables import User, Workspace
+from orchestrator.limits.tables import LimitRow
+from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
+from orchestrator.runs.queries import LIVE, OURS
+from orchestrator.runs.tables import ContainerRun
+
+WORKSPACE, EVERYONE = "workspace", "everyone"
+
+
+def visible(session: Session, user_id: int | None) -> Sequence[ProviderKey]:
+    """The keys of the session's workspace and of this user in it."""
+    query = select(ProviderKey).where(col(ProviderKey.user_id).in_({OF_WORKSPACE, user_id or OF_WORKSPACE}))
+    return session.exec(query.order_by(col(ProviderKey.provider), col(ProviderKey.user_id))).all()
+
+
+def get(session: Session, key_id: int) -> ProviderKey | None:
+    return session.exec(select(ProviderKey).where(ProviderKey.id == key_id)).first()
+
+
+def all_keys(session: Session) -> Sequence[ProviderKey]:
+    return session.exec(select(ProviderKey).order_by(col(ProviderKey.id)).with_for_update()).all()
+
+
+def held(session: Session, user_id: int, provider: str) -> ProviderKey | None:
+    """The key of a holder in the session's workspace."""
+    query = select(ProviderKey).where(ProviderKey.user_id == user_id, ProviderKey.provider == provider)
+    return session.exec(query.with_for_update()).first()
+
+
+def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> Sequence[ProviderKey]:
+    """The keys that a run of this workspace and user may use, the user's own first."""
+    query = select(ProviderKey).where(
+        ProviderKey.workspace_id == workspace_id,
+        ProviderKey.provider == provider,
+        col(ProviderKey.user_id).in_({OF_WORKSPACE, user_id or OF_WORKSPACE}),
+    )
+    return session.exec(query.order_by(col(ProviderKey.user_id).desc())).all()
+
+
+def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:
+    """What the workspace and the user are called, and whether the user is an owner; runs of nobody are an owner's."""
+    place = session.get(Workspace, workspace_id)
+    person = None if user_id is None else session.get(User, user_id)
+    shown = "" if person is None else person.name or person.email or person.subject
+    return place.slug if place else str(workspace_id), shown, user_id is None or (person is not None and person.owner)
+
+
+def limits(session: Session) -> Sequence[LimitRow]:
+    """Those of the session's workspace."""
+    return session.exec(select(LimitRow).order_by(col(LimitRow.whose))).all()
+
+
+def limits_of(session: Session, workspace_id: int) -> dict[str, LimitRow]:
+    rows = session.exec(select(LimitRow).where(LimitRow.workspace_id == workspace_id)).all()
+    return {row.whose: row for row in rows}
+
+
+def limits_on_runs(session: Session) -> Sequence[LimitRow]:
+    """All that may matter to runs: a row without one also takes the place of the row for everyone."""
+    rows = session.exec(select(LimitRow)).all()
+    return rows if any(row.runs_at_once is not None for row in rows) else []
+
+
+def limit(session: Session, whose: str) -> LimitRow | None:
+    return session.exec(select(LimitRow).where(LimitRow.whose == whose).with_for_update()).first()
+
+
+def live_by_holder(session: Session) -> dict[tuple[int, int | None], int]:
+    """How many runs have a container now, by workspace and user."""
+    columns: Any = (ContainerRun.workspace_id, ContainerRun.user_id, func.count())
+    query = select(*columns).where(col(ContainerRun.status).in_(LIVE), OURS)
+    found = session.exec(query.group_by(ContainerRun.workspace_id, ContainerRun.user_id)).all()
+    return {(workspace_id, user_id): int(count) for workspace_id, user_id, count in found}

@@ -1,0 +1,73 @@
+"""Checks a runner's token before a byte of its body is read, and lets each attempt send one body at a time.
+
+A framework reads and parses a body before it calls a handler, so the check stands in front of the handler. What a stranger
+sends is never held in memory, and a runner that opens many connections holds no more than one body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from orchestrator.errors import Unauthorized
+from orchestrator.runs.intake.attempt_tokens import Callers, bearer
+
+IsPoolToken = Callable[[str], Awaitable[bool]]
+
+
+def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[APIRoute]:
+    """Routes that answer 401, and close the connection, unless the token fits. A path without a run takes the token of a
+    warm runner as well: it claims before it has a run."""
+
+    async def check(request: Request) -> None:
+        token, run_id = bearer(request), request.path_params.get("run_id")
+        if not token:
+            raise _refusal()
+        attempt = await callers.find(token, recent=True)
+        if attempt is not None and run_id in (None, attempt.run_id):
+            return
+        if run_id is not None or not await is_pool_token(token):
+            raise _refusal()
+
+    class AuthenticatedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def checked(request: Request) -> Response:
+                await check(request)
+                return await handle(request)
+
+            return checked
+
+    return AuthenticatedRoute
+
+
+def _refusal() -> Unauthorized:
+    error = Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
+    error.headers["connection"] = "close"  # whatever the stranger still sends is not read
+    return error
+
+
+class Turns:
+    """One holder of a key at a time; the others wait."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
+        self._locks[key] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks.pop(key)
+            if users > 1:
+                self._locks[key] = lock, users - 1

@@ -1,0 +1,122 @@
+"""What a runner reports, cut to what the database and the pages can hold. Pure.
+
+A runner executes foreign code and may be taken over by it. Numbers have their bounds in the contract; texts, lists and free
+facts have them here. What an honest runner sends is well within them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.runs.tables import ItemRow
+from runner.contract import ItemResult, Outcome, TestResult
+from runner.contract_commands import RepeatFacts
+
+TEXT_CHARS = 1_100_000
+"""Prompt, answer and code; the runner itself cuts an answer at a million."""
+EXCERPT_CHARS = 10_000
+"""Excerpts of one test, and what a command wrote is cut at ten times that."""
+DETAIL_CHARS = 4_000
+NAME_CHARS = 400
+MAX_TESTS = 10_000
+MAX_CALLS = 100
+FACT_CHARS = 2_000
+MAX_FACTS = 50
+CUT = "\n[... cut ...]"
+
+OWN_FACTS = frozenset({"stages", "door", "agent", "remote", "stood_ready", "started_at", "finished_at"})
+"""Facts of an attempt that only the orchestrator states."""
+
+
+def storable(text: str) -> str:
+    """PostgreSQL has no NUL in texts; a model may well write one."""
+    return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters of a text, and a mark where it was longer."""
+    return text if len(text) <= limit else text[:limit] + CUT
+
+
+def cut(text: str, limit: int) -> str:
+    """The same, for a column of text."""
+    return storable(clip(text, limit))
+
+
+def bounded_item(item: ItemResult) -> ItemResult:
+    changes: dict[str, Any] = {
+        "detail": cut(item.detail, DETAIL_CHARS),
+        "prompt": clip(item.prompt, TEXT_CHARS),
+        "answer": clip(item.answer, TEXT_CHARS),
+        "code": None if item.code is None else clip(item.code, TEXT_CHARS),
+        "prompt_version": clip(item.prompt_version, NAME_CHARS),
+        "extraction_rule": clip(item.extraction_rule, NAME_CHARS),
+        "exit": clip(item.exit, NAME_CHARS),
+        "tests": [_bounded_test(test) for test in item.tests[:MAX_TESTS]],
+        "calls": [
+            call.model_copy(
+                update={"call_key": clip(call.call_key, NAME_CHARS), "finish_reason": clip(call.finish_reason, NAME_CHARS)}
+            )
+            for call in item.calls[:MAX_CALLS]
+        ],
+    }
+    if item.repeat is not None:
+        output = clip(item.repeat.output, 10 * EXCERPT_CHARS)
+        figures = [figure for figure in item.repeat.figures if len(figure.name) <= NAME_CHARS][:MAX_FACTS]
+        changes["repeat"] = item.repeat.model_copy(update={"output": output, "figures": figures})
+    return item.model_copy(update=changes)
+
+
+def bounded_facts(known: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an attempt after a runner has reported more of them."""
+    facts = dict(known)
+    for name, value in reported.items():
+        if name in OWN_FACTS or len(name) > NAME_CHARS or (name not in facts and len(facts) >= MAX_FACTS):
+            continue
+        facts[storable(name)] = _bounded_fact(value)
+    return facts
+
+
+def stored_item(data: Mapping[str, Any], outcome: str) -> ItemResult:
+    """An item from its stored row. What is not valid in it, as an earlier version may have stored, takes its default."""
+    values = dict(data)
+    try:
+        return ItemResult.model_validate(values)
+    except ValidationError as error:
+        for problem in error.errors():
+            values.pop(str(problem["loc"][0]), None)
+    named = {"benchmark": str(data.get("benchmark", "")), "problem_id": str(data.get("problem_id", ""))}
+    detail = f"The stored result is damaged. {str(data.get('detail') or '')[:DETAIL_CHARS]}".strip()
+    return ItemResult.model_validate({**values, **named, "outcome": Outcome(outcome), "detail": detail})
+
+
+def _bounded_test(test: TestResult) -> TestResult:
+    texts = {name: getattr(test, name) for name in ("input", "expected", "got", "stderr")}
+    return test.model_copy(update={name: text and clip(text, EXCERPT_CHARS) for name, text in texts.items()})
+
+
+def _bounded_fact(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, FACT_CHARS)
+    try:
+        text = json.dumps(value, allow_nan=False)
+        text.encode()
+    except (ValueError, RecursionError, TypeError):
+        return None
+    if len(text) > FACT_CHARS or "\\u0000" in text:
+        return cut(text, FACT_CHARS)
+    return value
+
+
+LAST_LINE_CHARS = 500
+
+
+def how_it_failed(row: ItemRow) -> str:
+    """The end of a repeat, and the last line that it wrote: most programs say there what is wrong."""
+    facts = stored_item(row.data, row.outcome).repeat or RepeatFacts()
+    lines = [line.strip() for line in facts.output.splitlines() if line.strip()]
+    return ": ".join(filter(None, (row.detail, lines[-1][:LAST_LINE_CHARS] if lines else "")))

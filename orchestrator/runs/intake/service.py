@@ -1,0 +1,378 @@
+"""What runners report, carried into the database: claims and event batches, each in one transaction.
+
+Only the order of the sequence numbers and the server's receipt time count. An event that was stored before is ignored,
+one that follows a gap is not taken; what is acknowledged is committed. Nothing here talks to an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database
+from orchestrator.errors import Conflict, Invalid
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.answers import answer_digest
+from orchestrator.runs.intake.bounds import (
+    DETAIL_CHARS,
+    NAME_CHARS,
+    bounded_facts,
+    bounded_item,
+    cut,
+    how_it_failed,
+    storable,
+)
+from orchestrator.runs.intake.eval_sink import EvalEvent, EvalHand
+from orchestrator.runs.intake.planned_calls import PositionCache
+from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
+from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
+from orchestrator.runs.reports.machine_cost import Used, used_after
+from orchestrator.runs.reports.measured import counts, nothing_measured
+from orchestrator.runs.reports.samples import samples_of
+from orchestrator.runs.reports.scores import run_score
+from orchestrator.runs.reports.usage import merged
+from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
+from orchestrator.runs.transitions import advance
+from orchestrator.system.clock import Clock
+from runner.contract import (
+    EVAL_KINDS,
+    CompleteEvent,
+    Desired,
+    EventAck,
+    EventBatch,
+    FailedEvent,
+    HeartbeatEvent,
+    ItemResult,
+    LogEvent,
+    Outcome,
+    ProgressEvent,
+    RunKind,
+    RunnerEvent,
+    StageEvent,
+    call_key,
+)
+from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
+
+MAX_LOG_CHARS = 4000
+
+HasCall = Callable[[Session, str, str], bool]
+"""Of a session, a run's id and a call key."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A successful claim: the run with its attempt and its model, and what earlier attempts finished."""
+
+    run: ContainerRun
+    attempt: Attempt
+    model: LlmModel
+    finished: list[tuple[str, str, int]]
+    task: EvalTask | None = None
+
+
+class Superseded(Conflict):
+    """Another attempt has taken the run over, or it has ended: this runner must stop."""
+
+
+class Intake:
+    """`positions` may be shared. `has_call` tells whether a run has a settled model call with a key; without it, an item
+    may pass that no model was asked about."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        lease_s: float,
+        evals: EvalHand | None = None,
+        positions: PositionCache | None = None,
+        has_call: HasCall | None = None,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._evals = evals
+        self._lease = timedelta(seconds=lease_s)
+        self._positions = positions or PositionCache()
+        self._has_call = has_call
+
+    async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
+        """The runner of `attempt` reports for the first time, or again because the answer was lost."""
+        now = self._clock.now()
+        return await self._db.write(
+            lambda session: self.claim_within(session, attempt.run_id, attempt.number, runner_id, now)
+        )
+
+    def claim_within(self, session: Session, run_id: str, number: int, runner_id: str, now: datetime) -> Claim:
+        """`claim`, as a part of the caller's transaction."""
+        run, row = _current(session, run_id, number)
+        return self.taken_up(session, run, row, runner_id, now)
+
+    def taken_up(self, session: Session, run: ContainerRun, row: Attempt, runner_id: str, now: datetime) -> Claim:
+        """The claim of an attempt that the caller holds."""
+        if run.status == Status.STARTING:
+            advance(session, run, Claimed(now, now + self._lease), now)
+            row.claimed_at = row.last_event_at = now
+            row.runner_id = runner_id
+            session.add(row)
+        elif run.status != Status.RUNNING or row.runner_id != runner_id:
+            raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
+        session.flush()
+        session.refresh(run, ["plan"])
+        task = self._evals.task(session, run) if self._evals and run.kind in EVAL_KINDS else None
+        model = model_queries.get(session, run.model_id)
+        assert model is not None
+        finished = item_queries.keys(session, run.id) if run.items_done else []
+        return Claim(run, row, model, finished, task)
+
+    async def events(self, attempt: Attempt, batch: EventBatch) -> EventAck:
+        if batch.attempt != attempt.number:
+            raise Superseded(f"the token belongs to attempt {attempt.number}, the events to attempt {batch.attempt}")
+        now = self._clock.now()
+        return await self._db.write(lambda session: self._store(session, attempt, batch, now))
+
+    def append_within(self, session: Session, attempt: Attempt, events: Sequence[RunnerEvent]) -> EventAck:
+        """Store these events after the newest of the attempt, as a part of the caller's transaction."""
+        first = attempt.last_seq + 1
+        numbered = [event.model_copy(update={"seq": first + place}) for place, event in enumerate(events)]
+        return self._store(session, attempt, EventBatch(attempt=attempt.number, events=numbered), self._clock.now())
+
+    async def refused(self, attempt: Attempt, problem: str) -> None:
+        """Events of this attempt are not valid: its runner stops, and this says why."""
+
+        def note(session: Session) -> None:
+            row = run_queries.lock_attempt(session, attempt.run_id, attempt.number)
+            if row is not None and row.reason is None:
+                row.reason = Reason.PROTOCOL.value
+                row.detail = cut(f"The runner sent events that are not valid: {problem}", DETAIL_CHARS)
+                session.add(row)
+
+        await self._db.write(note)
+
+    def _store(self, session: Session, attempt: Attempt, batch: EventBatch, now: datetime) -> EventAck:
+        run, row = _current(session, attempt.run_id, attempt.number)
+        if run.status == Status.COMPLETED or (run.status in TERMINAL and _all_known(row, batch)):
+            return EventAck(ack_seq=row.last_seq, desired=Desired.RUN)
+        if run.status != Status.RUNNING:
+            raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
+        if batch.usage:
+            usage = run_queries.usage_row(session, run.id, row.number)
+            used = used_after(Used(row.vcpu_s, row.gib_s, row.throttled_s), usage.samples, batch.usage)
+            row.vcpu_s, row.gib_s, row.throttled_s = used.vcpu_s, used.gib_s, used.throttled_s
+            usage.samples = merged(usage.samples, batch.usage)
+        context = _Context(session, run, row, now, self._positions, self._evals, self._has_call)
+        for event in sorted(batch.events, key=lambda e: e.seq):
+            if event.seq <= row.last_seq:
+                continue
+            if event.seq != row.last_seq + 1:
+                break
+            row.last_seq = event.seq
+            context.take(event)
+            if run.status in TERMINAL:
+                break
+        if run.status == Status.RUNNING:
+            run.lease_until = now + self._lease
+        row.last_event_at = now
+        session.add(run)
+        session.add(row)
+        return EventAck(ack_seq=row.last_seq, desired=Desired(run.desired))
+
+
+class _Context:
+    """One batch being stored."""
+
+    def __init__(
+        self,
+        session: Session,
+        run: ContainerRun,
+        attempt: Attempt,
+        now: datetime,
+        positions: PositionCache,
+        evals: EvalHand | None,
+        has_call: HasCall | None,
+    ) -> None:
+        self._session = session
+        self._run = run
+        self._attempt = attempt
+        self._now = now
+        self._positions = positions
+        self._has_call = has_call if run.kind == RunKind.BENCHMARK else None
+        self._evals = evals if run.kind in EVAL_KINDS else None
+        self._takers: dict[type[Any], Callable[[Any], None]] = {
+            StageEvent: self._stage,
+            HeartbeatEvent: self._heartbeat,
+            ProgressEvent: self._progress,
+            LogEvent: self._log,
+            JobProgressEvent: self._eval,
+            EvalWrittenEvent: self._eval,
+            JudgementsEvent: self._eval,
+            CompleteEvent: self._complete,
+            FailedEvent: self._failed,
+        }
+
+    def take(self, event: RunnerEvent) -> None:
+        self._takers[type(event)](event)
+
+    def _append(self, event: RunnerEvent, data: dict[str, Any]) -> None:
+        event_queries.append(
+            self._session,
+            event.type,
+            self._now,
+            run_id=self._run.id,
+            attempt=self._attempt.number,
+            seq=event.seq,
+            data=data,
+        )
+
+    def _stage(self, event: StageEvent) -> None:
+        self._run.stage = event.stage.value
+        stages = {**self._attempt.facts.get("stages", {}), event.stage.value: self._now.isoformat()}
+        self._attempt.facts = {**bounded_facts(self._attempt.facts, event.facts), "stages": stages}
+        self._append(event, {"stage": event.stage.value})
+
+    def _heartbeat(self, event: HeartbeatEvent) -> None:
+        waiting_for = event.waiting_for and cut(event.waiting_for, NAME_CHARS)
+        if waiting_for != self._run.waiting_for:
+            self._run.waiting_for = waiting_for
+            self._append(event, {"waiting_for": waiting_for})
+
+    def _log(self, event: LogEvent) -> None:
+        self._append(event, {"level": event.level, "message": storable(event.message[:MAX_LOG_CHARS])})
+
+    def _progress(self, event: ProgressEvent) -> None:
+        item = bounded_item(event.item)
+        positions = self._positions.of(self._run)
+        key = (item.benchmark, item.problem_id, item.sample_index)
+        if key not in positions:
+            raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
+        if item.outcome is Outcome.PASSED and not self._was_asked(call_key(*key)):
+            raise Invalid(f"item {call_key(*key)} cannot have passed: the model was not asked about it through the gateway")
+        row = _item_row(self._run.id, self._attempt.number, positions[key], item, self._now)
+        if not item_queries.insert_new(self._session, row):
+            return
+        self._run.items_done += 1
+        self._run.items_passed += item.outcome is Outcome.PASSED
+        self._run.input_tokens += row.input_tokens
+        self._run.output_tokens += row.output_tokens
+        self._run.waiting_for = None
+        data = {
+            "benchmark": item.benchmark,
+            "problem_id": item.problem_id,
+            "sample_index": item.sample_index,
+            "outcome": item.outcome.value,
+            "done": self._run.items_done,
+            "passed": self._run.items_passed,
+            "total": self._run.items_total,
+        }
+        self._append(event, data)
+
+    def _was_asked(self, key: str) -> bool:
+        return self._has_call is None or self._has_call(self._session, self._run.id, key)
+
+    def _eval(self, event: EvalEvent) -> None:
+        if self._evals is None:
+            raise Invalid(f"run {self._run.id} of kind {self._run.kind} has nothing to do with evals")
+        self._append(event, self._evals.take(self._session, self._run, event, self._now))
+
+    def _complete(self, event: CompleteEvent) -> None:
+        if self._run.items_done != self._run.items_total:
+            raise Conflict(
+                f"the runner says complete, but {self._run.items_done} of {self._run.items_total} items are stored"
+            )
+        if self._run.kind == RunKind.COMMAND and not self._run.items_passed:
+            self._nothing_measured(event)
+        else:
+            self._finish(None, event)
+
+    def _nothing_measured(self, event: CompleteEvent) -> None:
+        """A command of which no repeat passed has no figures: its run has failed."""
+        self._append(event, {})
+        first = item_queries.first(self._session, self._run.id)
+        said = "" if first is None else how_it_failed(first)
+        message = f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {said}" if said else SENTENCES[Reason.COMMAND_FAILED]
+        self._attempt.reason = Reason.COMMAND_FAILED.value
+        gave_up = GaveUp(self._now, Reason.COMMAND_FAILED, message)
+        advance(self._session, self._run, gave_up, self._now)
+
+    def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:
+        verdicts = item_queries.both_verdicts(self._session, self._run.id)
+        score = run_score(self._run.kind, verdicts, cut_short=cut_short)
+        if score is None or self._run.kind != RunKind.BENCHMARK:
+            return score
+        versions = item_queries.prompt_versions(self._session, self._run.id, self._run.benchmarks)
+        return {**score, "samples": samples_of(self._run.plan, versions)}
+
+    def _failed(self, event: FailedEvent) -> None:
+        reason, message = Reason(event.reason.value), storable(event.message[:MAX_LOG_CHARS])
+        self._append(event, {"reason": reason.value, "message": message})
+        self._attempt.reason = reason.value
+        self._attempt.detail = message
+        if self._evals is not None:
+            self._evals.gave_up(self._session, self._run, event.code)
+        final = reason in FINAL or (self._evals is not None and reason is Reason.BUDGET_EXHAUSTED)
+        if reason is Reason.BUDGET_EXHAUSTED and not final:
+            self._finish(reason, None, message)
+        elif final and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
+            advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
+            self._run.score = self._score()
+
+    def _finish(self, reason: Reason | None, event: CompleteEvent | None, message: str | None = None) -> None:
+        """The runner is done. Whether anything was measured is seen in the stored items, not in what the runner says."""
+        self._run.score = self._score(cut_short=reason is not None)
+        if event is not None:
+            done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
+            self._append(event, done)
+        # The last event of a run is the transition: streams end with it.
+        if self._evals is None and not counts(item_queries.outcome_counts(self._session, self._run.id)):
+            details = item_queries.outcome_details(self._session, self._run.id)
+            reason, message = nothing_measured(details, reason, message)
+            self._attempt.reason, self._attempt.detail = reason.value, message
+            advance(self._session, self._run, NothingMeasured(self._now, reason, message), self._now)
+        else:
+            advance(self._session, self._run, Completed(self._now, reason, message), self._now)
+            run_queries.mark_succeeded(self._session, self._run)
+
+
+def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:
+    """The run and its attempt, locked; refused when the attempt is not the current one."""
+    run = run_queries.lock(session, run_id)
+    row = run_queries.lock_attempt(session, run_id, number)
+    if run is None or row is None or row.token_hash is None or run.attempt != number:
+        raise Superseded(f"attempt {number} of run {run_id} is over; this runner must stop")
+    return run, row
+
+
+def _all_known(row: Attempt, batch: EventBatch) -> bool:
+    return all(event.seq <= row.last_seq for event in batch.events)
+
+
+def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: datetime) -> ItemRow:
+    data = item.model_dump(mode="json")
+    return ItemRow(
+        run_id=run_id,
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        position=position,
+        attempt=attempt,
+        outcome=item.outcome.value,
+        parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
+        detail=item.detail,
+        cpu_s=item.usage.cpu_s,
+        wall_s=item.usage.wall_s,
+        peak_bytes=item.usage.peak_bytes,
+        input_tokens=sum(call.input_tokens for call in item.calls),
+        output_tokens=sum(call.output_tokens for call in item.calls),
+        tests_total=item.tests_total,
+        tests_passed=item.tests_passed,
+        fragile=item.fragile,
+        answer_digest=answer_digest(data),
+        data=data,
+        created_at=now,
+    )

@@ -1,0 +1,158 @@
+"""Statements on item results. One accepted result per item: the first one stored stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import case, func, insert, literal
+from sqlalchemy import select as sa_select
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, select
+
+from orchestrator.db.insert_once import insert_once
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.runs.tables import ItemRow
+
+
+def insert_new(session: Session, row: ItemRow) -> bool:
+    """Store a result unless the item has one; says whether it was stored."""
+    return insert_once(session, row)
+
+
+def page(
+    session: Session, run_id: str, *, limit: int, after: int | None = None, outcome: str | None = None
+) -> Sequence[ItemRow]:
+    """In the order of the plan, without the large column."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id).options(defer(ItemRow.data))  # type: ignore[arg-type]
+    if after is not None:
+        query = query.where(col(ItemRow.position) > after)
+    if outcome is not None:
+        query = query.where(ItemRow.outcome == outcome)
+    return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
+
+
+def whole_page(session: Session, run_id: str, *, limit: int, after: int) -> Sequence[ItemRow]:
+    """In the order of the plan, with all that the runner sent."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
+
+
+def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, str | None]]:
+    """(benchmark, problem, sample, outcome, parity outcome) of every item, in the order of the plan."""
+    columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.parity_outcome)
+    query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [tuple(row) for row in session.exec(query).all()]
+
+
+def first(session: Session, run_id: str) -> ItemRow | None:
+    """The first result of a run, whole."""
+    return session.exec(select(ItemRow).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position)).limit(1)).first()
+
+
+def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None]]:
+    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome), in the order of the plan."""
+    columns: Any = (
+        ItemRow.position,
+        ItemRow.benchmark,
+        ItemRow.problem_id,
+        ItemRow.sample_index,
+        ItemRow.answer_digest,
+        ItemRow.outcome,
+        ItemRow.parity_outcome,
+    )
+    query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [tuple(row) for row in session.exec(query).all()]
+
+
+def each_whole(session: Session, run_id: str, *, after: int, take: Callable[[ItemRow], bool]) -> None:
+    """Hand over results in the order of the plan, one in memory at a time, until `take` says that it has enough."""
+    query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    rows = session.exec(query.order_by(col(ItemRow.position)), execution_options={"stream_results": True, "yield_per": 1})
+    for row in rows:
+        session.expunge(row)
+        if not take(row):
+            break
+    rows.close()
+
+
+def at(session: Session, run_id: str, position: int) -> ItemRow | None:
+    """One result whole, by its place in the plan."""
+    return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()
+
+
+def keys(session: Session, run_id: str) -> list[tuple[str, str, int]]:
+    query = select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index).where(ItemRow.run_id == run_id)
+    return [(benchmark, problem_id, index) for benchmark, problem_id, index in session.exec(query).all()]
+
+
+def verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str]]:
+    """(benchmark, problem, sample, outcome) of every item, without the large columns."""
+    query = (
+        select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome)
+        .where(ItemRow.run_id == run_id)
+        .order_by(col(ItemRow.position))
+    )
+    return [(b, p, i, o) for b, p, i, o in session.exec(query).all()]
+
+
+def outcome_counts(session: Session, run_id: str) -> dict[str, int]:
+    query = select(ItemRow.outcome, func.count()).where(ItemRow.run_id == run_id).group_by(ItemRow.outcome)
+    return {outcome: int(count) for outcome, count in session.exec(query).all()}
+
+
+def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[tuple[str, str, int]]:
+    """(outcome, detail, number of items), the most frequent first."""
+    number = func.count()
+    query = (
+        select(ItemRow.outcome, ItemRow.detail, number)
+        .where(ItemRow.run_id == run_id)
+        .group_by(col(ItemRow.outcome), col(ItemRow.detail))
+        .order_by(number.desc(), col(ItemRow.detail))
+        .limit(limit)
+    )
+    return [(outcome, detail, int(count)) for outcome, detail, count in session.exec(query).all()]
+
+
+def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) -> dict[str, str]:
+    """The version of the prompt that each benchmark was asked with, by the first item that counts."""
+    found = {}
+    for name in benchmarks:
+        query = (
+            select(ItemRow)
+            .where(
+                ItemRow.run_id == run_id,
+                ItemRow.benchmark == name,
+                col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
+            )
+            .order_by(col(ItemRow.position))
+            .limit(1)
+        )
+        row = session.exec(query).first()
+        found[name] = str(row.data.get("prompt_version") or "") if row is not None else ""
+    return found
+
+
+def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
+    """Give `target` the results of `source`, except those with the outcomes in `without`."""
+    columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
+    wanted: list[Any] = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
+    query = sa_select(*wanted).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
+    return int(session.connection().execute(insert(ItemRow).from_select(columns, query)).rowcount)
+
+
+def copy_answers(session: Session, source: str, target: str) -> int:
+    """Give `target` the paid answers of `source`, so that they are never bought again."""
+    columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
+    free = {
+        "run_id": literal(target),
+        "cost_usd": literal(0.0),
+        "reserved_usd": literal(0.0),
+        "priced": literal(True),
+        "source": case((col(GatewayCall.source) == "bought", "replayed"), else_=col(GatewayCall.source)),
+        "from_run": func.coalesce(col(GatewayCall.from_run), col(GatewayCall.run_id)),
+        "from_key": func.coalesce(col(GatewayCall.from_key), col(GatewayCall.call_key)),
+    }
+    wanted: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
+    query = sa_select(*wanted).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
+    return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

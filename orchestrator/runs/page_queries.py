@@ -1,0 +1,177 @@
+"""Statements that only pages need: lists with filters, series of scores, one run's items without their texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Text, cast, func
+from sqlmodel import Session, col, select
+
+from orchestrator.alerts.tables import Alert
+from orchestrator.gateway.ledger.tables import GatewayCall
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.queries import MEASURING, WITHOUT_PLAN
+from orchestrator.runs.tables import ContainerRun, Event, ItemRow
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Which runs a list shows; None means any."""
+
+    status: str | None = None
+    model_id: int | None = None
+    benchmark: str | None = None
+    trigger: str | None = None
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """A finished run as far as a series of scores needs it."""
+
+    id: str
+    model_id: int
+    benchmarks: tuple[str, ...]
+    score: dict[str, Any]
+    items: int
+    cost_usd: float
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ItemLine:
+    """A result without its texts."""
+
+    position: int
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    outcome: str
+    parity_outcome: str | None
+    cpu_s: float
+    peak_bytes: int
+    input_tokens: int
+    output_tokens: int
+    tests_total: int
+    tests_passed: int
+    fragile: bool
+    detail: str
+
+
+class Verdict(NamedTuple):
+    """How an item ended, and where it stands in the plan: of these there are thousands."""
+
+    position: int
+    benchmark: str
+    problem_id: str
+    sample_index: int
+    outcome: str
+    parity_outcome: str | None
+    fragile: bool
+
+
+def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:
+    """Newest first; `after` is the last id of the page before."""
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
+    if after is not None:
+        query = query.where(col(ContainerRun.id) < after)
+    if wanted.status is not None:
+        query = query.where(ContainerRun.status == wanted.status)
+    if wanted.model_id is not None:
+        query = query.where(ContainerRun.model_id == wanted.model_id)
+    if wanted.trigger is not None:
+        query = query.where(ContainerRun.trigger_type == wanted.trigger)
+    if wanted.benchmark is not None:
+        query = query.where(cast(col(ContainerRun.benchmarks), Text).contains(f'"{wanted.benchmark}"', autoescape=True))
+    return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
+
+
+def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
+    """Runs that have not ended: those with a container first, then the queue, oldest first."""
+    waiting = col(ContainerRun.status).in_(("pending", "starting", "running"))
+    query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_PLAN)
+    return session.exec(query.order_by(col(ContainerRun.status).desc(), col(ContainerRun.id)).limit(limit)).all()
+
+
+def scored(session: Session, *, per_series: int, model_id: int | None = None) -> list[ScoredRun]:
+    """The newest finished runs of every (model, benchmarks), newest first; stored answers that were graded are none."""
+    series = (col(ContainerRun.model_id), cast(col(ContainerRun.benchmarks), Text))
+    place = func.row_number().over(partition_by=series, order_by=col(ContainerRun.id).desc()).label("place")
+    numbered = select(ContainerRun.id, place).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
+    if model_id is not None:
+        numbered = numbered.where(ContainerRun.model_id == model_id)
+    newest = numbered.subquery()
+    query = (
+        select(*_SCORED)
+        .join(newest, col(ContainerRun.id) == newest.c.id)
+        .where(newest.c.place <= per_series)
+        .order_by(col(ContainerRun.id).desc())
+    )
+    return [
+        ScoredRun(id_, model_id, tuple(benchmarks), score, *rest)
+        for id_, model_id, benchmarks, score, *rest in session.exec(query).all()
+        if score is not None and score.get("estimate") is not None
+    ]
+
+
+_LINE: Any = [getattr(ItemRow, name) for name in ItemLine.__dataclass_fields__]
+_VERDICT: Any = [getattr(ItemRow, name) for name in Verdict._fields]
+_SCORED: Any = [
+    getattr(ContainerRun, name)
+    for name in ("id", "model_id", "benchmarks", "score", "items_done", "cost_usd", "started_at", "completed_at")
+]
+
+
+def items(session: Session, run_id: str, *, limit: int, after: int = -1, outcome: str | None = None) -> list[ItemLine]:
+    """Results of a run in the order of its plan, from the one after position `after` on."""
+    query = select(*_LINE).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
+    if outcome is not None:
+        query = query.where(ItemRow.outcome == outcome)
+    return [ItemLine(*row) for row in session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()]
+
+
+def verdicts(session: Session, run_id: str) -> list[Verdict]:
+    """Every result of a run in the order of its plan, as short as can be."""
+    query = select(*_VERDICT).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [Verdict._make(row) for row in session.connection().execute(query)]
+
+
+def neighbours(session: Session, run_id: str, position: int, outcome: str | None) -> tuple[int | None, int | None]:
+    """Positions of the results before and after this one, of one outcome or of all."""
+    base = [ItemRow.run_id == run_id, *([ItemRow.outcome == outcome] if outcome else [])]
+    before = select(func.max(ItemRow.position)).where(*base, col(ItemRow.position) < position)
+    after = select(func.min(ItemRow.position)).where(*base, col(ItemRow.position) > position)
+    return session.exec(before).one(), session.exec(after).one()
+
+
+def calls(session: Session, run_id: str, keys: Sequence[str]) -> Sequence[Any]:
+    """Calls of the ledger by their keys, without the answers."""
+    columns: Any = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]
+    found: Sequence[Any] = session.exec(
+        select(*columns).where(GatewayCall.run_id == run_id, col(GatewayCall.call_key).in_(keys))
+    ).all()
+    return found
+
+
+def last_lines(session: Session, run_id: str, limit: int) -> Sequence[Event]:
+    """The newest lines that the runner logged, oldest first."""
+    query = select(Event).where(Event.run_id == run_id, Event.type == "log").order_by(col(Event.id).desc()).limit(limit)
+    return list(reversed(session.exec(query).all()))
+
+
+def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[Alert, LlmModel]]:
+    """Newest first, with their model."""
+    query = select(Alert, LlmModel).join(LlmModel, col(LlmModel.id) == col(Alert.model_id)).where(col(Alert.at) >= since)
+    return [(alert, model) for alert, model in session.exec(query.order_by(col(Alert.id).desc()).limit(limit)).all()]
+
+
+def names_in_use(session: Session) -> tuple[list[str], list[str]]:
+    """Benchmarks and triggers that runs have, for filters."""
+    # As text: PostgreSQL cannot tell whether two JSON values are equal.
+    benchmarks = session.exec(select(cast(col(ContainerRun.benchmarks), Text)).distinct()).all()
+    triggers = session.exec(select(ContainerRun.trigger_type).distinct()).all()
+    return sorted({name for each in benchmarks for name in json.loads(each)}), sorted(triggers)

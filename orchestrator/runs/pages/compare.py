@@ -1,0 +1,83 @@
+"""Two to six runs side by side. The address names them all, so a comparison can be passed on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.commands.routes import compare_commands
+from orchestrator.commands.views import ratio_rows
+from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import page_queries
+from orchestrator.runs.page_queries import RunFilter
+from orchestrator.runs.pages.run import entries_of
+from orchestrator.runs.views.compare import KINDS, Comparison, compare
+from orchestrator.runs.views.runs import RunLine, run_line
+from runner.contract import RunKind
+
+router = page_router()
+
+CHOICES = 100
+MOST = 6
+ON_A_PAGE = 100
+RunIds = Annotated[list[Annotated[str, Query(max_length=60)]] | None, Query(max_length=20)]
+
+
+@router.get("/compare")
+async def compare_page(
+    page: Page,
+    run: RunIds = None,
+    kind: Annotated[str, Query(max_length=10)] = "",
+    start: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+) -> Response:
+    """`run` twice or more: all are compared with the first; what another passes and the first does not is "fixed"."""
+    given = list(dict.fromkeys(each for each in (run or []) if each))
+    same = len(given) < len([each for each in (run or []) if each])
+    chosen = given[:MOST]
+    rows = [await page.context.runs.get(run_id) for run_id in chosen]
+    if len(rows) > 1 and all(row.kind == RunKind.COMMAND for row in rows):
+        compared = await compare_commands(page.context, run=chosen)
+        return page.show("commands/compare_commands.html", found=compared, rows=ratio_rows(compared))
+
+    def read(session: Session) -> tuple[list[RunLine], list[RunLine], Comparison | None]:
+        latest = page_queries.runs(session, RunFilter(), limit=CHOICES)
+        known = model_queries.by_ids(session, {row.model_id for row in [*latest, *rows]})
+        found = compare([page_queries.verdicts(session, row.id) for row in rows]) if len(rows) > 1 else None
+        lines = [run_line(row, known[row.model_id].slug) for row in rows]
+        return lines, [run_line(row, known[row.model_id].slug) for row in latest if row.items_done], found
+
+    lines, choices, found = await page.context.db.read(read)
+    wanted = kind if kind in KINDS else ""
+    items = found.of_kind(wanted) if found else []
+
+    def link(runs: list[str], **more: object) -> str:
+        query = urlencode(
+            [*(("run", each) for each in runs), *((name, str(value)) for name, value in more.items() if value)]
+        )
+        return f"{page.root}/compare?{query}"
+
+    return page.show(
+        "runs/compare.html",
+        lines=lines,
+        choices=choices,
+        found=found,
+        kind=wanted,
+        kinds=[(name, link(chosen, kind=name)) for name in KINDS],
+        all_link=link(chosen),
+        items=items[start : start + ON_A_PAGE],
+        start=start,
+        count=len(items),
+        before_link=link(chosen, kind=wanted, start=max(0, start - ON_A_PAGE)) if start else None,
+        next_link=link(chosen, kind=wanted, start=start + ON_A_PAGE) if len(items) > start + ON_A_PAGE else None,
+        without=[link([each for each in chosen if each != line.id]) for line in lines],
+        first=[link([line.id, *(each for each in chosen if each != line.id)]) for line in lines],
+        entries=await entries_of(page.context, rows[0]) if rows else {},
+        too_many=len(given) > MOST,
+        same=same,
+        most=MOST,
+    )

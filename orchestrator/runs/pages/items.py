@@ -1,0 +1,92 @@
+"""An item's page, and its texts whole as plain text: what a model wrote never reaches a browser as anything else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from sqlmodel import Session
+from starlette.responses import Response
+
+from orchestrator.dashboard.shell import Frame, Page, page_router
+from orchestrator.errors import NotFound
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import item_queries, page_queries
+from orchestrator.runs.intake.bounds import stored_item
+from orchestrator.runs.pages.run import RunId, entries_of
+from orchestrator.runs.plan import CPU_LIMITS_S, execution_limits
+from orchestrator.runs.tables import ContainerRun, ItemRow
+from orchestrator.runs.views.items import TEXTS, ItemPage, item_page
+from runner.contract import ExecutionLimits, Outcome
+
+router = page_router()
+
+Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+@router.get("/runs/{run_id}/items/{position}")
+async def show_item(
+    page: Page,
+    run_id: RunId,
+    position: Position,
+    outcome: Annotated[str, Query(max_length=30)] = "",
+    test: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+) -> Response:
+    """`outcome` is what one pages through; `test` is the first failed test that is shown."""
+    context = page.context
+    run = await context.runs.get(run_id)
+    wanted = outcome if outcome in set(Outcome) else ""
+
+    def read(session: Session) -> tuple[ItemPage, ItemRow, str, tuple[int | None, int | None]]:
+        row = _row(session, run_id, position)
+        item = stored_item(row.data, row.outcome)
+        calls = {each.call_key: each for each in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
+        model = model_queries.get(session, run.model_id)
+        beside = page_queries.neighbours(session, run_id, position, wanted or None)
+        return item_page(item, calls, test), row, model.slug if model else "?", beside
+
+    view, row, model, (before, after) = await context.db.read(read)
+    entries = await entries_of(context, run)
+    return page.show(
+        "runs/item.html" if view.item.repeat is None else "commands/repeat.html",
+        view=view,
+        item=view.item,
+        row=row,
+        run=run,
+        model=model,
+        entry=entries.get((row.benchmark, row.problem_id)),
+        before=before,
+        after=after,
+        outcome=wanted,
+        limits=_limits(page, run, row.benchmark),
+    )
+
+
+@router.get("/runs/{run_id}/items/{position}/{text}")
+async def item_text(page: Page, run_id: RunId, position: Position, text: str) -> Response:
+    """One text of an item, whole."""
+    if text not in TEXTS:
+        raise NotFound(f"an item has no text {text!r}; it has {', '.join(TEXTS)}")
+    await page.context.runs.get(run_id)
+    row = await page.context.db.read(lambda s: _row(s, run_id, position))
+    found = str(row.data.get(text) or "").encode("utf-8", "replace")
+    headers = {"content-security-policy": "default-src 'none'; sandbox", "cache-control": "no-store"}
+    return Response(found, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _row(session: Session, run_id: str, position: int) -> ItemRow:
+    row = item_queries.at(session, run_id, position)
+    if row is None:
+        raise NotFound(f"Item {position + 1} of this run has no result (yet).")
+    return row
+
+
+def _limits(page: Frame, run: ContainerRun, benchmark: str) -> ExecutionLimits | None:
+    """What one test was allowed, as far as the settings still know the run's instance type."""
+    settings = page.context.settings
+    if run.instance_type not in settings.instance_types:
+        return None
+    limits = execution_limits(settings.instance_type(run.instance_type))
+    plan = next((part for part in run.plan if part["name"] == benchmark), {})
+    cpu_s = plan.get("cpu_s") or CPU_LIMITS_S.get(benchmark) or limits.cpu_s
+    return limits.model_copy(update={"cpu_s": cpu_s})

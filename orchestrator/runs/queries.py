@@ -1,0 +1,210 @@
+"""Statements on runs and their attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import and_, func, not_, or_, update
+from sqlalchemy.orm import defer
+from sqlmodel import Session, col, select
+
+from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerRun
+
+LIVE = ("starting", "running")
+RETRY = "retry"
+"""The trigger of a run that takes an ended one up again; a regrade names its run in `retry_of`, too."""
+MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
+"""Runs that measure something; jobs about evals do not."""
+OURS = col(ContainerRun.inherited).is_(False)
+"""Not the business of the installation that this one is a copy of."""
+NOT_INHERITED = col(Attempt.run_id).not_in(select(ContainerRun.id).where(col(ContainerRun.inherited)))
+WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
+"""A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
+
+
+def get(session: Session, run_id: str) -> ContainerRun | None:
+    return session.get(ContainerRun, run_id)
+
+
+def lock(session: Session, run_id: str) -> ContainerRun | None:
+    """The run, locked for this transaction (on SQLite the one writer is the lock)."""
+    query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN)
+    return session.exec(query.with_for_update()).first()
+
+
+def mark_succeeded(session: Session, run: ContainerRun) -> None:
+    """A retry has completed: say so on every run that it took up again, directly or through other retries."""
+    earlier, retry = run.retry_of, run.trigger_type == RETRY
+    while retry and earlier is not None:
+        found = lock(session, earlier)
+        if found is None:
+            return
+        found.succeeded_by = run.id
+        session.add(found)
+        earlier, retry = found.retry_of, found.trigger_type == RETRY
+
+
+def page(
+    session: Session,
+    *,
+    limit: int,
+    after: str | None = None,
+    status: str | None = None,
+    model_id: int | None = None,
+    batch_id: str | None = None,
+    trigger_type: str | None = None,
+) -> Sequence[ContainerRun]:
+    """Newest first; identifiers are ordered by time. Jobs about evals have a list of their own."""
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
+    if after is not None:
+        query = query.where(col(ContainerRun.id) < after)
+    if status is not None:
+        query = query.where(ContainerRun.status == status)
+    if model_id is not None:
+        query = query.where(ContainerRun.model_id == model_id)
+    if batch_id is not None:
+        query = query.where(ContainerRun.batch_id == batch_id)
+    if trigger_type is not None:
+        query = query.where(ContainerRun.trigger_type == trigger_type)
+    return session.exec(query.order_by(col(ContainerRun.id).desc()).limit(limit)).all()
+
+
+def due(
+    session: Session,
+    now: datetime,
+    limit: int,
+    without: Sequence[str] = (),
+    full_workspaces: Collection[int] = (),
+    full_users: Collection[tuple[int, int]] = (),
+) -> Sequence[ContainerRun]:
+    """Pending runs whose time has come, except of some kinds, workspaces and users: highest priority first, then oldest."""
+    user_id = func.coalesce(ContainerRun.user_id, 0)
+    theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
+    query = (
+        select(ContainerRun)
+        .where(
+            ContainerRun.status == "pending",
+            OURS,
+            or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
+            col(ContainerRun.kind).not_in(without),
+            col(ContainerRun.workspace_id).not_in(full_workspaces),
+            *(not_(each) for each in theirs),
+        )
+        .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
+        .limit(limit)
+        .options(WITHOUT_PLAN)
+    )
+    return session.exec(query).all()
+
+
+def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
+    query = select(ContainerRun).where(ContainerRun.status == "pending").options(WITHOUT_PLAN)
+    return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()
+
+
+def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
+    """Runs that own a container now, with their current attempt."""
+    query = (
+        select(ContainerRun, Attempt)
+        .join(
+            Attempt,
+            (col(Attempt.run_id) == col(ContainerRun.id)) & (col(Attempt.number) == col(ContainerRun.attempt)),
+        )
+        .where(col(ContainerRun.status).in_(LIVE), OURS)
+        .options(WITHOUT_PLAN)
+    )
+    return [(run, attempt) for run, attempt in session.exec(query).all()]
+
+
+def unfinished(session: Session) -> Sequence[ContainerRun]:
+    """Runs that are not over and have been taken up at least once, locked."""
+    begun = col(ContainerRun.started_at).is_not(None) | col(ContainerRun.not_before).is_not(None)
+    taken_up = col(ContainerRun.status).in_(LIVE) | ((col(ContainerRun.status) == "pending") & begun)
+    return session.exec(select(ContainerRun).where(taken_up).with_for_update()).all()
+
+
+def count_by_status(session: Session) -> dict[str, int]:
+    rows = session.exec(select(ContainerRun.status, func.count()).group_by(ContainerRun.status)).all()
+    return {status: int(count) for status, count in rows}
+
+
+def put_off_start(session: Session, run_id: str, attempt: int, start_deadline: datetime) -> None:
+    """Give an attempt that is being started until then."""
+    ours = (col(ContainerRun.id) == run_id, col(ContainerRun.attempt) == attempt, col(ContainerRun.status) == "starting")
+    session.connection().execute(update(ContainerRun).where(*ours).values(start_deadline=start_deadline))
+
+
+def extend_leases(session: Session, lease_until: datetime, start_deadline: datetime) -> int:
+    """Give every live run a fresh lease, after we were away ourselves."""
+    leases = (
+        update(ContainerRun)
+        .where(col(ContainerRun.status) == "running", col(ContainerRun.lease_until) < lease_until, OURS)
+        .values(lease_until=lease_until)
+    )
+    starts = (
+        update(ContainerRun)
+        .where(col(ContainerRun.status) == "starting", col(ContainerRun.start_deadline) < start_deadline, OURS)
+        .values(start_deadline=start_deadline)
+    )
+    return int(session.connection().execute(leases).rowcount) + int(session.connection().execute(starts).rowcount)
+
+
+def attempts(session: Session, run_id: str) -> Sequence[Attempt]:
+    return session.exec(select(Attempt).where(Attempt.run_id == run_id).order_by(col(Attempt.number))).all()
+
+
+def attempt(session: Session, run_id: str, number: int) -> Attempt | None:
+    return session.get(Attempt, (run_id, number))
+
+
+def lock_attempt(session: Session, run_id: str, number: int) -> Attempt | None:
+    query = select(Attempt).where(Attempt.run_id == run_id, Attempt.number == number)
+    return session.exec(query.with_for_update()).first()
+
+
+def usage(session: Session, run_id: str) -> dict[int, list[list[float | None]]]:
+    """Samples of usage by number of the attempt."""
+    rows = session.exec(select(AttemptUsage).where(AttemptUsage.run_id == run_id)).all()
+    return {row.number: row.samples for row in rows}
+
+
+def usage_row(session: Session, run_id: str, number: int) -> AttemptUsage:
+    """The row that holds an attempt's samples; a new one is in the session already."""
+    row = session.get(AttemptUsage, (run_id, number))
+    if row is None:
+        row = AttemptUsage(run_id=run_id, number=number, samples=[])
+        session.add(row)
+    return row
+
+
+def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
+    return session.exec(select(Attempt).where(Attempt.token_hash == token_hash)).first()
+
+
+def unremoved_attempts(session: Session) -> Sequence[Attempt]:
+    """Attempts whose container has not been seen removed yet."""
+    return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None), NOT_INHERITED)).all()
+
+
+def used_uid_bases(session: Session) -> set[int]:
+    """Ranges of sandbox uids that a container may still use."""
+    return set(session.exec(select(Attempt.sandbox_uid_base).where(col(Attempt.removed_at).is_(None))).all())
+
+
+def holding_attempts(session: Session) -> Sequence[Attempt]:
+    """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
+    return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None), NOT_INHERITED)).all()
+
+
+def artefact(session: Session, run_id: str, name: str) -> Artefact | None:
+    return session.get(Artefact, (run_id, name))
+
+
+def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:
+    return session.exec(select(Artefact).where(Artefact.run_id == run_id).order_by(col(Artefact.name))).all()
+
+
+def visible(session: Session, ids: Collection[str]) -> set[str]:
+    """Those of the runs that this session may see."""
+    return set(session.exec(select(ContainerRun.id).where(col(ContainerRun.id).in_(ids))).all())

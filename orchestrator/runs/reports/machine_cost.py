@@ -1,0 +1,127 @@
+"""What a run used of machines and what that costs, and the signs that there is too little of them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from orchestrator.runs.reports.usage import Stored
+from runner.contract import UsageSample
+
+GIB = float(1 << 30)
+GONE = "runner.gone"
+"""The action of the last line that a runner leaves, see `runner/last_reading.py`."""
+HOUR_S = 3600.0
+LONGEST_GAP_S = 60.0
+SLOW_WAIT_S = 60.0
+HELD_SHARE = 0.2
+REFUSED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Rates:
+    """US dollars per hour of a virtual processor in use, and of a GiB of memory in use."""
+
+    vcpu_hour_usd: float = 0.0
+    gib_hour_usd: float = 0.0
+
+    def cost(self, vcpu_s: float, gib_s: float) -> float:
+        return (vcpu_s * self.vcpu_hour_usd + gib_s * self.gib_hour_usd) / HOUR_S
+
+
+@dataclass(frozen=True)
+class Used:
+    """Of one attempt so far, from the kernel's counters."""
+
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0
+    throttled_s: float = 0.0
+
+
+def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample]) -> Used:
+    """With the new samples. Processor time and throttling are counters; memory is summed over the time that passed, as if
+    it had grown evenly between samples, from nothing at the beginning."""
+    known = (kept[-1][0] or 0.0, kept[-1][2] or 0.0) if kept else (0.0, 0.0)
+    new = [each for each in sorted(fresh, key=lambda each: each.at_s) if not kept or each.at_s > known[0]]
+    if not new:
+        return before
+    points = [known, *((each.at_s, float(each.memory_bytes)) for each in new)]
+    grown = sum((after - earlier) * (more + less) / 2 / GIB for (earlier, less), (after, more) in pairwise(points))
+    last = new[-1]
+    return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
+
+
+@dataclass(frozen=True)
+class LastReading:
+    """What a container's log says at its end: what its run had used, and how long it had lived."""
+
+    vcpu_s: float
+    lived_s: float
+
+
+def last_reading(log_tail: str) -> LastReading | None:
+    """None if its runner did not end by itself."""
+    last = log_tail.rstrip().rpartition("\n")[2]
+    try:
+        said = json.loads(last)
+        if said["action"] != GONE:
+            return None
+        vcpu_s = float(said["used"]) / float(said["per_second"]) - float(said["before_s"])
+        return LastReading(max(0.0, vcpu_s), max(0.0, float(said["at_s"]) - float(said["began_s"])))
+    except (ValueError, TypeError, KeyError, ZeroDivisionError):
+        return None
+
+
+def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:
+    """What it held from its last sample to its end, `lived_s` after its beginning: as much as at last. A gap that no runner
+    leaves means clocks that differ, and counts as nothing."""
+    if not kept:
+        return 0.0
+    gap_s = lived_s - (kept[-1][0] or 0.0)
+    return gap_s * (kept[-1][2] or 0.0) / GIB if 0 < gap_s < LONGEST_GAP_S else 0.0
+
+
+@dataclass(frozen=True)
+class LastHour:
+    """How starts went, of all attempts that were begun within an hour."""
+
+    starts: int = 0
+    refused: int = 0
+    mean_wait_s: float = 0.0
+    longest_wait_s: float = 0.0
+    running_s: float = 0.0
+    throttled_s: float = 0.0
+
+    @property
+    def held_share(self) -> float:
+        return self.throttled_s / self.running_s if self.running_s > 0 else 0.0
+
+
+def signs(hour: LastHour, oldest_wait_s: float) -> list[str]:
+    """What points to too little capacity, in words; empty when nothing does."""
+    found = []
+    if oldest_wait_s > SLOW_WAIT_S:
+        found.append(f"The oldest run in the queue has waited for {_time(oldest_wait_s)}: more instances would help.")
+    if hour.starts and hour.mean_wait_s > SLOW_WAIT_S:
+        found.append(
+            f"Runs of the last hour waited {_time(hour.mean_wait_s)} on average, {_time(hour.longest_wait_s)} at most: "
+            "raise max_instances, or add a machine with `benchyard agent`."
+        )
+    if hour.starts and hour.refused / hour.starts > REFUSED_SHARE:
+        found.append(
+            f"{hour.refused} of {hour.starts} starts in the last hour were refused or too slow: look at the engine."
+        )
+    if hour.held_share > HELD_SHARE:
+        found.append(
+            f"Containers were held back by their share of the cores for {hour.held_share:.0%} of the last hour: "
+            "a larger instance type would be quicker."
+        )
+    return found
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

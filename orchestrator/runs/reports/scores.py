@@ -1,0 +1,135 @@
+"""The score of a run from its stored verdicts: both denominators, an interval, and whether it may be compared. Pure.
+
+Samples of one problem are a cluster. What needs to know more of the problems than their ids (difficulty, platform, date)
+is in `score_detail`; everything else is stored with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any
+
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, around_cut_off, summarise
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind
+
+Verdict = tuple[str, str, int, str, str | None]
+"""(benchmark, problem, sample, outcome, parity outcome)"""
+Facts = Callable[[str], Mapping[str, Entry]]
+"""What is known of the problems of a benchmark; nothing where its pack is another one by now."""
+
+_BARE = Entry("")
+
+
+class Flag(StrEnum):
+    """What must be said with the score of a run that completed."""
+
+    EXCLUDED = "excluded_over_limit"  #: more than 2 % of the items ended with an error of provider or infrastructure
+    CUT_SHORT = "cut_short"  #: the run ended before its last item
+
+
+def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
+    """Pass rate with a 95 % interval, pass@k, and the official way of judging; None while there is nothing to score.
+
+    Over several benchmarks it is pooled: `pooled_over` says over how many, `benchmarks` has the score of each.
+    """
+    if not verdicts:
+        return None
+    by_benchmark: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_benchmark.setdefault(verdict[0], []).append(verdict)
+    pooled = _score(verdicts, cut_short) | {"pooled_over": len(by_benchmark)}
+    if len(by_benchmark) > 1:
+        pooled["benchmarks"] = {name: _score(own, cut_short) for name, own in by_benchmark.items()}
+    return pooled
+
+
+def scores_by_benchmark(score: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The score of each benchmark, from a stored score. Empty where an older version stored only the pooled one."""
+    if not score:
+        return {}
+    if len(benchmarks) == 1:
+        return {benchmarks[0]: dict(score)}
+    parts: dict[str, dict[str, Any]] = score.get("benchmarks") or {}
+    return {name: parts[name] for name in benchmarks if name in parts}
+
+
+def flags_of(score: Mapping[str, Any] | None, done: int, total: int) -> list[Flag]:
+    """Of a completed run with so many finished items out of so many."""
+    found = []
+    if score and score.get("n_all", 0) - score.get("n", 0) > COMPARABLE_UP_TO * score.get("n_all", 0):
+        found.append(Flag.EXCLUDED)
+    if done < total:
+        found.append(Flag.CUT_SHORT)
+    return found
+
+
+def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
+    summary = summarise([_item(verdict, _BARE) for verdict in verdicts])
+    counted = summary.n > 0
+    return {
+        "estimate": summary.estimate if counted else None,
+        "low": summary.low if counted else None,
+        "high": summary.high if counted else None,
+        "n": summary.n,
+        "passed": summary.passed,
+        "n_all": summary.n_all,
+        "excluded": summary.n_all - summary.n,
+        "estimate_all": summary.estimate_all,
+        "comparable": summary.comparable and not cut_short,
+        "problems": summary.problems,
+        "pass_at_k": {str(k): round(rate, 12) for k, rate in summary.pass_at_k.items()},
+        "parity": asdict(summary.parity) if summary.parity else None,
+        "flips": summary.flips,
+    }
+
+
+def run_score(kind: str, verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
+    """The score that is stored with a run. A command is measured and has none."""
+    return None if kind == RunKind.COMMAND else score_of(verdicts, cut_short=cut_short)
+
+
+def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:
+    """The same with groups, for each benchmark apart, and around the model's training cut-off."""
+    benchmarks = {}
+    for name in dict.fromkeys(verdict[0] for verdict in verdicts):
+        known = facts(name)
+        own = [verdict for verdict in verdicts if verdict[0] == name]
+        items = [_item(verdict, known.get(verdict[1], _BARE)) for verdict in own]
+        summary = summarise(items)
+        around = around_cut_off(items, cut_off) if cut_off else None
+        groups = {key: value for key, value in asdict(summary).items() if key.startswith("by_")}
+        benchmarks[name] = {
+            **(score_of(own) or {}),
+            "outcomes": summary.outcomes,
+            **groups,
+            "flipped": [
+                {"problem_id": verdict[1], "sample_index": verdict[2], "outcome": verdict[3], "parity_outcome": verdict[4]}
+                for verdict in own
+                if _flipped(verdict)
+            ],
+            "around_cut_off": {**asdict(around), "cut_off": cut_off} if around else None,
+        }
+    return benchmarks
+
+
+def _item(verdict: Verdict, entry: Entry) -> ItemScore:
+    benchmark, problem_id, sample, outcome, parity = verdict
+    return ItemScore(
+        problem_id=f"{benchmark}\0{problem_id}",
+        sample_index=sample,
+        outcome=Outcome(outcome),
+        difficulty=entry.difficulty,
+        platform=entry.platform,
+        category=entry.category,
+        date=entry.date,
+        parity_outcome=Outcome(parity) if parity else None,
+    )
+
+
+def _flipped(verdict: Verdict) -> bool:
+    if verdict[4] is None or Outcome(verdict[3]) in NOT_THE_MODELS_FAULT:
+        return False
+    return (verdict[3] == Outcome.PASSED) != (verdict[4] == Outcome.PASSED)

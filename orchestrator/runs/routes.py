@@ -1,0 +1,269 @@
+"""REST for runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import Discriminator, Tag
+from sqlmodel import Session
+
+from orchestrator.archives import queries as archive_queries
+from orchestrator.commands.schemas import CommandRunCreate
+from orchestrator.costs.machine_routes import rates_of
+from orchestrator.datasets.errors import UnknownBenchmark
+from orchestrator.datasets.packs.pack import Entry
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.http.context import Context
+from orchestrator.http.problems import TAG
+from orchestrator.http.schemas import Page
+from orchestrator.models import queries as model_queries
+from orchestrator.retention.queries import is_pinned
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.intake.bounds import stored_item
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.plan import Plan
+from orchestrator.runs.reports.scores import score_detail
+from orchestrator.runs.schemas import (
+    ArchiveOut,
+    ArtefactOut,
+    AttemptOut,
+    BenchmarkUsed,
+    ItemOut,
+    LogLine,
+    LogsOut,
+    MachineOut,
+    RunCreate,
+    RunCreated,
+    RunDetail,
+    RunOut,
+    ScoreDetail,
+)
+from orchestrator.runs.service import Idempotency, NewRun
+from runner.contract import ItemResult, Outcome, RunKind
+
+router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+
+RunId = Annotated[str, Path(min_length=1, max_length=60, description="A run's id.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+IdempotencyKey = Annotated[
+    str | None, Header(min_length=1, max_length=200, description="The same key and request again give the same answer.")
+]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
+
+ModelFilter = Annotated[int | None, Query(ge=0, le=2**31 - 1)]
+BatchFilter = Annotated[str | None, Query(max_length=60, pattern=r"^[0-9a-zA-Z-]*$")]
+Trigger = Annotated[
+    str | None,
+    Query(
+        max_length=40, pattern="^[a-z_]*$", description="`manual`, `schedule` (or `scheduled`), `batch`, `retry`, `grade`."
+    ),
+]
+TRIGGER_NAMES = {"scheduled": "schedule"}
+
+
+def kind_of(body: Any) -> str:
+    kind = body.get("kind", "benchmark") if isinstance(body, dict) else getattr(body, "kind", "benchmark")
+    return f"{TAG}command" if kind == "command" else f"{TAG}benchmark"
+
+
+RunBody = Annotated[
+    Annotated[RunCreate, Tag(f"{TAG}benchmark")] | Annotated[CommandRunCreate, Tag(f"{TAG}command")],
+    Discriminator(kind_of),
+]
+
+
+@router.post("", status_code=202)
+async def create_run(
+    body: RunBody,
+    context: Context,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> RunCreated:
+    """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
+    key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
+    run_id = await _queued(body, context, key)
+    response.headers["location"] = f"/api/container-runs/{run_id}"
+    return RunCreated(run_id=run_id)
+
+
+async def _queued(body: RunCreate | CommandRunCreate, context: Context, key: Idempotency | None) -> str:
+    if isinstance(body, CommandRunCreate):
+        return await context.commands.create(body.request(), key)
+    request = NewRun(
+        model=body.model_id,
+        benchmarks=tuple(body.benchmarks or ()),
+        instance_type=body.instance_type,
+        **body.of_a_run(context.settings.reuse_answers),
+    )
+    return await context.runs.create(request, key)
+
+
+@router.get("")
+async def list_runs(
+    context: Context,
+    limit: Limit = 50,
+    after: Cursor = None,
+    status: Status | None = None,
+    model_id: ModelFilter = None,
+    batch_id: BatchFilter = None,
+    trigger_type: Trigger = None,
+) -> Page[RunOut]:
+    """Runs, newest first."""
+
+    def read(session: Session) -> list[RunOut]:
+        rows = run_queries.page(
+            session,
+            limit=limit + 1,
+            after=after or None,
+            status=status and status.value,
+            model_id=model_id,
+            batch_id=batch_id or None,
+            trigger_type=TRIGGER_NAMES.get(trigger_type or "", trigger_type) or None,
+        )
+        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        return [RunOut.of(row, models[row.model_id].slug, context.waiting_for(row.id)) for row in rows]
+
+    rows = await context.db.read(read)
+    return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
+
+
+@router.get("/{run_id}")
+async def get_run(run_id: RunId, context: Context) -> RunDetail:
+    await context.runs.get(run_id)
+
+    def read(session: Session) -> RunDetail:
+        row = run_queries.get(session, run_id)
+        assert row is not None
+        model = model_queries.get(session, row.model_id)
+        assert model is not None
+        usage, tries = run_queries.usage(session, run_id), run_queries.attempts(session, run_id)
+        vcpu_s, gib_s = sum(each.vcpu_s for each in tries), sum(each.gib_s for each in tries)
+        return RunDetail(
+            **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
+            attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in tries],
+            outcomes=item_queries.outcome_counts(session, run_id),
+            plan=[BenchmarkUsed.of(part) for part in row.plan],
+            artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
+            archive=ArchiveOut.of(archive_queries.get(session, run_id)),
+            machine=MachineOut(
+                vcpu_s=vcpu_s,
+                gib_s=gib_s,
+                throttled_s=sum(each.throttled_s for each in tries),
+                cost_usd=rates_of(context.settings).cost(vcpu_s, gib_s),
+            ),
+            pinned=is_pinned(session, run_id),
+        )
+
+    return await context.db.read(read)
+
+
+@router.get("/{run_id}/score")
+async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
+    """The score so far with its groups. Groups are empty where the dataset is not the run's any more; a command has none."""
+    run = await context.runs.get(run_id)
+    if run.kind == RunKind.COMMAND:
+        return ScoreDetail(run_id=run_id, benchmarks={})
+    digests = {part.name: part.pack_digest for part in Plan.of(run).benchmarks}
+
+    def facts(name: str) -> dict[str, Entry]:
+        try:
+            same = context.catalogue.get(name).pack_digest == digests.get(name)
+            return {entry.id: entry for entry in context.catalogue.entries(name)} if same else {}
+        except UnknownBenchmark:
+            return {}
+
+    def read(session: Session) -> ScoreDetail:
+        model = model_queries.get(session, run.model_id)
+        cut_off = model.training_cutoff.isoformat() if model and model.training_cutoff else None
+        return ScoreDetail(
+            run_id=run_id, benchmarks=score_detail(item_queries.both_verdicts(session, run_id), facts, cut_off)
+        )
+
+    return await context.db.read(read)
+
+
+@router.get("/{run_id}/items")
+async def list_items(
+    run_id: RunId,
+    context: Context,
+    limit: Limit = 100,
+    after: Annotated[int | None, Query(ge=-1, le=2**31 - 1)] = None,
+    outcome: Outcome | None = None,
+) -> Page[ItemOut]:
+    """Results of a run in the order of its plan, without the large texts."""
+    await context.runs.get(run_id)
+    rows = await context.db.read(
+        lambda s: item_queries.page(s, run_id, limit=limit + 1, after=after, outcome=outcome and outcome.value)
+    )
+    items = [ItemOut.of(row) for row in rows[:limit]]
+    return Page(items=items, next=str(items[-1].position) if len(rows) > limit else None)
+
+
+@router.get("/{run_id}/items/{position}")
+async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> ItemResult:
+    """One result whole: prompt, answer, code, tests, usage, calls."""
+    await context.runs.get(run_id)
+    row = await context.db.read(lambda s: item_queries.at(s, run_id, position))
+    if row is None:
+        raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists those there are")
+    return stored_item(row.data, row.outcome)
+
+
+@router.get("/{run_id}/logs")
+async def get_logs(
+    run_id: RunId,
+    context: Context,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Limit = 500,
+    attempt: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+) -> LogsOut:
+    """What the runner said, and the end of its container's output (of the newest attempt, or of the one asked for)."""
+    await context.runs.get(run_id)
+
+    def read(session: Session) -> LogsOut:
+        rows = event_queries.log_lines(session, run_id, after_number=after, limit=limit + 1)
+        attempts = run_queries.attempts(session, run_id)
+        if attempt is not None:
+            attempts = [row for row in attempts if row.number == attempt]
+            if not attempts:
+                raise Invalid(f"run {run_id} has no attempt {attempt}")
+        lines = [
+            LogLine(at=row.at, attempt=row.attempt, level=row.data.get("level", "info"), message=row.data["message"])
+            for row in rows[:limit]
+        ]
+        tail = attempts[-1].log_tail if attempts else None
+        return LogsOut(lines=lines, container_log=tail or "", next=str(rows[limit - 1].id) if len(rows) > limit else None)
+
+    return await context.db.read(read)
+
+
+@router.post("/{run_id}/cancel", status_code=202)
+async def cancel_run(run_id: RunId, context: Context) -> RunOut:
+    """Stop a run. One that waits ends at once; one that runs ends when its container is confirmed gone."""
+    await context.runs.cancel(run_id)
+    context.signals.look()
+    return await _out(run_id, context)
+
+
+@router.post("/{run_id}/retry", status_code=202)
+async def retry_run(
+    run_id: RunId, context: Context, response: Response, idempotency_key: IdempotencyKey = None
+) -> RunCreated:
+    """A new run that keeps the finished results and paid answers of an ended one, and does the rest again."""
+    key = None if idempotency_key is None else Idempotency("POST retry", idempotency_key)
+    new_id = await context.runs.retry(run_id, key)
+    response.headers["location"] = f"/api/container-runs/{new_id}"
+    return RunCreated(run_id=new_id)
+
+
+async def _out(run_id: str, context: Context) -> RunOut:
+    def read(session: Session) -> RunOut:
+        row = run_queries.get(session, run_id)
+        assert row is not None
+        model = model_queries.get(session, row.model_id)
+        assert model is not None
+        return RunOut.of(row, model.slug, context.waiting_for(row.id))
+
+    return await context.db.read(read)

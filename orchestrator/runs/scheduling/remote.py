@@ -1,0 +1,65 @@
+"""Attempts whose containers are on another machine: which they are, where there is room, and what was last reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
+from orchestrator.fleet import queries as agent_queries
+from orchestrator.fleet.queries import PREFIX
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.scheduling.capacity import Capacity, Load, type_or_largest
+from orchestrator.runs.scheduling.placement import Place
+from orchestrator.runs.tables import Attempt
+from orchestrator.tasks.queries import TASK_ENGINE
+
+SILENT_S = 60.0
+"""An agent that has said nothing for so long has lost what it was given."""
+REMOTE = "remote"
+
+
+def engine_name(agent_id: str) -> str:
+    """What stands as the engine of an attempt that this agent was given; also the name of its bell."""
+    return PREFIX + agent_id
+
+
+def is_remote(attempt: Attempt) -> bool:
+    return attempt.engine.startswith(PREFIX)
+
+
+def held_here(session: Session) -> list[Attempt]:
+    """The attempts that take up room on our own engine."""
+    return [row for row in run_queries.holding_attempts(session) if not is_remote(row)]
+
+
+def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:
+    """The agents that are there, with what they hold."""
+    found = []
+    for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
+        if agent.leaving or agent.engine == TASK_ENGINE:  # a task runner takes its runs itself
+            continue
+        held = [type_or_largest(types, row.instance_type) for _, row in agent_queries.living_attempts(session, agent.id)]
+        capacity = Capacity(agent.max_at_once, agent.vcpu, agent.memory_bytes)
+        found.append(Place(agent.provider, capacity, Load.of(held), agent.id, frozenset(agent.instance_types)))
+    return found
+
+
+def last_said(attempt: Attempt) -> ContainerFacts | None:
+    """The container as its agent last described it; None before it was first described."""
+    said = attempt.facts.get(REMOTE)
+    if not isinstance(said, dict):
+        return None
+    return ContainerFacts(
+        name=attempt.container_name,
+        container_id=attempt.container_id or "",
+        state=ContainerState.EXITED if said.get("ended") else ContainerState.RUNNING,
+        run_id=attempt.run_id,
+        attempt=attempt.number,
+        instance_type=attempt.instance_type,
+        created_at=attempt.dispatched_at,
+        exit_code=attempt.exit_code,
+        oom_killed=attempt.oom_killed,
+    )

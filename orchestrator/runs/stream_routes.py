@@ -1,0 +1,93 @@
+"""Server-sent events: the live streams. Ids are database event numbers; `Last-Event-ID` (or `?after=`) replays."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query
+from fastapi.responses import StreamingResponse
+
+from orchestrator.http.context import Context, Services
+from orchestrator.runs.lifecycle import TERMINAL
+from orchestrator.runs.live import LoggedEvent, Told
+
+router = APIRouter(tags=["live"])
+
+PING_S = 15.0
+END = "event: end\ndata: {}\n\n"
+
+LastEventId = Annotated[str | None, Header(max_length=30, alias="Last-Event-ID")]
+After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everything after this event number.")]
+
+
+class EventStream(StreamingResponse):
+    """A client that does not keep reading is cut off by `orchestrator.serving.timeouts`."""
+
+    media_type = "text/event-stream"
+
+
+@router.get("/api/events", response_class=EventStream)
+async def all_events(context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
+    """Everything that happens, as it happens."""
+    start = stream_start(last_event_id, after)
+    return stream_of(_written(_events(context, start, None)))
+
+
+@router.get("/api/container-runs/{run_id}/stream", response_class=EventStream)
+async def run_events(
+    run_id: Annotated[str, Path(min_length=1, max_length=60)],
+    context: Context,
+    last_event_id: LastEventId = None,
+    after: After = None,
+) -> EventStream:
+    """One run from its beginning (or after the given number) to its end; the stream closes when the run is over."""
+    run = await context.runs.get(run_id)
+    start = stream_start(last_event_id, after) or 0
+    return stream_of(_written(run_lines(context, start, run_id, over=run.status in TERMINAL)))
+
+
+def stream_of(lines: AsyncIterator[str]) -> EventStream:
+    return EventStream(lines, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+
+def stream_start(last_event_id: str | None, after: int | None) -> int | None:
+    if last_event_id and last_event_id.isdecimal():
+        return min(int(last_event_id), 2**53)
+    return after
+
+
+def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[Told] | str, None]:
+    """The events of one run to its end, in batches, and between them the lines that every stream has."""
+    return _past(context, after, run_id) if over else _events(context, after, run_id)
+
+
+async def _written(events: AsyncGenerator[list[Told] | str, None]) -> AsyncIterator[str]:
+    async with aclosing(events):
+        async for batch in events:
+            yield batch if isinstance(batch, str) else "".join(told.text for told in batch)
+
+
+async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[list[Told] | str, None]:
+    """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
+    number: int | None = after
+    while number is not None:
+        past = await context.live.page(number, run_id)
+        yield past
+        number = past[-1].number if past else None
+    yield END
+
+
+async def _events(context: Services, after: int | None, run_id: str | None) -> AsyncGenerator[list[Told] | str, None]:
+    yield "retry: 1000\n\n"
+    async with aclosing(context.live.follow(after=after, run_id=run_id, quiet_s=PING_S)) as batches:
+        async for batch in batches:
+            yield batch or ": ping\n\n"
+            if run_id is not None and any(_ends(told.event) for told in batch):
+                yield END
+                return
+
+
+def _ends(event: LoggedEvent) -> bool:
+    return event.type == "transition" and event.data.get("status") in TERMINAL

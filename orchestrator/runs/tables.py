@@ -1,0 +1,190 @@
+"""The tables. Rows stay inside `db` and the services that ask for them; bodies of requests and answers are elsewhere."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Text,
+    UniqueConstraint,
+    false,
+)
+from sqlmodel import Field, SQLModel
+
+from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.workspaces import Owned
+
+EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class ContainerRun(Owned, table=True):
+    """One run: request, state, progress and result. This row is the queue."""
+
+    __tablename__ = "container_runs"
+    __table_args__ = (
+        Index("ix_runs_queue", "status", "priority", "created_at"),
+        Index("ix_runs_created", "created_at", "id"),
+        Index("ix_runs_model", "model_id", "created_at"),
+        Index("ix_runs_batch", "batch_id", "batch_slot"),
+        Index("ix_runs_workspace", "workspace_id", "id"),
+    )
+    id: str = Field(primary_key=True, max_length=36)
+    kind: str = Field(default="benchmark", max_length=40)
+    model_id: int = Field(foreign_key="models.id")
+    user_id: int | None = None
+    """Who made it, if it was a user."""
+    trigger_type: str = Field(default="manual", max_length=40)
+    retry_of: str | None = Field(default=None, max_length=36)
+    batch_id: str | None = Field(default=None, max_length=36)
+    batch_slot: int | None = None
+    # what was asked for
+    benchmarks: list[str] = Field(sa_column=Column(JSON, nullable=False))
+    sample_size: int
+    subset_pct: float | None = None
+    samples_per_problem: int = 1
+    seed: int = 0
+    instance_type: str = Field(max_length=100)
+    provider: str | None = Field(default=None, max_length=60)
+    concurrency: int = 4
+    priority: int = 0
+    budget_usd: float | None = None
+    reuse_answers: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    deadline_s: int
+    plan: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
+    # state
+    status: str = Field(default="pending", max_length=20)
+    stage: str | None = Field(default=None, max_length=20)
+    desired: str = Field(default="run", max_length=10)
+    attempt: int = 0
+    fruitless: int = 0
+    items_at_start: int = 0
+    not_before: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    start_deadline: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    lease_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    reason: str | None = Field(default=None, max_length=40)
+    error_message: str | None = Field(default=None, sa_column=Column(Text))
+    waiting_for: str | None = Field(default=None, sa_column=Column(Text))
+    inherited: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
+    """It is the business of the installation that this one is a copy of: nothing here acts on it."""
+    # progress and result
+    items_total: int = 0
+    items_done: int = 0
+    items_passed: int = 0
+    score: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
+    cost_usd: float = 0.0
+    unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
+    """Calls that are missing from `cost_usd`: their model had no price."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    completed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    # what became of a run that was given up
+    dismissed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    """When somebody dismissed it: it is no dead letter any more."""
+    succeeded_by: str | None = Field(default=None, max_length=36)
+    """The retry of this run, or of a retry of it, that completed."""
+
+
+class Attempt(SQLModel, table=True):
+    """One container's try at a run."""
+
+    __tablename__ = "attempts"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    number: int = Field(primary_key=True)
+    token_hash: str | None = Field(default=None, index=True, max_length=64)
+    engine: str = Field(max_length=40)
+    instance_type: str = Field(max_length=100)
+    container_name: str = Field(max_length=100)
+    container_id: str | None = Field(default=None, max_length=100)
+    sandbox_uid_base: int = 0
+    runner_id: str | None = Field(default=None, max_length=100)
+    last_seq: int = 0
+    dispatched_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+    launched_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    claimed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    last_event_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    ended_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    removed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    exit_code: int | None = None
+    oom_killed: bool = False
+    vcpu_s: float = 0.0
+    gib_s: float = 0.0
+    throttled_s: float = 0.0
+    reason: str | None = Field(default=None, max_length=40)
+    detail: str | None = Field(default=None, sa_column=Column(Text))
+    log_tail: str | None = Field(default=None, sa_column=Column(Text))
+    facts: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+class AttemptUsage(SQLModel, table=True):
+    """What an attempt used over time, as `runs.usage` thins it: [at_s, cpu_s, memory_bytes, throttled_s] each."""
+
+    __tablename__ = "attempt_usage"
+    __table_args__ = (ForeignKeyConstraint(["run_id", "number"], ["attempts.run_id", "attempts.number"]),)
+    run_id: str = Field(primary_key=True, max_length=36)
+    number: int = Field(primary_key=True)
+    samples: list[list[float | None]] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class ItemRow(SQLModel, table=True):
+    """The one accepted result of an item. `data` holds the whole of what the runner sent."""
+
+    __tablename__ = "item_results"
+    __table_args__ = (Index("ix_items_outcome", "run_id", "outcome"), Index("ix_items_order", "run_id", "position"))
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    benchmark: str = Field(primary_key=True, max_length=100)
+    problem_id: str = Field(primary_key=True, max_length=300)
+    sample_index: int = Field(primary_key=True)
+    position: int
+    attempt: int
+    outcome: str = Field(max_length=30)
+    parity_outcome: str | None = Field(default=None, max_length=30)
+    detail: str = Field(default="", sa_column=Column(Text, nullable=False))
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_bytes: int = Field(default=0, sa_column=Column(BigInteger, nullable=False))
+    input_tokens: int = 0
+    output_tokens: int = 0
+    tests_total: int = 0
+    tests_passed: int = 0
+    fragile: bool = False
+    answer_digest: str | None = Field(default=None, max_length=64)
+    data: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Event(Owned, table=True):
+    """What happened, in commit order; ids are the numbers of the live streams."""
+
+    __tablename__ = "events"
+    __table_args__ = (
+        UniqueConstraint("run_id", "attempt", "seq", name="uq_events_seq"),
+        Index("ix_events_run", "run_id", "id"),
+    )
+    id: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
+    run_id: str | None = Field(default=None, max_length=36)
+    attempt: int | None = None
+    seq: int | None = None
+    type: str = Field(max_length=40)
+    data: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Artefact(SQLModel, table=True):
+    """A file that a runner left; its bytes lie in the data directory."""
+
+    __tablename__ = "artefacts"
+    run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
+    name: str = Field(primary_key=True, max_length=100)
+    attempt: int
+    size_bytes: int = Field(sa_column=Column(BigInteger, nullable=False))
+    sha256: str = Field(max_length=64)
+    created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))

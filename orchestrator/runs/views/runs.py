@@ -1,0 +1,157 @@
+"""A run as a line of a list: who, what, how far, which score, and the one sentence that explains the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.plan import guest_image
+from orchestrator.runs.reasons import HELD, sentence
+from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.unasked_model import model_shown
+from orchestrator.stats.intervals import wilson
+from runner.contract import RunKind
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """A score with its interval; `provisional` while the run goes on."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    passed: int
+    n_all: int
+    estimate_all: float
+    comparable: bool = True
+    provisional: bool = False
+    pooled_over: int = 1
+    """Over how many benchmarks the items are pooled."""
+
+    @property
+    def left_out(self) -> int:
+        """Items that are not the model's fault."""
+        return self.n_all - self.n
+
+
+@dataclass(frozen=True)
+class RunLine:
+    id: str
+    kind: str
+    model: str
+    benchmarks: str
+    status: str
+    stage: str
+    done: int
+    total: int
+    score: ScoreView | None
+    scores: dict[str, ScoreView]
+    """The score of each benchmark, where there are several."""
+    note: str
+    cost_usd: float
+    unpriced_calls: int
+    """Calls that are missing from the cost: their model had no price."""
+    created_at: datetime
+    live: bool
+
+    @property
+    def short_id(self) -> str:
+        """The end of it: identifiers made at about the same time begin alike."""
+        return self.id[-6:]
+
+
+def score_view(stored: Mapping[str, Any] | None, benchmarks: int = 1) -> ScoreView | None:
+    """Of what is stored with a run of so many benchmarks."""
+    if not stored or stored.get("estimate") is None:
+        return None
+    return ScoreView(
+        estimate=stored["estimate"],
+        low=stored["low"],
+        high=stored["high"],
+        n=stored["n"],
+        passed=stored.get("passed", 0),
+        n_all=stored.get("n_all", stored["n"]),
+        estimate_all=stored.get("estimate_all") or 0.0,
+        comparable=stored.get("comparable", True),
+        pooled_over=stored.get("pooled_over", benchmarks),
+    )
+
+
+def score_views(stored: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, ScoreView]:
+    """The score of each benchmark, where there are several."""
+    if len(benchmarks) < 2:
+        return {}
+    parts = scores_by_benchmark(stored, benchmarks)
+    return {name: view for name, part in parts.items() if (view := score_view(part)) is not None}
+
+
+def provisional_score(run: ContainerRun) -> ScoreView | None:
+    """What a run that goes on has so far, from its counters alone. A command has no score."""
+    if run.status in TERMINAL or not run.items_done or run.kind == RunKind.COMMAND:
+        return None
+    found = wilson(run.items_passed, run.items_done)
+    done, passed = run.items_done, run.items_passed
+    return ScoreView(
+        found.estimate,
+        found.low,
+        found.high,
+        done,
+        passed,
+        done,
+        found.estimate,
+        provisional=True,
+        pooled_over=len(run.benchmarks) or 1,
+    )
+
+
+def explanation(run: ContainerRun, why: str | None = None) -> str:
+    """Why a run waits, or ended otherwise than planned, in one sentence; empty when there is nothing to explain.
+
+    `why` is what the queue or the gateway knows: a run waits for room, for its next attempt, or for its provider.
+    """
+    if run.status in TERMINAL:
+        return run.error_message or sentence(run.reason) or ""
+    if run.inherited:
+        return f"Held: {HELD}."
+    if run.desired == "cancel":
+        return "It is being cancelled: it ends when its container is confirmed gone."
+    if run.status == Status.PENDING:
+        return f"It waits: {why}." if why else "It waits for its turn."
+    waits = why or run.waiting_for
+    return f"It waits: {waits}" if waits else ""
+
+
+EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE.value: "eval executed"}
+
+
+def title_of(run: ContainerRun, model: str) -> str:
+    """What a run is called: by its image or its model, or for a job about evals by what it does."""
+    title, asked = EVAL_TITLES.get(run.kind), model_shown(run.kind, model)
+    if title is None:
+        return guest_image(run) or model
+    return title if asked is None else f"{title} by {asked}"
+
+
+def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
+    return RunLine(
+        id=run.id,
+        kind=run.kind,
+        model=title_of(run, model),
+        benchmarks=", ".join(run.benchmarks),
+        status=run.status,
+        stage=run.stage or "",
+        done=run.items_done,
+        total=run.items_total,
+        score=score_view(run.score, len(run.benchmarks)) or provisional_score(run),
+        scores=score_views(run.score, run.benchmarks),
+        note=explanation(run, why),
+        cost_usd=run.cost_usd,
+        unpriced_calls=run.unpriced_calls,
+        created_at=run.created_at,
+        live=run.status not in TERMINAL,
+    )

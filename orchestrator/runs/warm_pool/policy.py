@@ -1,0 +1,51 @@
+"""How many runners should stand ready, and which of those there are may go. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.runs.warm_pool.tables import WarmRunner
+
+DEMAND_S = 60.0
+"""The pool grows to the number of runs that were started within this time."""
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """What the settings say of one instance type."""
+
+    warm: int = 0
+    sleep_after_s: float = 900.0
+
+
+@dataclass(frozen=True)
+class PoolLimits:
+    start_timeout_s: float
+    silent_s: float
+    """A runner that stands ready and has not asked for so long is taken for lost."""
+
+
+def wanted(size: PoolSize, started_lately: int) -> int:
+    """The number in the settings; more while work comes faster than that. No pool was asked for: none."""
+    return max(size.warm, started_lately) if size.warm else 0
+
+
+def to_retire(rows: Sequence[WarmRunner], size: PoolSize, now: datetime) -> list[WarmRunner]:
+    """Those beyond the number in the settings that have stood idle too long; the newest stay."""
+    idle = timedelta(seconds=size.sleep_after_s)
+    slept = [row for row in rows if size.warm == 0 or (row.ready_at is not None and now - row.ready_at > idle)]
+    beyond = len(rows) - size.warm
+    return slept[: max(beyond, 0)]
+
+
+def unwell(row: WarmRunner, limits: PoolLimits, now: datetime) -> str | None:
+    """Why a runner that lives must be replaced, or None."""
+    if row.retired is not None:
+        return row.retired
+    if row.seen_at is None:
+        late = now > row.created_at + timedelta(seconds=limits.start_timeout_s)
+        return f"it was not ready within {limits.start_timeout_s:g} s" if late else None
+    silent = now > row.seen_at + timedelta(seconds=limits.silent_s)
+    return f"it has not asked for work for {limits.silent_s:g} s" if silent else None

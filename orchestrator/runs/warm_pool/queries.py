@@ -1,0 +1,61 @@
+"""Statements on runners that stand ready."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func, update
+from sqlmodel import Session, col, select
+
+from orchestrator.db.insert_once import insert_once
+from orchestrator.fleet.queries import PREFIX
+from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.runs.warm_pool.tables import IdleUsage, WarmRunner
+
+
+def by_token(session: Session, token_hash: str) -> WarmRunner | None:
+    return session.exec(select(WarmRunner).where(WarmRunner.token_hash == token_hash).with_for_update()).first()
+
+
+def lock(session: Session, warm_id: str) -> WarmRunner | None:
+    return session.exec(select(WarmRunner).where(WarmRunner.id == warm_id).with_for_update()).first()
+
+
+def waiting(session: Session) -> Sequence[WarmRunner]:
+    """Those that no run has taken, oldest first; each holds its room."""
+    return session.exec(select(WarmRunner).where(col(WarmRunner.run_id).is_(None)).order_by(col(WarmRunner.id))).all()
+
+
+def taken_from(session: Session) -> Sequence[WarmRunner]:
+    """Those whose attempt is over."""
+    ours = (Attempt.run_id == WarmRunner.run_id, Attempt.number == WarmRunner.attempt)
+    query = select(WarmRunner).join(Attempt, onclause=(ours[0]) & (ours[1]))  # type: ignore[arg-type]
+    return session.exec(query.where(col(Attempt.ended_at).is_not(None))).all()
+
+
+def add_idle(session: Session, now: datetime, instance_type: str, *, ready_s: float, vcpu_s: float, gib_s: float) -> None:
+    """Add to what runners of a type have used on this day."""
+    day = now.date().isoformat()
+    insert_once(session, IdleUsage(day=day, instance_type=instance_type))
+    ours = (col(IdleUsage.day) == day) & (col(IdleUsage.instance_type) == instance_type)
+    more = {
+        "ready_s": col(IdleUsage.ready_s) + ready_s,
+        "vcpu_s": col(IdleUsage.vcpu_s) + vcpu_s,
+        "gib_s": col(IdleUsage.gib_s) + gib_s,
+    }
+    session.connection().execute(update(IdleUsage).where(ours).values(**more))
+
+
+def idle_since(session: Session, day: str) -> Sequence[IdleUsage]:
+    """By day and instance type, newest first."""
+    query = select(IdleUsage).where(col(IdleUsage.day) >= day)
+    return session.exec(query.order_by(col(IdleUsage.day).desc(), col(IdleUsage.instance_type))).all()
+
+
+def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:
+    """How many attempts of each instance type were begun since then on our own engine, but for runs of one kind."""
+    query = select(Attempt.instance_type, func.count()).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
+    query = query.where(Attempt.dispatched_at >= moment, ~col(Attempt.engine).startswith(PREFIX))
+    query = query.where(ContainerRun.kind != without)
+    return {name: int(count) for name, count in session.exec(query.group_by(Attempt.instance_type)).all()}

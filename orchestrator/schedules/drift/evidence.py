@@ -1,0 +1,170 @@
+"""Has the model changed between two sets of runs on the same problems? Exact, without knowing how hard any problem is.
+
+If nothing changed, the newest runs of a problem are like any earlier runs in a row: swap the two blocks and nothing tells.
+So, given the passes of all its blocks, each is equally likely to be the newest one. Nothing is assumed about a problem's
+difficulty, nor that its results of different days are independent: a model that tends to repeat its answer yields blocks
+that differ more, and the test allows for it. Problems whose blocks are all equal say nothing. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import add
+
+from orchestrator.schedules.drift.memory import corrected, excess_of
+from orchestrator.stats.intervals import LEVEL, Interval, critical_value
+
+EXACT_UP_TO = 20_000_000
+"""Steps beyond which the exact distribution is replaced by a bound on its tails; about two seconds."""
+TILTS = tuple(0.01 * 1.3**step for step in range(28))
+"""Where the bound is looked for; each gives a valid one."""
+STAKES = (0.1, 0.2, 0.4, 0.8)
+LEAST = 1e-300
+
+Unit = tuple[int, int]
+"""(results, passes) of one problem in one run. Only results that are the model's own."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Results of one problem, earlier (the reference) and later."""
+
+    earlier: int
+    earlier_passed: int
+    later: int
+    later_passed: int
+
+    @property
+    def change(self) -> float:
+        return self.later_passed / self.later - self.earlier_passed / self.earlier
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Passes of one problem in the newest block of runs, and in earlier blocks that have as many results."""
+
+    newest: int
+    earlier: tuple[int, ...]
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        return (self.newest, *self.earlier)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One problem in the runs of both sides, each newest first."""
+
+    earlier: tuple[Unit, ...]
+    later: tuple[Unit, ...]
+
+    @property
+    def tally(self) -> Tally:
+        return Tally(*map(sum, zip(*self.earlier, strict=True)), *map(sum, zip(*self.later, strict=True)))
+
+    def blocks(self) -> Blocks | None:
+        """Blocks of runs with the same number of results; None if the baseline has none that is as long as the newest."""
+        full = max(results for results, _ in self.later)
+        newest = [passed for results, passed in self.later if results == full]
+        before = [passed for results, passed in self.earlier if results == full]
+        length = len(newest)
+        earlier = tuple(sum(before[start : start + length]) for start in range(0, len(before) - length + 1, length))
+        return Blocks(sum(newest), earlier) if earlier else None
+
+
+def chances(records: Sequence[Record]) -> tuple[float, float]:
+    """Of so few passes in the newest runs or fewer, and of so many or more, if nothing changed."""
+    blocks = [each for record in records if (each := record.blocks()) is not None]
+    if blocks and 2 * len(blocks) >= len(records):
+        fewer, more = tails(blocks)
+        excess = excess_of([each.earlier for each in blocks])
+        return corrected(fewer, excess), corrected(more, excess)
+    return bets([record.tally for record in records])
+
+
+def tails(items: Iterable[Blocks]) -> tuple[float, float]:
+    """Exact, by convolution. With one result in each of two blocks it is the exact McNemar test."""
+    telling = [each for each in items if len(set(each.values)) > 1]
+    if not telling:
+        return 1.0, 1.0
+    if _steps(telling) > EXACT_UP_TO:
+        return bounds(telling)
+    chance = [1.0]
+    for each in telling:
+        chance = _convolve(chance, each)
+    seen = sum(each.newest - min(each.values) for each in telling)
+    fewer, more = (min(1.0, max(LEAST, math.fsum(part))) for part in (chance[: seen + 1], chance[seen:]))
+    return fewer, more
+
+
+def bounds(items: Sequence[Blocks]) -> tuple[float, float]:
+    """Not less than the tails (Chernoff): exp(-b T) times the mean of exp(b T), for any b."""
+    found = []
+    for sign in (-1, 1):
+        lowest = min(
+            math.fsum(_log_mean([sign * tilt * (value - each.newest) for value in each.values]) for each in items)
+            for tilt in TILTS
+        )
+        found.append(math.exp(min(0.0, max(lowest, math.log(LEAST)))))
+    return found[0], found[1]
+
+
+def bets(tallies: Sequence[Tally]) -> tuple[float, float]:
+    """A bound for baselines too short for blocks: one over the gain of bets on the problems' changes.
+
+    The mean change of a problem is 0 if nothing changed, and it lies between -1 and 1, so no stake below 1 wins on
+    average, however its results hang together.
+    """
+    found = []
+    for sign in (-1, 1):
+        gains = [math.fsum(math.log1p(sign * stake * tally.change) for tally in tallies) for stake in STAKES]
+        found.append(math.exp(min(0.0, max(-_log_mean(gains), math.log(LEAST)))))
+    return found[0], found[1]
+
+
+def interval(tallies: Sequence[Tally], level: float = LEVEL) -> Interval:
+    """Mean change per problem; the spread of the changes over the problems says how sure it is.
+
+    One imaginary pair that differs, half of it each way, keeps the interval honest where nothing differs at all.
+    """
+    if not tallies:
+        return Interval(0.0, -1.0, 1.0)
+    changes = [tally.change for tally in tallies]
+    effect = math.fsum(changes) / len(changes)
+    squares = math.fsum((change - effect) ** 2 for change in changes)
+    half = critical_value(level) * math.sqrt(squares + 1) / len(changes)
+    return Interval(effect, max(-1.0, effect - half), min(1.0, effect + half))
+
+
+def spread_of(results: int, passed: int) -> float:
+    """Unbiased estimate of p(1-p) from at least two results."""
+    return passed * (results - passed) / (results * (results - 1))
+
+
+def _steps(items: Sequence[Blocks]) -> int:
+    """What the convolution costs."""
+    steps = length = 0
+    for each in items:
+        length += max(each.values) - min(each.values)
+        steps += len(set(each.values)) * length
+    return steps
+
+
+def _convolve(chance: list[float], item: Blocks) -> list[float]:
+    low, high = min(item.values), max(item.values)
+    total: list[float] | None = None
+    for value, count in Counter(item.values).items():
+        weight = count / len(item.values)
+        part = [0.0] * (value - low) + [each * weight for each in chance] + [0.0] * (high - value)
+        total = part if total is None else list(map(add, total, part))
+    assert total is not None
+    return total
+
+
+def _log_mean(logs: Sequence[float]) -> float:
+    """Logarithm of the mean of numbers given by their logarithms."""
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(each - top) for each in logs) / len(logs))

@@ -1,0 +1,210 @@
+"""Judges the ended runs of schedules: reads the series, has `drift` compare it, stores the verdict, raises alerts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.alerts import alerts
+from orchestrator.alerts import queries as schedule_alert_queries
+from orchestrator.db.session import Database
+from orchestrator.db.workspaces import Acting, acting_as
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import item_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.reasons import sentence
+from orchestrator.runs.scheduling.leadership import Leadership
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.drift.series import (
+    WINDOWS,
+    Baseline,
+    BaselineKind,
+    Comparison,
+    Look,
+    Results,
+    Verdict,
+    compare,
+    not_comparable,
+)
+from orchestrator.schedules.tables import ScheduleFire
+from orchestrator.stats.summary import COMPARABLE_UP_TO
+from orchestrator.system.clock import Clock
+from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+
+log = structlog.get_logger()
+
+AT_ONCE = 20
+CHANGED = (Verdict.WORSE, Verdict.BETTER)
+
+
+class Judge:
+    def __init__(self, db: Database, leadership: Leadership, clock: Clock) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._clock = clock
+
+    async def round(self) -> bool:
+        """Judge what has ended; whether there may be more."""
+        if self._leadership.epoch is None:
+            return False
+        waiting = await self._db.read(lambda s: [fire for fire, _ in schedule_queries.unjudged(s, AT_ONCE)])
+        for fire in waiting:
+            with acting_as(Acting(fire.workspace_id)):
+                await self._judge(fire.model_id, fire.instant)
+        return len(waiting) == AT_ONCE
+
+    async def _judge(self, model_id: int, instant: datetime) -> None:
+        case = await self._db.read(lambda s: read_case(s, model_id, instant))
+        found = await asyncio.to_thread(case.judge)
+        now = self._clock.now()
+        await self._leadership.write(lambda s: store(s, model_id, instant, case, found, now))
+        log.info("run judged", action="run_judged", run_id=case.run_id, verdict=found.verdict.value)
+
+
+class Case:
+    """One ended run with everything that is needed to judge it."""
+
+    def __init__(self, run: ContainerRun, why_not: str | None, series: list[Look], baseline: Baseline, rate: float) -> None:
+        self.run_id, self.status = run.id, run.status
+        self.why = run.error_message or sentence(run.reason) or ""
+        self.measured = bool(run.score and run.score.get("n"))
+        self.why_not = why_not
+        self.series = series
+        self.baseline = baseline
+        self.alarm_rate = rate
+        self.look = 1
+        self.before: str | None = None
+        """The verdict of the look before."""
+
+    def judge(self) -> Comparison:
+        if self.why_not is not None:
+            return not_comparable(self.why_not)
+        return compare(self.series, self.baseline, look=self.look, alarm_rate=self.alarm_rate)
+
+
+def read_case(session: Session, model_id: int, instant: datetime) -> Case:
+    fire = schedule_queries.fire(session, model_id, instant)
+    assert fire is not None
+    assert fire.run_id is not None
+    run = run_queries.get(session, fire.run_id)
+    assert run is not None
+    schedule = schedule_queries.get(session, model_id)
+    why_not = _why_not(session, fire, run)
+    baseline, rate, pool = Baseline(), 0.05, Baseline.runs
+    if schedule is not None:
+        chosen = results_of(session, schedule.baseline_run_id) if schedule.baseline_run_id else None
+        kind, pool, rate = BaselineKind(schedule.baseline), schedule.baseline_runs, schedule.alarm_rate
+        baseline = Baseline(kind, pool, chosen)
+    chosen_id = schedule.baseline_run_id if schedule is not None and baseline.kind is BaselineKind.RUN else None
+    if why_not is None and chosen_id and chosen_id != run.id and baseline.chosen is not None:
+        why_not = _baseline_trouble(session, run, chosen_id, baseline.chosen)
+    if why_not is not None:
+        return Case(run, why_not, [], baseline, rate)
+    earlier = schedule_queries.looks(session, model_id, fire.panel_version, limit=pool + max(WINDOWS))
+    if earlier and earlier[0].run_id and (why_not := _other_prompts(session, run, earlier[0].run_id)) is not None:
+        return Case(run, why_not, [], baseline, rate)
+    series = [Look(run.id, None, results_of(session, run.id))]
+    series += [
+        Look(each.run_id, Verdict(each.verdict) if each.verdict else None, results_of(session, each.run_id))
+        for each in earlier
+        if each.run_id is not None
+    ]
+    if baseline.kind is BaselineKind.RUN and schedule is not None:
+        series = list(takewhile(lambda look: look.run_id != schedule.baseline_run_id, series))  # only what came later
+    case = Case(run, None if series else "This run is the baseline.", series, baseline, rate)
+    if earlier:
+        case.look, case.before = (earlier[0].look or 0) + 1, earlier[0].verdict
+    return case
+
+
+def results_of(session: Session, run_id: str) -> Results:
+    """(results, passes) of each problem; what is not the model's fault is no result."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for benchmark, problem_id, _, outcome in item_queries.verdicts(session, run_id):
+        if Outcome(outcome) not in NOT_THE_MODELS_FAULT:
+            results, passed = found.get((benchmark, problem_id), (0, 0))
+            found[benchmark, problem_id] = (results + 1, passed + (outcome == Outcome.PASSED))
+    return found
+
+
+def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | None:
+    """Why a run is left out of the series, or None."""
+    if run.status != Status.COMPLETED:
+        return f"The run ended {run.status}. {run.error_message or sentence(run.reason) or ''}".rstrip()
+    if not run.score or not run.score.get("comparable"):
+        return "More than 2 % of the results are trouble of provider or infrastructure, or the run was cut short."
+    panel = schedule_queries.panel(session, fire.model_id, fire.panel_version)
+    drawn = {row["name"]: row["pack_digest"] for row in panel.benchmarks} if panel else {}
+    if {row["name"]: row["pack_digest"] for row in run.plan} != drawn:
+        return "The dataset has changed since the panel was drawn; draw a new panel to go on comparing."
+    if panel is not None and _problems(run.plan) != _problems(panel.benchmarks):
+        return "The run is not on the problems of the panel."
+    return None
+
+
+def _problems(parts: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    return {(part["name"], problem_id) for part in parts for problem_id in part["problem_ids"]}
+
+
+def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str | None:
+    """Why a run cannot be compared with an earlier one: its questions were put in other words."""
+    names = [part["name"] for part in run.plan]
+    now, before = (item_queries.prompt_versions(session, each, names) for each in (run.id, earlier_id))
+    for name in names:
+        if now[name] and before[name] and now[name] != before[name]:
+            return (
+                f"The prompts of {name} have changed ({before[name]} before, {now[name]} now); draw a new panel to go on "
+                "comparing."
+            )
+    return None
+
+
+def _baseline_trouble(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
+    """Why a run cannot be compared with the run that was chosen as its baseline."""
+    baseline = run_queries.get(session, baseline_id)
+    digests = {part["name"]: part["pack_digest"] for part in baseline.plan} if baseline is not None else {}
+    if any(digests.get(part["name"]) != part["pack_digest"] for part in run.plan):
+        return "The baseline run is on another version of the dataset; choose another baseline."
+    wanted = _problems(run.plan)
+    if missing := len(wanted - chosen.keys()):
+        share = f"{missing} of the panel's {len(wanted)} problems"
+        if missing > COMPARABLE_UP_TO * len(wanted):
+            return f"The baseline run has no result on {share}; choose another baseline."
+    return _other_prompts(session, run, baseline_id)
+
+
+def store(session: Session, model_id: int, instant: datetime, case: Case, found: Comparison, now: datetime) -> None:
+    """Write the verdict down once, and the alert it calls for with it."""
+    fire = schedule_queries.fire(session, model_id, instant)
+    if fire is None or fire.verdict is not None:
+        return
+    comparison = as_stored(found)
+    fire.verdict, fire.comparison, fire.judged_at = found.verdict.value, comparison, now
+    fire.look = case.look if case.why_not is None else None
+    session.add(fire)
+    model = model_queries.get(session, model_id)
+    slug = model.slug if model else str(model_id)
+    if case.status == Status.FAILED:
+        alert = alerts.run_failed(model_id, slug, case.run_id, case.status, case.why, now, measured=case.measured)
+        schedule_alert_queries.add(session, alert)
+    elif found.verdict in CHANGED and found.verdict != case.before:
+        schedule_alert_queries.add(session, alerts.drift(model_id, slug, case.run_id, comparison, now))
+
+
+def as_stored(found: Comparison) -> dict[str, Any]:
+    values = asdict(found)
+    effect = values.pop("effect")
+    values["verdict"] = found.verdict.value
+    for key, name in (("effect", "estimate"), ("low", "low"), ("high", "high")):
+        values[key] = effect[name] if effect else None
+    values["flipped"] = [dict(each) for each in values["flipped"]]
+    return values

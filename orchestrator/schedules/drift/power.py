@@ -1,0 +1,73 @@
+"""What a schedule can see: the smallest drop it would find in time, and the size it needs for a wanted one. Pure.
+
+A plan, not a guarantee: it uses the normal approximation of the tests in `drift`, for results that are independent, and is
+held against simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from orchestrator.schedules.drift.evidence import spread_of
+from orchestrator.schedules.drift.series import WINDOWS, threshold
+
+ASSUMED_SPREAD = 0.125
+"""Mean p(1-p) of problems whose chances are spread evenly in the arcsine sense; used until there is history."""
+POWER = 0.9
+WITHIN = 10
+POOL = 30
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The terms of a statement about what can be seen."""
+
+    problems: int
+    samples: int = 1
+    spread: float = ASSUMED_SPREAD
+    assumed: bool = True
+    """No history yet: the spread is an assumption."""
+    pool: int = POOL
+    """Runs in the baseline."""
+    within: int = WITHIN
+    """Runs after the drop."""
+    look: int = POOL + WITHIN
+    alarm_rate: float = 0.05
+    power: float = POWER
+
+
+def spread(histories: Iterable[tuple[int, int]]) -> float | None:
+    """Mean p(1-p) over problems, each (results, passes); None without a problem that has two results."""
+    found = [spread_of(results, passed) for results, passed in histories if results >= 2]
+    return math.fsum(found) / len(found) if found else None
+
+
+def detectable_drop(sight: Sight) -> float:
+    """The smallest drop, as a share of results, that is found with the wanted power."""
+    return min(1.0, _reach(sight) * math.sqrt(sight.spread / (sight.problems * sight.samples)))
+
+
+def problems_for(drop: float, sight: Sight) -> int:
+    """How many problems are needed to find `drop`."""
+    return math.ceil(sight.spread / sight.samples * (_reach(sight) / drop) ** 2)
+
+
+def _reach(sight: Sight) -> float:
+    """The drop that is found, in standard deviations of one run's score."""
+    window = max(each for each in WINDOWS if each <= max(1, sight.within))
+    level = 1 / (2 * len(WINDOWS) * threshold(sight.look, sight.alarm_rate))
+    distance = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(sight.power)
+    return distance * math.sqrt(1 / max(1, sight.pool) + 1 / window)
+
+
+def sentence(sight: Sight) -> str:
+    drop = detectable_drop(sight)
+    basis = "assuming a usual mix of problems" if sight.assumed else "going by this model's results so far"
+    return (
+        f"With {sight.problems} problems, once there are {sight.pool} runs to compare with, a drop of {100 * drop:.1f} "
+        f"points is found within {sight.within} runs in {100 * sight.power:.0f} % of cases, {basis}; "
+        f"false alarms in at most {100 * sight.alarm_rate:g} % of series, however long they are watched."
+    )

@@ -1,0 +1,176 @@
+"""The series of a schedule: is the newest run worse, better, or is no change seen? Pure.
+
+Every look spends a part of the false-alarm rate, and the parts add up to the rate however many looks there are. So somebody
+who looks every day for years is misled with at most the stated probability, once and for all. Each look compares the last
+1, 3, 7 and 10 runs with the baseline before them, so that a sudden break and a small lasting drop are both seen; its p-value
+is corrected for these four windows and for the two directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from orchestrator.schedules.drift.evidence import Record, Tally, chances, interval
+from orchestrator.stats.intervals import Interval
+
+WINDOWS = (1, 3, 7, 10)
+HEAD_START = 100
+"""The first hundred looks or so may spend about as much each; from then on less and less."""
+MAX_FLIPPED = 50
+MIN_SHARED = 0.5
+"""Of the panel's problems, so many must have results on both sides."""
+
+Key = tuple[str, str]
+"""Benchmark and problem."""
+Results = Mapping[Key, tuple[int, int]]
+"""Of one run: (results, passes) of each problem, without errors that are not the model's."""
+
+
+class Verdict(StrEnum):
+    NO_CHANGE = "no_change"  #: no evidence of a change
+    WORSE = "worse"  #: the series has enough evidence of a drop
+    BETTER = "better"  #: the series has enough evidence of a rise
+    NOT_COMPARABLE = "not_comparable"  #: the run did not complete, had too much trouble, or has nothing to be compared with
+
+
+class BaselineKind(StrEnum):
+    ROLLING = "rolling"  #: a pool of the runs before
+    LAST_GOOD = "last_good"  #: the newest earlier run that was not judged worse
+    RUN = "run"  #: a run that somebody chose
+
+
+@dataclass(frozen=True)
+class Look:
+    """One comparable run of the series."""
+
+    run_id: str
+    verdict: Verdict | None
+    results: Results
+
+
+@dataclass(frozen=True)
+class Baseline:
+    kind: BaselineKind = BaselineKind.ROLLING
+    runs: int = 30
+    chosen: Results | None = None
+
+    def before(self, window: int, series: Sequence[Look]) -> list[Results]:
+        """What the newest `window` runs are compared with; the series comes newest first."""
+        older = series[window:]
+        if self.kind is BaselineKind.RUN:
+            return [self.chosen] if self.chosen is not None else []
+        if self.kind is BaselineKind.LAST_GOOD:
+            return [look.results for look in older if look.verdict is not Verdict.WORSE][:1]
+        return [look.results for look in older[: self.runs]]
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A problem that the model solved before and now does not, or the other way round; shares of its results."""
+
+    benchmark: str
+    problem_id: str
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    verdict: Verdict
+    sentence: str
+    effect: Interval | None = None
+    """Later minus earlier, in shares of passed results."""
+    window: int = 0
+    """How many of the newest runs the effect is of."""
+    reference_runs: int = 0
+    problems: int = 0
+    """On which both sides have results; the verdict is of these."""
+    of_problems: int = 0
+    """Problems with a result in the newest run."""
+    p_value: float | None = None
+    """Exact paired test of the newest run alone; for one look, not for a series of them."""
+    evidence: float | None = None
+    """One over the p-value of this look, corrected for windows and directions."""
+    needed: float | None = None
+    """The evidence at which this look raises an alarm."""
+    flipped: tuple[Flip, ...] = ()
+
+
+def threshold(look: int, alarm_rate: float) -> float:
+    """Evidence that the `look`-th look needs: one over its part of the rate. All parts together are the rate."""
+    at = look + HEAD_START
+    return at * (at + 1) / ((HEAD_START + 1) * alarm_rate)
+
+
+def not_comparable(sentence: str) -> Comparison:
+    return Comparison(Verdict.NOT_COMPARABLE, sentence)
+
+
+def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate: float) -> Comparison:
+    """Judge the newest run. `series` comes newest first; `look` is its number, counted from 1."""
+    windows = {window: records(series, window, baseline) for window in WINDOWS if window <= len(series)}
+    windows = {window: found for window, found in windows.items() if found}
+    if 1 not in windows:
+        return not_comparable("There is no earlier run on these problems; this one is what later runs are compared with.")
+    if len(windows[1]) < MIN_SHARED * len(series[0].results):
+        return not_comparable("Too few problems have results in this run and in the baseline.")
+    found = {window: chances(list(each.values())) for window, each in windows.items()}
+    least = {verdict: min(found, key=lambda window: found[window][side]) for side, verdict in enumerate(_DIRECTIONS)}
+    direction = min(_DIRECTIONS, key=lambda verdict: found[least[verdict]][_DIRECTIONS.index(verdict)])
+    evidence = 1 / min(1.0, 2 * len(found) * found[least[direction]][_DIRECTIONS.index(direction)])
+    needed = threshold(look, alarm_rate)
+    verdict, window = (direction, least[direction]) if evidence >= needed else (Verdict.NO_CHANGE, 1)
+    tallies = {key: each.tally for key, each in windows[window].items()}
+    effect = interval(list(tallies.values()))
+    return Comparison(
+        verdict=verdict,
+        sentence=_sentence(verdict, effect, window, len(tallies), len(series[0].results)),
+        effect=effect,
+        window=window,
+        reference_runs=len(baseline.before(window, series)),
+        problems=len(tallies),
+        of_problems=len(series[0].results),
+        p_value=min(1.0, 2 * min(found[1])),
+        evidence=evidence,
+        needed=needed,
+        flipped=flips(tallies),
+    )
+
+
+_DIRECTIONS = (Verdict.WORSE, Verdict.BETTER)
+"""In the order of the chances: of so few passes, of so many."""
+
+
+def records(series: Sequence[Look], window: int, baseline: Baseline) -> dict[Key, Record]:
+    """The problems of the newest run that have results on both sides."""
+    later = [look.results for look in series[:window]]
+    earlier = baseline.before(window, series)
+    found = {}
+    for key in series[0].results:
+        before, now = (tuple(run[key] for run in side if key in run and run[key][0]) for side in (earlier, later))
+        if before and now:
+            found[key] = Record(before, now)
+    return found
+
+
+def flips(tallies: Mapping[Key, Tally]) -> tuple[Flip, ...]:
+    """Problems whose share of passes crossed the middle, the largest change first."""
+    crossed = [
+        Flip(*key, each.earlier_passed / each.earlier, each.later_passed / each.later)
+        for key, each in tallies.items()
+        if (2 * each.earlier_passed > each.earlier) != (2 * each.later_passed > each.later)
+    ]
+    return tuple(
+        sorted(crossed, key=lambda flip: (-abs(flip.now - flip.before), flip.benchmark, flip.problem_id))[:MAX_FLIPPED]
+    )
+
+
+def _sentence(verdict: Verdict, effect: Interval, window: int, shared: int, of: int) -> str:
+    problems = f"{shared} problems" if shared == of else f"{shared} of {of} problems"
+    points = f"{100 * effect.estimate:+.1f} points ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
+    runs = "the newest run" if window == 1 else f"the newest {window} runs"
+    if verdict is Verdict.NO_CHANGE:
+        return f"No change seen: {points} on {problems}."
+    return f"{verdict.value.capitalize()} than the baseline: {points} in {runs}, on {problems}."

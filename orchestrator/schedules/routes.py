@@ -1,0 +1,209 @@
+"""REST for schedules: one per model, and the history of what became of each of its instants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Response
+from sqlmodel import Session
+
+from orchestrator.alerts.schemas import Badge
+from orchestrator.alerts.share_routes import read_badge
+from orchestrator.errors import Invalid, NotFound
+from orchestrator.http.context import Context, Services
+from orchestrator.http.schemas import Page
+from orchestrator.models import queries as model_queries
+from orchestrator.runs.schemas import RunCreated
+from orchestrator.runs.service import Idempotency
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.cron import parse
+from orchestrator.schedules.drift.power import Sight, problems_for
+from orchestrator.schedules.instants import first_instants, zone
+from orchestrator.schedules.schemas import (
+    FireOut,
+    PanelDetail,
+    PanelOut,
+    PauseChange,
+    Preview,
+    ScheduleChange,
+    ScheduleChanged,
+    ScheduleDetail,
+    ScheduleOut,
+    ScheduleSave,
+    SightOut,
+    SizeFor,
+)
+from orchestrator.schedules.tables import Schedule
+
+router = APIRouter(prefix="/api/schedules", tags=["schedules"])
+
+SHOWN = 5
+ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+@router.get("")
+async def list_schedules(
+    context: Context, limit: Limit = 200, after: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None
+) -> Page[ScheduleOut]:
+    """All schedules, by model."""
+    rows = await context.db.read(lambda s: schedule_queries.page(s, limit=limit + 1, after=after))
+    items = [ScheduleOut.of(row, model.slug, _words(row)) for row, model in rows[:limit]]
+    return Page(items=items, next=str(items[-1].model_id) if len(rows) > limit else None)
+
+
+@router.post("", status_code=200, responses={201: {"description": "The schedule was made."}})
+async def save_schedule(body: ScheduleSave, context: Context, response: Response) -> ScheduleDetail:
+    """Make or change a model's schedule. The answer says when it fires next and what it can see."""
+    saved = await context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
+    response.status_code = 201 if saved.created else 200
+    response.headers["location"] = f"/api/schedules/{saved.schedule.model_id}"
+    return await _detail(saved.schedule, context)
+
+
+@router.get("/preview")
+async def preview(
+    context: Context,
+    cron: Annotated[str, Query(max_length=400, description="A cron expression.")],
+    tz: Annotated[str, Query(max_length=60, description="A time zone.")] = "UTC",
+    count: Annotated[int, Query(ge=1, le=100)] = SHOWN,
+    sample_size: Annotated[int, Query(ge=1, le=1_000_000)] = 100,
+    samples_per_problem: Annotated[int, Query(ge=1, le=200)] = 1,
+    baseline_runs: Annotated[int, Query(ge=1, le=365)] = 30,
+    alarm_rate: Annotated[float, Query(gt=0, le=0.5)] = 0.05,
+    drop: Annotated[float | None, Query(gt=0, le=1, description="A drop to find, as a share: 0.05 is 5 points.")] = None,
+) -> Preview:
+    """The next fires of a cron expression, what it means, and what a schedule of this size can see."""
+    known, where = parse(cron), zone(tz)
+    fires = first_instants(known, where, context.clock.now(), count)
+    sight = Sight(sample_size, samples=samples_per_problem, pool=baseline_runs, alarm_rate=alarm_rate)
+    return Preview(
+        cron=known.written,
+        tz=tz,
+        words=known.words,
+        next_fires=fires,
+        local_times=[fire.astimezone(where).isoformat() for fire in fires],
+        can_see=SightOut.of(sight),
+        size_for=None if drop is None else SizeFor(drop=drop, problems=problems_for(drop, sight)),
+    )
+
+
+@router.get("/{model_id:path}/fires")
+async def list_fires(
+    model_id: ModelRef,
+    context: Context,
+    limit: Limit = 100,
+    after: Annotated[datetime | None, Query(description="`next` of the page before.")] = None,
+) -> Page[FireOut]:
+    """What became of each instant, newest first; runs that have ended come with their verdict."""
+    found = await context.runs.find_model(model_id)
+    before = None if after is None else _utc(after)
+    rows = await context.db.read(lambda s: schedule_queries.fires(s, found.id or 0, limit=limit + 1, before=before))
+    items = [FireOut.of(row) for row in rows[:limit]]
+    return Page(items=items, next=_cursor(items[-1].instant) if len(rows) > limit else None)
+
+
+@router.get("/{model_id:path}/panel")
+async def get_panel(
+    model_id: ModelRef, context: Context, version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
+) -> PanelDetail:
+    """The problems of the schedule's panel, or of an earlier version."""
+    schedule = await context.schedules.get(model_id)
+    wanted = version or schedule.panel_version
+    row = await context.db.read(lambda s: schedule_queries.panel(s, schedule.model_id, wanted))
+    if row is None:
+        raise NotFound(f"the schedule has no panel {wanted}; the newest is {schedule.panel_version}")
+    return PanelDetail(**PanelOut.of(row).model_dump(), benchmarks=row.benchmarks)
+
+
+@router.get("/{model_id:path}/badge")
+async def get_badge(model_id: ModelRef, context: Context) -> Badge:
+    """The newest judged run as a badge, in the form that shields.io reads from an endpoint."""
+    found = await context.runs.find_model(model_id)
+    return await context.db.read(lambda s: read_badge(s, found))
+
+
+@router.get("/{model_id:path}")
+async def get_schedule(model_id: ModelRef, context: Context) -> ScheduleDetail:
+    return await _detail(await context.schedules.get(model_id), context)
+
+
+@router.delete("/{model_id:path}", status_code=204)
+async def delete_schedule(model_id: ModelRef, context: Context) -> None:
+    """Stop measuring this model. Runs, fires and panels stay as history."""
+    await context.schedules.delete(model_id)
+
+
+@router.patch("/{model_id:path}/pause")
+async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
+    """Pause (without a body, or `paused: true`), or go on (`paused: false`). What passes meanwhile is not made up for."""
+    return await _detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
+
+
+@router.patch("/{model_id:path}")
+async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleChange | None = None) -> ScheduleChanged:
+    """Pause or go on (`is_paused`); without a body, the other of the two."""
+    wanted = None if body is None else body.wanted
+    if wanted is None:
+        wanted = not (await context.schedules.get(model_id)).paused
+    detail = await _detail(await context.schedules.pause(model_id, wanted), context)
+    return ScheduleChanged(**detail.model_dump(), is_paused=detail.paused)
+
+
+@router.post("/{model_id:path}/run", status_code=202)
+async def run_schedule(
+    model_id: ModelRef,
+    context: Context,
+    response: Response,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+) -> RunCreated:
+    """Run the schedule's panel now, beside its plan."""
+    key = None if idempotency_key is None else Idempotency(f"POST /api/schedules/{model_id}/run", idempotency_key)
+    run_id = await context.schedules.run_now(model_id, key)
+    response.headers["location"] = f"/api/container-runs/{run_id}"
+    return RunCreated(run_id=run_id)
+
+
+async def _detail(schedule: Schedule, context: Services) -> ScheduleDetail:
+    sight = await context.schedules.sight(schedule)
+
+    def read(session: Session) -> ScheduleDetail:
+        model = model_queries.get(session, schedule.model_id)
+        assert model is not None
+        panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
+        last = schedule_queries.fires(session, schedule.model_id, limit=1)
+        return ScheduleDetail(
+            **ScheduleOut.of(schedule, model.slug, _words(schedule)).model_dump(),
+            next_fires=_next_fires(schedule, context.clock.now()),
+            panel=PanelOut.of(panel) if panel else None,
+            last_fire=FireOut.of(last[0]) if last else None,
+            can_see=SightOut.of(sight),
+        )
+
+    return await context.db.read(read)
+
+
+def _words(schedule: Schedule) -> str:
+    return f"{parse(schedule.cron_expression).words}, {schedule.timezone} time"
+
+
+def _next_fires(schedule: Schedule, now: datetime) -> list[datetime]:
+    if schedule.paused:
+        return []
+    try:
+        where = zone(schedule.timezone)
+    except Invalid:
+        return []
+    return first_instants(parse(schedule.cron_expression), where, now, SHOWN)
+
+
+def _utc(given: datetime) -> datetime:
+    try:
+        return given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
+    except OverflowError:
+        raise Invalid("after: the time lies before the first or after the last year there is") from None
+
+
+def _cursor(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

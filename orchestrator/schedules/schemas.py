@@ -1,0 +1,234 @@
+"""Bodies of requests and answers about schedules, their fires, alerts and webhooks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictBool, StrictInt, model_validator
+
+from orchestrator.http.schemas import Answer, Body, Number, Text
+from orchestrator.runs.schemas import INT32
+from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
+from orchestrator.schedules.drift.power import Sight, detectable_drop, sentence
+from orchestrator.schedules.drift.series import BaselineKind, Verdict
+from orchestrator.schedules.panel import Draw
+from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
+
+Size = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
+
+
+class ScheduleSave(Body):
+    """A model's schedule, to be made or changed. What is left out keeps its value, or has its default at first."""
+
+    model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
+    cron_expression: Annotated[Text, Field(min_length=1, max_length=200)]
+    sample_size: Annotated[Size, Field(description="Problems of each benchmark, drawn once.")]
+    benchmarks: Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)] | None = None
+    timezone: Annotated[Text, Field(min_length=1, max_length=60)] = "UTC"
+    instance_type: Annotated[Text, Field(max_length=100)] | None = None
+    samples_per_problem: Annotated[StrictInt, Field(ge=1, le=200)] = 1
+    concurrency: Annotated[StrictInt, Field(ge=1, le=256)] = 8
+    priority: Annotated[StrictInt, Field(ge=-1000, le=1000)] = 0
+    budget_usd: Annotated[Number, Field(gt=0, le=1e9)] | None = None
+    seed: Annotated[StrictInt, Field(ge=0, le=INT32)] = 0
+    draw: Annotated[Draw, Field(description="`informative`: first the problems that this model solves sometimes.")] = (
+        Draw.ALL
+    )
+    redraw: Annotated[StrictBool, Field(description="Draw a new panel even if nothing else changes.")] = False
+    misfire_policy: Misfire = Misfire.NEWEST
+    misfire_grace_s: Annotated[StrictInt, Field(ge=60, le=7 * 24 * 3600)] = 3600
+    overlap: Overlap = Overlap.FORBID
+    paused: StrictBool = False
+    baseline: BaselineKind = BaselineKind.ROLLING
+    baseline_run_id: Annotated[Text, Field(max_length=36)] | None = None
+    baseline_runs: Annotated[StrictInt, Field(ge=1, le=365)] = 30
+    alarm_rate: Annotated[Number, Field(gt=0, le=0.5, description="False alarms over the whole series, at most.")] = 0.05
+    is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _paused(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("is_paused") is not None:
+            return {"paused": given["is_paused"], **given}
+        return given
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Self:
+        if self.benchmarks is not None and len(set(self.benchmarks)) != len(self.benchmarks):
+            raise ValueError("benchmarks: each benchmark may be named once")
+        if self.baseline is BaselineKind.RUN and not self.baseline_run_id:
+            raise ValueError("baseline_run_id: the baseline 'run' needs the id of a run")
+        return self
+
+    def values(self) -> dict[str, Any]:
+        """What was given, under the names of the columns."""
+        given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
+        if "misfire_policy" in given:
+            given["misfire"] = given.pop("misfire_policy")
+        if "benchmarks" in given:
+            given["benchmarks"] = given["benchmarks"] or []
+        return given
+
+
+class PauseChange(Body):
+    paused: StrictBool = True
+    is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
+
+    @property
+    def wanted(self) -> bool:
+        return self.paused if self.is_paused is None else self.is_paused
+
+
+class ScheduleChange(Body):
+    """What to change; without anything, a schedule that goes on is paused, and a paused one goes on."""
+
+    is_paused: StrictBool | None = None
+    paused: Annotated[StrictBool | None, Field(description="The same as `is_paused`.")] = None
+
+    @property
+    def wanted(self) -> bool | None:
+        return self.paused if self.is_paused is None else self.is_paused
+
+
+class SightOut(Answer):
+    """What the schedule can see."""
+
+    drop: float
+    problems: int
+    baseline_runs: int
+    within_runs: int
+    power: float
+    alarm_rate: float
+    from_history: bool
+    sentence: str
+
+    @classmethod
+    def of(cls, sight: Sight) -> Self:
+        return cls(
+            drop=detectable_drop(sight),
+            problems=sight.problems,
+            baseline_runs=sight.pool,
+            within_runs=sight.within,
+            power=sight.power,
+            alarm_rate=sight.alarm_rate,
+            from_history=not sight.assumed,
+            sentence=sentence(sight),
+        )
+
+
+class PanelOut(Answer):
+    version: int
+    problems: int
+    seed: int
+    draw: Draw
+    how: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: SchedulePanel) -> Self:
+        return cls(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class PanelDetail(PanelOut):
+    """A panel with its problems."""
+
+    benchmarks: list[dict[str, Any]]
+
+
+class ComparisonOut(Answer):
+    verdict: Verdict
+    sentence: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    window: int
+    reference_runs: int
+    problems: int
+    p_value: float | None
+    evidence: float | None
+    needed: float | None
+    flipped: list[dict[str, Any]]
+
+
+class FireOut(Answer):
+    instant: datetime
+    outcome: FireOutcome
+    cause: str
+    run_id: str | None
+    panel_version: int
+    late_s: float
+    detail: str
+    recorded_at: datetime
+    verdict: Verdict | None
+    look: int | None
+    judged_at: datetime | None
+    comparison: ComparisonOut | None
+
+    @classmethod
+    def of(cls, row: ScheduleFire) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name != "comparison"}
+        return cls(**values, comparison=ComparisonOut(**row.comparison) if row.comparison else None)
+
+
+class ScheduleOut(Answer):
+    model_id: int
+    model: str
+    cron_expression: str
+    words: str
+    timezone: str
+    sample_size: int
+    benchmarks: list[str]
+    samples_per_problem: int
+    instance_type: str | None
+    concurrency: int
+    priority: int
+    budget_usd: float | None
+    seed: int
+    draw: Draw
+    panel_version: int
+    misfire_policy: Misfire
+    misfire_grace_s: int
+    overlap: Overlap
+    paused: bool
+    next_fire_at: datetime | None
+    baseline: BaselineKind
+    baseline_run_id: str | None
+    baseline_runs: int
+    alarm_rate: float
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, row: Schedule, model_slug: str, words: str) -> Self:
+        own = {"model", "words", "misfire_policy"}
+        values = {name: getattr(row, name) for name in cls.model_fields if name not in own}
+        return cls(**values, model=model_slug, words=words, misfire_policy=Misfire(row.misfire))
+
+
+class ScheduleDetail(ScheduleOut):
+    """A schedule with its next fires, its panel, its newest fire and what it can see."""
+
+    next_fires: list[datetime]
+    panel: PanelOut | None
+    last_fire: FireOut | None
+    can_see: SightOut
+
+
+class ScheduleChanged(ScheduleDetail):
+    is_paused: bool = Field(description="The same as `paused`.")
+
+
+class SizeFor(Answer):
+    drop: float
+    problems: int
+
+
+class Preview(Answer):
+    cron: str
+    tz: str
+    words: str
+    next_fires: list[datetime]
+    local_times: list[str]
+    can_see: SightOut
+    size_for: SizeFor | None

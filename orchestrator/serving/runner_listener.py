@@ -1,0 +1,111 @@
+"""The door for runners: a second listener that serves only what runners may call, on the one address they can reach.
+
+With Docker and the orchestrator on the host, that address is the runner network's own, which exists only once the engine
+has answered; so the door opens when it can, and no run is dispatched before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from orchestrator.serving.timeouts import ImpatientProtocol
+
+log = structlog.get_logger()
+
+
+class QuietServer(uvicorn.Server):
+    """A server inside our own process: signals belong to the main one."""
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        yield
+
+
+def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=ImpatientProtocol,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=3,
+        lifespan="off",
+        backlog=1024,
+    )
+
+
+class RunnerDoor:
+    def __init__(self, *, port: int, listen: Callable[[], Awaitable[str]], public_host: str | None) -> None:
+        self._port = port
+        self._listen = listen
+        self._public_host = public_host
+        self._server: QuietServer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._address: str | None = None
+        self._closing: list[asyncio.Task[None]] = []
+        self.app: ASGIApp | None = None
+        self.error: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._server is not None and self._server.started
+
+    @property
+    def url(self) -> str:
+        """The address that runners are told."""
+        host = self._public_host or self._address or "127.0.0.1"
+        return f"http://{host}:{self._port}"
+
+    async def ensure(self) -> None:
+        """Open it if it is not open, and move it if the address of the runner network has changed. Raises the engine's
+        errors, and keeps a failure to listen in `error`."""
+        if self.app is None:
+            return
+        address = await self._listen()
+        if self.is_open and address == self._address:
+            return
+        before = (self._server, self._task) if self._server is not None and self._task is not None else None
+        self._address = address
+        server = QuietServer(server_config(self.app, address, self._port))
+        task = asyncio.create_task(_serve(server))
+        while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
+            await asyncio.sleep(0.02)
+        self._server = self._task = None  # an address that runners no longer have is as good as closed
+        if before is not None:
+            self._closing.append(asyncio.create_task(_stop(*before)))
+        if task.done():
+            self.error = f"cannot listen for runners on {address}:{self._port}: {task.exception() or 'the port is in use'}"
+            log.error("runner door shut", action="door_failed", error=self.error)
+            return
+        self._server, self._task, self.error = server, task, None
+        if self._port == 0:
+            self._port = server.servers[0].sockets[0].getsockname()[1]
+        log.info("runner door open", action="door_open", address=address, port=self._port)
+
+    async def close(self) -> None:
+        if self._server is not None and self._task is not None:
+            await _stop(self._server, self._task)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+async def _stop(server: QuietServer, task: asyncio.Task[None]) -> None:
+    server.should_exit = True
+    with contextlib.suppress(asyncio.TimeoutError, asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+
+
+async def _serve(server: QuietServer) -> None:
+    try:
+        await server.serve()
+    except SystemExit as error:  # uvicorn's way to say that the port is taken
+        raise OSError("the address is in use or cannot be bound") from error

@@ -1,0 +1,286 @@
+"""The one door to the identity provider: discovery, codes for tokens, refreshing, keys and their rotation, signing out.
+
+Everything that it says is checked here; outside, there are identities and `ProviderTrouble`, never a token that nobody has
+looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+from authlib.oauth2.auth import ClientAuth  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
+from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from orchestrator.sign_in.bounded_answers import TIMEOUT, SmallAnswers
+from orchestrator.sign_in.claims import Identity, NotBelieved, identity_of
+from orchestrator.system.clock import Clock
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
+"""Signatures that only the provider can make. Not `none`, and none with a shared secret."""
+FRESH_S = 3600.0
+KEYS_AGAIN_S = 10.0
+"""A token with an unknown key has the keys asked for again, but not more often than this."""
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+PLAIN = re.compile(r"[A-Za-z0-9._~-]*")
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+class ProviderTrouble(Exception):
+    """The provider cannot be reached, or does not do as its discovery document says."""
+
+
+class Refused(Exception):
+    """The provider said no: to this code, to this refresh token, to this device. `code` is its word for it."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Client:
+    """What this installation is at the provider."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None
+    scopes: str
+    allow_http: bool = False
+
+
+@dataclass(frozen=True)
+class Granted:
+    """Tokens whose id token was checked."""
+
+    identity: Identity
+    until: datetime | None
+    access_token: str
+    refresh_token: str | None
+    id_token: str
+    scopes: frozenset[str] | None = None
+    """What the access token may be used for; None where the provider did not say, which means what was asked for."""
+
+
+@dataclass(frozen=True)
+class Device:
+    device_code: str
+    user_code: str
+    address: str
+    whole_address: str | None
+    interval_s: int
+    expires_s: int
+
+
+class Provider:
+    def __init__(self, client: Client, clock: Clock, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self.client = client
+        self._clock = clock
+        self._http = httpx.AsyncClient(transport=SmallAnswers(transport), timeout=TIMEOUT)
+        self._metadata: dict[str, Any] | None = None
+        self._metadata_until = 0.0
+        self._keys: KeySet | None = None
+        self._keys_since = 0.0
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def metadata(self) -> dict[str, Any]:
+        """The discovery document, kept for an hour."""
+        now = self._clock.monotonic()
+        if self._metadata is None or now >= self._metadata_until:
+            found = await self._document(f"{self.client.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if found.get("issuer") != self.client.issuer:
+                raise ProviderTrouble(
+                    f"its discovery document is of the issuer {str(found.get('issuer'))[:200]!r}; "
+                    f"BENCHYARD_OIDC_ISSUER must be the same, to the last slash, and is {self.client.issuer!r}"
+                )
+            self._metadata, self._metadata_until = found, now + FRESH_S
+        return self._metadata
+
+    async def address(self, redirect_uri: str, *, state: str, nonce: str, verifier: str) -> str:
+        """Where the browser goes to sign in."""
+        endpoint = await self._endpoint("authorization_endpoint")
+        extra = {"prompt": "consent"} if "offline_access" in self.client.scopes.split() else {}
+        url: str = prepare_grant_uri(
+            endpoint,
+            self.client.client_id,
+            "code",
+            redirect_uri,
+            self.client.scopes,
+            state,
+            nonce=nonce,
+            code_challenge=create_s256_code_challenge(verifier),
+            code_challenge_method="S256",
+            **extra,
+        )
+        return url
+
+    async def redeem(self, code: str, redirect_uri: str, *, nonce: str, verifier: str) -> Granted:
+        """The tokens for a code. Raises `Refused` where the provider does not take it."""
+        return await self._tokens(
+            {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}, redirect_uri, nonce
+        )
+
+    async def refresh(self, refresh_token: str, known: Identity) -> Granted:
+        """New tokens for the same person. Raises `Refused` where that is over."""
+        granted = await self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token}, None, None, known)
+        if (granted.identity.issuer, granted.identity.subject) != (known.issuer, known.subject):
+            raise Refused("invalid_grant", "the refreshed token is of somebody else")
+        return granted
+
+    async def sign_out_address(self, id_token: str | None, after: str) -> str | None:
+        """Where the browser ends its session at the provider too, if that is offered."""
+        endpoint = (await self.metadata()).get("end_session_endpoint")
+        if not isinstance(endpoint, str):
+            return None
+        query = {"client_id": self.client.client_id, "post_logout_redirect_uri": after}
+        if id_token:
+            query["id_token_hint"] = id_token
+        return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
+
+    async def ask_device(self) -> Device | None:
+        """Begin a sign-in on another device; None where the provider does not offer it."""
+        endpoint = (await self.metadata()).get("device_authorization_endpoint")
+        if not isinstance(endpoint, str):
+            return None
+        found = await self._post(endpoint, {"client_id": self.client.client_id, "scope": self.client.scopes})
+        try:
+            return Device(
+                device_code=str(found["device_code"]),
+                user_code=str(found["user_code"]),
+                address=str(found["verification_uri"]),
+                whole_address=found.get("verification_uri_complete"),
+                interval_s=int(found.get("interval", 5)),
+                expires_s=int(found.get("expires_in", 600)),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProviderTrouble(f"its answer to a device is not complete ({error!r})") from error
+
+    async def redeem_device(self, device_code: str) -> Granted:
+        """Raises `Refused` with `authorization_pending` or `slow_down` while the person has not finished."""
+        return await self._tokens({"grant_type": DEVICE_GRANT, "device_code": device_code}, None, None)
+
+    async def _tokens(
+        self, fields: dict[str, str], redirect_uri: str | None, nonce: str | None, known: Identity | None = None
+    ) -> Granted:
+        endpoint = await self._endpoint("token_endpoint")
+        if redirect_uri is not None:
+            fields["redirect_uri"] = redirect_uri
+        found = await self._post(endpoint, fields)
+        access, id_token = found.get("access_token"), found.get("id_token")
+        if not isinstance(access, str) or not (isinstance(id_token, str) or (known and id_token is None)):
+            raise ProviderTrouble("its answer holds no tokens; is `openid` among the scopes?")
+        identity = known if id_token is None else await self._believed(id_token, nonce)
+        assert identity is not None
+        lifetime = found.get("expires_in")
+        until = None
+        if isinstance(lifetime, int | float) and 0 < lifetime < 10**9:
+            until = self._clock.now() + timedelta(seconds=lifetime)
+        refresh = found.get("refresh_token")
+        scopes = found.get("scope")
+        return Granted(
+            identity,
+            until,
+            access,
+            refresh if isinstance(refresh, str) else None,
+            id_token or "",
+            frozenset(scopes.split()) if isinstance(scopes, str) else None,
+        )
+
+    async def _believed(self, id_token: str, nonce: str | None) -> Identity:
+        offered = (await self.metadata()).get("id_token_signing_alg_values_supported") or ["RS256"]
+        allowed = [name for name in ALGORITHMS if name in offered]
+        keys = await self._known_keys()
+        for last in (False, True):
+            try:
+                token = jwt.decode(id_token, keys, algorithms=allowed)
+                break
+            except (JoseError, ValueError) as error:
+                # The keys may have been changed since they were asked for.
+                if last or self._clock.monotonic() - self._keys_since < KEYS_AGAIN_S:
+                    raise NotBelieved(f"its signature cannot be checked ({type(error).__name__})") from error
+                keys = await self._known_keys(again=True)
+        return identity_of(
+            token.claims, issuer=self.client.issuer, client_id=self.client.client_id, nonce=nonce, now=self._clock.now()
+        )
+
+    async def _known_keys(self, *, again: bool = False) -> KeySet:
+        now = self._clock.monotonic()
+        if self._keys is None or again or now - self._keys_since > FRESH_S:
+            found = await self._document(await self._endpoint("jwks_uri"))
+            try:
+                self._keys, self._keys_since = KeySet.import_key_set(found), now  # type: ignore[arg-type]
+            except (JoseError, ValueError, KeyError, TypeError) as error:
+                raise ProviderTrouble(f"its keys cannot be read ({type(error).__name__})") from error
+        return self._keys
+
+    async def _endpoint(self, name: str) -> str:
+        found = (await self.metadata()).get(name)
+        if not isinstance(found, str):
+            raise ProviderTrouble(f"its discovery document names no {name}")
+        self._check_scheme(found)
+        return found
+
+    def _check_scheme(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme == "https" or (parts.scheme == "http" and (self.client.allow_http or parts.hostname in LOOPBACK)):
+            return
+        raise ProviderTrouble(f"{url[:200]!r} is not https; BENCHYARD_OIDC_ALLOW_HTTP allows that in a closed network")
+
+    async def _post(self, endpoint: str, fields: dict[str, str]) -> dict[str, Any]:
+        self._check_scheme(endpoint)
+        offered = (await self.metadata()).get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        # Providers differ in how they read a basic secret with special characters; in the body there is one way only.
+        plain = PLAIN.fullmatch(f"{self.client.client_id}{self.client.client_secret}") is not None
+        basic = "client_secret_basic" in offered and (plain or "client_secret_post" not in offered)
+        method = "client_secret_basic" if basic else "client_secret_post"
+        auth = ClientAuth(self.client.client_id, self.client.client_secret, method if self.client.client_secret else "none")
+        headers = {"accept": "application/json", "content-type": "application/x-www-form-urlencoded"}
+        url, headers, body = auth.prepare("POST", endpoint, headers, urlencode(fields))
+        answer = await self._ask("POST", url, headers=headers, content=body)
+        found = _json(answer)
+        if "error" in found:
+            raise Refused(str(found["error"])[:100], str(found.get("error_description", ""))[:300])
+        if answer.status_code >= 400:
+            raise ProviderTrouble(f"{urlsplit(endpoint).netloc} answered {answer.status_code}")
+        return found
+
+    async def _document(self, url: str) -> dict[str, Any]:
+        self._check_scheme(url)
+        answer = await self._ask("GET", url, headers={"accept": "application/json"})
+        if answer.status_code != 200:
+            raise ProviderTrouble(f"{url[:200]} answered {answer.status_code}")
+        return _json(answer)
+
+    async def _ask(self, method: str, url: str, **given: Any) -> httpx.Response:
+        try:
+            async with asyncio.timeout(TIMEOUT.read):
+                return await self._http.request(method, url, **given)
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise ProviderTrouble(f"{urlsplit(url).netloc} cannot be reached ({_said(error)})") from error
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ProviderTrouble(
+            f"{answer.request.url.host} answered {answer.status_code} with something that is no JSON object"
+        )
+    return found
+
+
+def _said(error: Exception) -> str:
+    return str(error)[:200] or type(error).__name__

@@ -1,0 +1,195 @@
+"""Sign in and out, and the API reference."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Annotated
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import Depends, Query, Request
+from fastapi.responses import RedirectResponse
+from starlette.responses import Response
+
+from orchestrator.alerts.share_routes import base_url
+from orchestrator.dashboard.reference import endpoints
+from orchestrator.dashboard.shell import bare, draw, page_router
+from orchestrator.errors import RateLimited
+from orchestrator.http.audit_trail import note
+from orchestrator.http.authentication import COOKIE
+from orchestrator.http.callers import SESSION_S
+from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.cookies import drop_cookie, put_cookie
+from orchestrator.http.login_throttle import GuessDelay, names_of
+from orchestrator.sign_in.routes import sign_out_address
+from orchestrator.sign_in.service import ATTEMPT_LASTS, SignInFailed
+from orchestrator.system.identifiers import new_token
+
+router = page_router()
+
+BROWSER_COOKIE = "benchyard_sign_in"
+ATTEMPT_S = int(ATTEMPT_LASTS.total_seconds())
+NO_PROVIDER = "This installation has no identity provider; sign in with a token."
+WRONG = "That token is wrong, was revoked or has expired."
+_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+"""A path of this site: no host, no backslash and no control character, which browsers drop before they look for a host."""
+
+
+def _delay(request: Request) -> GuessDelay:
+    delay: GuessDelay = request.app.state.guess_delay
+    return delay
+
+
+Delay = Annotated[GuessDelay, Depends(_delay)]
+Next = Annotated[str, Query(max_length=4000)]
+
+
+def wanted_page(given: str, root: str) -> str:
+    """Where to go after signing in: a page of ours, whatever was given."""
+    path = urlsplit(given).path if _PATH.fullmatch(given) else ""
+    inside = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
+    if not path or "//" in path or inside.rstrip("/") in ("/login", "/logout"):
+        return f"{root}/"
+    return given if inside != path or not root else f"{root}{given}"
+
+
+def from_elsewhere(request: Request, public_url: str | None) -> bool:
+    """Whether another site's page made the browser send this; what the person typed or pasted did not come from one."""
+    if (site := request.headers.get("sec-fetch-site")) is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    if origin is None:
+        return False
+    ours = (request.headers.get("host"), urlsplit(public_url or "").netloc)
+    return not urlsplit(origin).netloc or urlsplit(origin).netloc not in ours
+
+
+@router.get("/login")
+async def login_page(
+    request: Request,
+    context: Context,
+    delay: Delay,
+    token: Annotated[str | None, Query(max_length=200)] = None,
+    next: Next = "",
+) -> Response:
+    if token is None:
+        return _form(request, 200, None, next)
+    cookie = request.cookies.get(COOKIE)
+    present = await context.authority.by_session(cookie) if cookie else None
+    if present is not None:
+        given = await context.authority.by_token(token)
+        if given is not None and (given.token_id, given.user_id) == (present.token_id, present.user_id):
+            return RedirectResponse(wanted_page(next, context.settings.root), 303)
+    if present is not None or from_elsewhere(request, context.settings.public_url):
+        # Another site's page could have led here, to have somebody work in an account that is not theirs.
+        name = present.name if present is not None else None
+        return draw("sign_in/confirm_sign_in.html", 200, **bare(request), token=token, wanted=next, present=name)
+    return await _sign_in(request, context, delay, token, next)
+
+
+@router.post("/login")
+async def login(request: Request, context: Context, delay: Delay) -> Response:
+    if from_elsewhere(request, context.settings.public_url):
+        return _form(request, 403, "This came from another site's page. Sign in here.", "")
+    form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
+    token, wanted = (form.get(name, [""])[0].strip() for name in ("token", "next"))
+    return await _sign_in(request, context, delay, token, wanted)
+
+
+@router.get("/login/provider")
+async def to_provider(request: Request, context: Context, next: Next = "") -> Response:
+    """Off to the identity provider."""
+    sign_in = context.accounts.sign_in
+    if sign_in is None:
+        return _form(request, 404, NO_PROVIDER, next)
+    browser = request.cookies.get(BROWSER_COOKIE) or new_token()
+    try:
+        address = await sign_in.leave(browser, next, _callback(request, context))
+    except SignInFailed as error:
+        return _form(request, error.status, str(error), next)
+    response = RedirectResponse(address, 303)
+    put_cookie(response, request, context.settings, BROWSER_COOKIE, browser, ATTEMPT_S, "/login")
+    return response
+
+
+@router.get("/login/callback")
+async def from_provider(request: Request, context: Context) -> Response:
+    """Back from the identity provider."""
+    sign_in = context.accounts.sign_in
+    if sign_in is None:
+        return _form(request, 404, NO_PROVIDER, "")
+    browser = request.cookies.get(BROWSER_COOKIE)
+    try:
+        arrived = await sign_in.arrive(dict(request.query_params), browser, _callback(request, context))
+    except SignInFailed as error:
+        note(request.scope, action="sign-in")
+        return _form(request, error.status, str(error), "")
+    cookie = await context.accounts.sessions.begin(
+        arrived.user,
+        arrived.granted,
+        agent=request.headers.get("user-agent", ""),
+        address=request.client.host if request.client else "",
+    )
+    note(request.scope, action="sign-in", actor=await context.authority.by_session(cookie))
+    response = RedirectResponse(wanted_page(arrived.wanted, context.settings.root), 303)
+    put_cookie(response, request, context.settings, COOKIE, cookie, int(context.settings.session_max_s))
+    return response
+
+
+@router.post("/logout")
+async def logout(request: Request, context: Context) -> Response:
+    """Sign out here and, where it offers that, at the identity provider."""
+    session_id, elsewhere = caller_of(request).session_id, None
+    login = f"{context.settings.root}/login"
+    if session_id is None and (cookie := request.cookies.get(COOKIE)):
+        await context.authority.end_session(cookie)
+    if session_id is not None:
+        id_token = await context.accounts.sessions.id_token(session_id)
+        await context.accounts.sessions.end(session_id)
+        elsewhere = await sign_out_address(request, context, id_token)
+    response: Response = RedirectResponse(login, 303)
+    if elsewhere is not None:
+        # A form may not lead to another site, not even by a detour; a page may.
+        response = draw("sign_in/signed_out.html", 200, **bare(request), elsewhere=elsewhere)
+        response.headers["refresh"] = f"0;url={elsewhere}"
+    drop_cookie(response, context.settings, COOKIE)
+    return response
+
+
+@router.get("/docs")
+async def reference(request: Request) -> Response:
+    found = endpoints(request.app.openapi())
+    return draw("shell/docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=found)
+
+
+def _callback(request: Request, context: Services) -> str:
+    return f"{base_url(context, request)}/login/callback"
+
+
+def _form(request: Request, status: int, error: str | None, wanted: str) -> Response:
+    services: Services | None = getattr(request.app.state, "services", None)
+    provider = services.accounts.provider if services else None
+    issuer = urlsplit(provider.client.issuer).hostname if provider else None
+    return draw("sign_in/login.html", status, **bare(request), error=error, wanted=wanted, issuer=issuer)
+
+
+async def _sign_in(request: Request, context: Context, delay: GuessDelay, token: str, wanted: str) -> Response:
+    names = names_of(request.client.host if request.client else "", token)
+    try:
+        await asyncio.sleep(max(delay.wait_s(name, context.clock.monotonic()) for name in names))
+    except RateLimited as error:
+        note(request.scope, action="sign-in")
+        response = _form(request, error.status, error.detail, wanted)
+        response.headers.update(error.headers)
+        return response
+    caller = await context.authority.by_token(token)
+    note(request.scope, action="sign-in", actor=caller)
+    if caller is None:
+        for name in names:
+            delay.wrong(name, context.clock.monotonic())
+        return _form(request, 401, WRONG, wanted)
+    for name in names:
+        delay.right(name)
+    response = RedirectResponse(wanted_page(wanted, context.settings.root), 303)
+    put_cookie(response, request, context.settings, COOKIE, await context.authority.session_for(caller), SESSION_S)
+    return response

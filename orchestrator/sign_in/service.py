@@ -1,0 +1,161 @@
+"""Signing in with the identity provider: out with a state, a nonce and a challenge, back once, by the same browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.accounts import queries as account_queries
+from orchestrator.accounts.tables import Membership, User
+from orchestrator.db.session import Database
+from orchestrator.db.workspaces import DEFAULT_WORKSPACE
+from orchestrator.sign_in import queries as login_queries
+from orchestrator.sign_in.claims import Identity, NotBelieved
+from orchestrator.sign_in.oidc import Granted, Provider, ProviderTrouble, Refused
+from orchestrator.sign_in.tables import LoginAttempt
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import new_token, same_token, token_hash
+
+log = structlog.get_logger()
+
+ATTEMPT_LASTS = timedelta(minutes=10)
+AGAIN = "Sign in again."
+
+
+class SignInFailed(Exception):
+    """Why nobody was signed in, in a sentence for the person, with what they can do."""
+
+    def __init__(self, detail: str, status: int = 400) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Arrived:
+    user: User
+    granted: Granted
+    wanted: str
+
+
+class SignIn:
+    def __init__(self, db: Database, clock: Clock, provider: Provider, new_users: str) -> None:
+        self._db = db
+        self._clock = clock
+        self._provider = provider
+        self._new_users = new_users
+
+    async def leave(self, browser: str, wanted: str, redirect_uri: str) -> str:
+        """The address at the provider where the browser goes now. `browser` is a secret of its cookie."""
+        state, nonce, verifier = new_token(), new_token(), secrets.token_urlsafe(48)
+        now = self._clock.now()
+        row = LoginAttempt(
+            state_hash=token_hash(state),
+            browser_hash=token_hash(browser),
+            nonce=nonce,
+            verifier=verifier,
+            wanted=wanted[:4000],
+            created_at=now,
+            expires_at=now + ATTEMPT_LASTS,
+        )
+        try:
+            address = await self._provider.address(redirect_uri, state=state, nonce=nonce, verifier=verifier)
+        except ProviderTrouble as error:
+            raise self._trouble(error) from error
+
+        def work(session: Session) -> None:
+            login_queries.forget_before(session, now)
+            session.add(row)
+
+        await self._db.write(work)
+        return address
+
+    async def arrive(self, given: Mapping[str, str], browser: str | None, redirect_uri: str) -> Arrived:
+        """The browser is back with a code, or with a reason why there is none. Raises `SignInFailed`."""
+        state = token_hash(given.get("state", ""))
+        attempt = await self._db.write(lambda s: login_queries.take_attempt(s, state))
+        if attempt is None:
+            raise SignInFailed(f"This sign-in was begun elsewhere, or was used already. {AGAIN}")
+        if attempt.expires_at <= self._clock.now():
+            raise SignInFailed(f"This sign-in took more than ten minutes. {AGAIN}")
+        if browser is None or not same_token(attempt.browser_hash, token_hash(browser)):
+            raise SignInFailed(
+                f"This sign-in was begun in another browser, or cookies are blocked. {AGAIN} Allow cookies for this site."
+            )
+        issuer = self._provider.client.issuer
+        if given.get("iss", issuer) != issuer:
+            raise SignInFailed(f"The answer came from another provider than {issuer}. {AGAIN}")
+        if (error := given.get("error")) is not None:
+            said = given.get("error_description", "")[:300]
+            log.info("sign-in refused", action="sign_in_refused", error=error[:100])
+            if error == "access_denied":
+                raise SignInFailed("You, or your provider, did not agree to the sign-in. Sign in again, or ask there.", 403)
+            raise SignInFailed(
+                f"The provider refused: {error[:100]} {said}. Sign in again; if that does not help, ask there."
+            )
+        try:
+            granted = await self._provider.redeem(
+                given.get("code", ""), redirect_uri, nonce=attempt.nonce, verifier=attempt.verifier
+            )
+        except Refused as refusal:
+            log.warning("code refused", action="code_refused", error=str(refusal))
+            if refusal.code == "invalid_client":
+                raise SignInFailed(
+                    "The provider does not know this installation: BENCHYARD_OIDC_CLIENT_ID or the secret is wrong. "
+                    "Tell your administrator.",
+                    502,
+                ) from refusal
+            raise SignInFailed(
+                f"The provider did not take the code; it was used already or is too old. {AGAIN}"
+            ) from refusal
+        except NotBelieved as doubt:
+            log.warning("id token not believed", action="id_token_refused", error=str(doubt))
+            raise SignInFailed(f"The provider's word was not believed: {doubt}. {AGAIN}", 403) from doubt
+        except ProviderTrouble as trouble:
+            raise self._trouble(trouble) from trouble
+        return Arrived(await self.known(granted.identity), granted, attempt.wanted)
+
+    async def known(self, identity: Identity) -> User:
+        """The user with this identity; whoever comes for the first time is made one. Raises `SignInFailed`."""
+        now = self._clock.now()
+
+        def work(session: Session) -> User:
+            user = account_queries.by_identity(session, identity.issuer, identity.subject)
+            if user is None:
+                user = User(issuer=identity.issuer, subject=identity.subject, created_at=now)
+                session.add(user)
+                session.flush()
+                if self._new_users != "wait":
+                    session.add(
+                        Membership(
+                            user_id=user.id or 0, workspace_id=DEFAULT_WORKSPACE, role=self._new_users, created_at=now
+                        )
+                    )
+                log.info("user came for the first time", action="user_made", user=user.id)
+            user.email, user.name = identity.email or user.email, identity.name or user.name
+            user.last_seen_at = now
+            session.add(user)
+            session.flush()
+            return user
+
+        user = await self._db.write(work)
+        if user.disabled_at is not None:
+            raise SignInFailed("Your account here was closed. Ask an owner of this installation to open it again.", 403)
+        return user
+
+    def _trouble(self, error: ProviderTrouble) -> SignInFailed:
+        log.warning("identity provider trouble", action="provider_trouble", error=str(error))
+        return SignInFailed(
+            f"The identity provider cannot be used now: {error}. Try again shortly, or sign in with a token.", 502
+        )
+
+
+def challenge_of(verifier: str) -> str:
+    """S256 of RFC 7636."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -1,0 +1,273 @@
+"""Where users are signed in: rows found by the hash of a secret that only the browser has.
+
+The secret changes every quarter of an hour. The one before still opens for a moment, for requests that were on their way,
+and as long as nobody has used the new one, since an answer can get lost; after that its use means that it was copied, and
+ends the session for both. A session ends when it is idle too long, at the latest after its longest life, and when the
+provider does not confirm it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from sqlmodel import Session
+
+from orchestrator.accounts import queries as account_queries
+from orchestrator.accounts.tables import User
+from orchestrator.accounts.vault import CannotOpen, Vault
+from orchestrator.db.session import Database
+from orchestrator.sign_in import queries as login_queries
+from orchestrator.sign_in.claims import Identity, NotBelieved
+from orchestrator.sign_in.oidc import Granted, Provider, ProviderTrouble, Refused
+from orchestrator.sign_in.tables import LoginSession
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import new_token, same_token, token_hash, uuid7
+
+log = structlog.get_logger()
+
+PREFIX = "u."
+"""What the cookie of a user's session begins with."""
+ROTATE_AFTER = timedelta(minutes=15)
+STILL_OPENS = timedelta(minutes=1)
+SEEN_AGAIN_AFTER = timedelta(minutes=1)
+ASK_AGAIN_AFTER = timedelta(seconds=30)
+"""After a try to refresh; meanwhile other requests go on with what is known."""
+WAITS, WAIT_S = 6, 0.5
+"""How long a model call waits for a token that is being refreshed."""
+
+
+@dataclass(frozen=True)
+class Life:
+    idle: timedelta
+    longest: timedelta
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A session that holds now."""
+
+    row: LoginSession
+    user: User
+    workspace_id: int
+    """Where it was last; 0 for who is in none."""
+    slug: str
+    role: str
+    new_cookie: str | None = None
+
+
+class Sessions:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        vault: Vault,
+        life: Life,
+        provider: Provider | None,
+        model_scope: str | None = None,
+    ) -> None:
+        """`model_scope`: what an access token must be good for to be kept, as its user's key for model calls."""
+        self._db = db
+        self._clock = clock
+        self._vault = vault
+        self._life = life
+        self._provider = provider
+        self._model_scope = model_scope
+        self._asking: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def begin(self, user: User, granted: Granted | None, *, agent: str, address: str) -> str:
+        """Sign somebody in; the value of the cookie."""
+        secret, now = PREFIX + new_token(), self._clock.now()
+        session_id = uuid7(now)
+
+        def work(session: Session) -> None:
+            login_queries.forget_before(session, now)
+            places = account_queries.places(session, user.id or 0)
+            row = LoginSession(
+                id=session_id,
+                secret_hash=token_hash(secret),
+                user_id=user.id or 0,
+                workspace_id=places[0].id if places else 1,
+                agent="".join(char for char in agent if char.isprintable())[:200],
+                address=address[:60],
+                created_at=now,
+                seen_at=now,
+                rotated_at=now,
+                expires_at=now + self._life.longest,
+                **self._sealed(session_id, granted),
+            )
+            session.add(row)
+
+        await self._db.write(work)
+        return secret
+
+    async def find(self, cookie: str, wanted: str | None, *, rotate: bool) -> SignedIn | None:
+        """Who is signed in with this cookie, in the workspace they ask for; None if nobody is. `rotate` where the answer
+        can carry a new cookie."""
+        given, now = token_hash(cookie), self._clock.now()
+        found = await self._db.read(lambda s: _look(s, given, wanted))
+        if found is None:
+            return None
+        row = found.row
+        over = now >= row.expires_at or now - row.seen_at >= self._life.idle
+        if over or not (same_token(row.secret_hash, given) or self._late(row, given, now)):
+            log.info("session ended", action="session_ended", user=row.user_id, expired=over)
+            await self._db.write(lambda s: login_queries.end(s, row.id))
+            return None
+        if row.tokens_until is not None and row.tokens_until <= now and not await self._confirmed(row, found.user, now):
+            return None
+        return await self._moved_on(found, given, now, rotate=rotate)
+
+    def _late(self, row: LoginSession, given: str, now: datetime) -> bool:
+        """Whether the secret from before the rotation may still be used."""
+        if row.previous_hash is None or not same_token(row.previous_hash, given):
+            return False
+        return row.previous_until is None or now <= row.previous_until
+
+    async def _moved_on(self, found: SignedIn, given: str, now: datetime, *, rotate: bool) -> SignedIn:
+        row = found.row
+        current = row.secret_hash == given
+        unseen = not current and row.previous_until is None
+        if rotate and (now - row.rotated_at >= ROTATE_AFTER if current else unseen):
+            secret = PREFIX + new_token()
+            changed = await self._change(
+                row,
+                {"secret_hash": row.secret_hash},
+                secret_hash=token_hash(secret),
+                previous_hash=given,
+                previous_until=None,
+                rotated_at=now,
+                seen_at=now,
+            )
+            return SignedIn(row, found.user, found.workspace_id, found.slug, found.role, secret if changed else None)
+        if current and row.previous_hash is not None and row.previous_until is None:
+            await self._change(row, {"secret_hash": given}, previous_until=now + STILL_OPENS, seen_at=now)
+        elif now - row.seen_at >= SEEN_AGAIN_AFTER:
+            await self._change(row, {}, seen_at=now)
+        return found
+
+    async def _confirmed(self, row: LoginSession, user: User, now: datetime) -> bool:
+        """Ask the provider whether this person is still who they were. Only one request asks; an answer that cannot be had
+        now is asked for again later."""
+        if self._provider is None or row.refresh_token is None:
+            return True
+        if not await self._change(row, {"tokens_until": row.tokens_until}, tokens_until=now + ASK_AGAIN_AFTER):
+            return True
+        try:
+            token = self._vault.open(row.refresh_token, _place(row.id, "refresh"))
+            known = Identity(user.issuer, user.subject, user.email, user.name)
+            granted = await self._provider.refresh(token, known)
+        except ProviderTrouble as error:
+            log.warning("session not refreshed", action="session_unconfirmed", user=row.user_id, error=str(error))
+            return True
+        except (Refused, NotBelieved, CannotOpen) as error:
+            log.info("session ended", action="session_refused", user=row.user_id, error=str(error))
+            await self._db.write(lambda s: login_queries.end(s, row.id))
+            return False
+        sealed = self._sealed(row.id, granted)
+        await self._change(row, {}, **{name: value for name, value in sealed.items() if value is not None})
+        log.info("session refreshed", action="session_refreshed", user=row.user_id)
+        return True
+
+    async def _change(self, row: LoginSession, was: dict[str, object], **values: object) -> bool:
+        return await self._db.write(lambda s: login_queries.change(s, row.id, was, **values))
+
+    def _sealed(self, session_id: str, granted: Granted | None) -> dict[str, Any]:
+        if granted is None:
+            return {}
+        useful = self._model_scope is not None and (granted.scopes is None or self._model_scope in granted.scopes)
+        access = granted.access_token if useful else None
+        given = {"refresh": granted.refresh_token, "access": access, "id": granted.id_token or None}
+        sealed: dict[str, Any] = {
+            f"{name}_token": self._vault.seal(value, _place(session_id, name)) if value else None
+            for name, value in given.items()
+        }
+        return {**sealed, "tokens_until": granted.until if granted.refresh_token else None}
+
+    async def access_token(self, user_id: int) -> str | None:
+        """The user's own access token as it is now, refreshed if it has run out; None where there is none to be had."""
+        async with self._asking[user_id]:  # a refresh token may be good for one use only
+            for _ in range(WAITS):
+                now = self._clock.now()
+                found = await self._db.read(lambda s: login_queries.with_access_token(s, user_id, now))  # noqa: B023
+                if found is None:
+                    return None
+                row, user = found
+                if row.tokens_until is not None and row.tokens_until <= now:
+                    await self._confirmed(row, user, now)
+                    continue
+                if row.tokens_until is None or row.tokens_until - now > ASK_AGAIN_AFTER:
+                    break
+                await asyncio.sleep(WAIT_S)  # a page may be asking for a new one just now
+        try:
+            return self._vault.open(row.access_token or "", _place(row.id, "access"))
+        except CannotOpen as error:
+            log.error("access token cannot be opened", action="token_unreadable", user=user_id, error=str(error))
+            return None
+
+    async def seal_again(self) -> tuple[int, int]:
+        """Seal everything with the first master key: how many were, and how many cannot be opened."""
+
+        def work(session: Session) -> tuple[int, int]:
+            done = lost = 0
+            for row in login_queries.everyone(session):
+                for what in ("refresh", "access", "id"):
+                    sealed, place = getattr(row, f"{what}_token"), _place(row.id, what)
+                    if sealed is None or self._vault.is_current(sealed):
+                        continue
+                    try:
+                        setattr(row, f"{what}_token", self._vault.seal(self._vault.open(sealed, place), place))
+                        done += 1
+                    except CannotOpen:
+                        lost += 1
+                session.add(row)
+            return done, lost
+
+        return await self._db.write(work)
+
+    async def id_token(self, session_id: str) -> str | None:
+        """What the provider gave, for signing out there."""
+        row = await self._db.read(lambda s: login_queries.get(s, session_id))
+        if row is None or row.id_token is None:
+            return None
+        try:
+            return self._vault.open(row.id_token, _place(session_id, "id"))
+        except CannotOpen:
+            return None
+
+    async def end(self, session_id: str) -> None:
+        await self._db.write(lambda s: login_queries.end(s, session_id))
+
+    async def end_all(self, user_id: int) -> int:
+        return await self._db.write(lambda s: login_queries.end_all(s, user_id))
+
+    async def go_to(self, session_id: str, workspace_id: int) -> None:
+        """From now on the session's pages show this workspace."""
+        await self._db.write(lambda s: login_queries.change(s, session_id, {}, workspace_id=workspace_id))
+
+
+def _place(session_id: str, what: str) -> str:
+    return f"login_sessions {session_id} {what}"
+
+
+def _look(session: Session, given: str, wanted: str | None) -> SignedIn | None:
+    row = login_queries.by_secret(session, given)
+    user = account_queries.user(session, row.user_id) if row is not None else None
+    if row is None or user is None or user.disabled_at is not None:
+        return None
+    if wanted:
+        place = account_queries.by_slug(session, wanted)
+        role = account_queries.role_in(session, row.user_id, place.id or 0) if place else None
+        return SignedIn(row, user, place.id or 0, place.slug, role) if place and role else SignedIn(row, user, 0, "", "")
+    place = account_queries.workspace(session, row.workspace_id)
+    role = account_queries.role_in(session, row.user_id, row.workspace_id)
+    if place is not None and role is not None:
+        return SignedIn(row, user, row.workspace_id, place.slug, role)
+    others = account_queries.places(session, row.user_id)
+    if not others:
+        return SignedIn(row, user, 0, "", "")
+    return SignedIn(row, user, others[0].id, others[0].slug, others[0].role)

@@ -1,0 +1,89 @@
+"""Settings: API tokens, and the list of webhooks. A secret is on the page that made it and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from orchestrator.alerts.routes import list_webhooks
+from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.errors import ClientError
+from orchestrator.models import queries as model_queries
+from orchestrator.scopes import Scope
+from orchestrator.tokens import routes as api
+
+router = page_router()
+
+SCOPES = {
+    Scope.READ: "look at everything",
+    Scope.RUN: "also start and stop runs",
+    Scope.SCHEDULE: "also make and remove schedules",
+    Scope.ADMIN: "everything",
+    Scope.AGENT: "for a runner machine, and nothing else",
+}
+LIFETIMES = {"7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
+
+Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+@dataclass(frozen=True)
+class Secret:
+    title: str
+    value: str
+
+
+@router.get("/settings")
+async def settings_page(page: Page) -> Response:
+    return await settings_view(page)
+
+
+@router.post("/settings/tokens")
+async def make_token(page: Page) -> Response:
+    given = {name: values[-1] for name, values in (await page.form()).items()}
+    body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
+    if days := given.get("expires_in_days"):
+        body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
+    try:
+        made = await api.create_token(api.TokenCreate.model_validate(body), page.request, page.context)
+    except (ValidationError, ClientError) as error:
+        return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
+    return await settings_view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
+
+
+@router.post("/settings/tokens/{token_id}/revoke")
+async def revoke_token(page: Page, token_id: Id) -> Response:
+    await api.revoke_token(token_id, page.context)
+    return page.go("/settings")
+
+
+async def settings_view(
+    page: Frame,
+    status: int = 200,
+    *,
+    error: str | None = None,
+    notice: str | None = None,
+    secret: Secret | None = None,
+    given: dict[str, str] | None = None,
+) -> Response:
+    """The page, after whatever was done on it."""
+    tokens = (await api.list_tokens(page.context)).items
+    hooks = (await list_webhooks(page.context)).items
+    models = await page.context.db.read(lambda s: model_queries.page(s, limit=1000, with_archived=True))
+    return page.show(
+        "tokens/settings.html",
+        status,
+        tokens=tokens,
+        webhooks=hooks,
+        names={each.id: each.slug for each in models},
+        models=[each.slug for each in models if each.archived_at is None],
+        error=error,
+        notice=notice,
+        secret=secret,
+        given=given or {},
+        scopes=SCOPES,
+        lifetimes=LIFETIMES,
+    )

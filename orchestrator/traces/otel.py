@@ -1,0 +1,172 @@
+"""OpenTelemetry spans of generative models (OTLP as JSON, `gen_ai.*` attributes) as traces. Pure.
+
+Understood: the present conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), the older ones (span events,
+`gen_ai.prompt.0.content`), and OpenInference's `input.value`. Spans of one trace may lie anywhere in a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from orchestrator.traces.records import BadTrace, TraceRecord, made
+
+IN = ("gen_ai.input.messages", "gen_ai.prompt", "traceloop.entity.input", "input.value", "gen_ai.tool.call.arguments")
+OUT = ("gen_ai.output.messages", "gen_ai.completion", "traceloop.entity.output", "output.value", "gen_ai.tool.call.result")
+PROMPT_EVENTS = ("gen_ai.content.prompt", "gen_ai.system.message", "gen_ai.user.message", "gen_ai.tool.message")
+ANSWER_EVENTS = ("gen_ai.content.completion", "gen_ai.choice", "gen_ai.assistant.message")
+LONG_ATTRIBUTE = 2000
+
+
+def is_export(document: Any) -> bool:
+    return isinstance(document, Mapping) and ("resourceSpans" in document or "resource_spans" in document)
+
+
+def spans_of(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(trace id, span in a small shape) of every span."""
+    for resource in _list(document, "resourceSpans", "resource_spans"):
+        about = attributes_of((resource.get("resource") or {}).get("attributes"))
+        for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
+            for span in _list(scope, "spans"):
+                trace_id = str(span.get("traceId") or span.get("trace_id") or "")
+                if not trace_id:
+                    raise BadTrace("a span has no traceId")
+                yield trace_id, _small(span, about)
+
+
+def _list(holder: Mapping[str, Any], *names: str) -> Iterator[Mapping[str, Any]]:
+    for name in names:
+        found = holder.get(name)
+        if found is None:
+            continue
+        if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+            raise BadTrace(f"{name}: a list of objects is expected")
+        yield from found
+
+
+def attributes_of(given: Any) -> dict[str, Any]:
+    """OTLP writes attributes as a list of keys and typed values; some exporters write a plain object."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not isinstance(given, list):
+        return {}
+    return {str(each.get("key")): _value(each.get("value")) for each in given if isinstance(each, Mapping)}
+
+
+def _value(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    for name, value in given.items():
+        if name in ("intValue", "int_value"):
+            return int(value) if str(value).lstrip("-").isdecimal() else value
+        if name in ("arrayValue", "array_value"):
+            return [_value(each) for each in (value or {}).get("values", [])]
+        if name in ("kvlistValue", "kvlist_value"):
+            return attributes_of((value or {}).get("values", []))
+        return value
+    return None
+
+
+def _small(span: Mapping[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    own = attributes_of(span.get("attributes"))
+    start, end = _nanos(span, "startTimeUnixNano"), _nanos(span, "endTimeUnixNano")
+    status = span.get("status") if isinstance(span.get("status"), Mapping) else {}
+    assert isinstance(status, Mapping)
+    events = [each for each in span.get("events") or [] if isinstance(each, Mapping)]
+    short = {
+        key: value
+        for key, value in own.items()
+        if key not in (*IN, *OUT) and not key.startswith(("gen_ai.prompt.", "gen_ai.completion."))
+        if len(str(value)) <= LONG_ATTRIBUTE
+    }
+    return {
+        "span": str(span.get("spanId") or span.get("span_id") or ""),
+        "parent": str(span.get("parentSpanId") or span.get("parent_span_id") or ""),
+        "start": start,
+        "name": str(span.get("name") or ""),
+        "type": str(own.get("gen_ai.operation.name") or own.get("openinference.span.kind") or span.get("kind") or "span"),
+        "model": own.get("gen_ai.response.model") or own.get("gen_ai.request.model"),
+        "input": _said(own, events, IN, PROMPT_EVENTS, "gen_ai.prompt."),
+        "output": _said(own, events, OUT, ANSWER_EVENTS, "gen_ai.completion."),
+        "duration_ms": round((end - start) / 1e6, 3) if end >= start > 0 else None,
+        "error": str(status.get("message") or "error") if str(status.get("code")) in ("2", "STATUS_CODE_ERROR") else None,
+        "attributes": short,
+        "resource": about,
+    }
+
+
+def _nanos(span: Mapping[str, Any], name: str) -> int:
+    snake = "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
+    text = str(span.get(name, span.get(snake, 0)) or 0)
+    return int(text) if text.isdecimal() else 0
+
+
+def _said(
+    own: dict[str, Any], events: Sequence[Mapping[str, Any]], names: Sequence[str], event_names: Sequence[str], prefix: str
+) -> Any:
+    for name in names:
+        if own.get(name) not in (None, ""):
+            return _unpacked(own[name])
+    numbered = sorted(
+        ((key, value) for key, value in own.items() if key.startswith(prefix) and key.endswith(".content")),
+        key=lambda pair: _place(pair[0], prefix),
+    )
+    if numbered:
+        texts = [_unpacked(value) for _, value in numbered]
+        return texts[0] if len(texts) == 1 else texts
+    told = [attributes_of(each.get("attributes")) for each in events if each.get("name") in event_names]
+    said = [next((each[key] for key in _BODY if each.get(key) not in (None, "")), None) for each in told]
+    found = [_unpacked(each) for each in said if each is not None]
+    return None if not found else found[0] if len(found) == 1 else found
+
+
+_BODY = ("gen_ai.prompt", "gen_ai.completion", "content", "message", "gen_ai.event.content", "body")
+
+
+def _place(key: str, prefix: str) -> tuple[int, str]:
+    number = key.removeprefix(prefix).split(".", 1)[0]
+    return (int(number), key) if number.isdecimal() else (1 << 30, key)
+
+
+def _unpacked(value: Any) -> Any:
+    """Attributes hold JSON as text; messages of one text part are that text."""
+    if isinstance(value, str) and value[:1] in "[{":
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping):
+        parts = value[0].get("parts")
+        if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], Mapping):
+            content = parts[0].get("content")
+            return content if isinstance(content, str) else value
+        if isinstance(value[0].get("content"), str):
+            return value[0]["content"]
+    return value
+
+
+def trace_of(trace_id: str, spans: Sequence[dict[str, Any]]) -> TraceRecord:
+    """One trace from all its spans: input and output of the root, or of the first and the last span that has them."""
+    ordered = sorted(spans, key=lambda span: (span["start"], span["span"]))
+    known = {span["span"] for span in ordered}
+    roots = [span for span in ordered if not span["parent"] or span["parent"] not in known]
+    by_rank = [*roots[:1], *ordered]
+    input_ = next((span["input"] for span in by_rank if span["input"] is not None), None)
+    output = next((span["output"] for span in [*roots[:1], *reversed(ordered)] if span["output"] is not None), None)
+    if input_ is None and output is None:
+        raise BadTrace("none of its spans has an input or output that is understood (gen_ai.input.messages and the like)")
+    steps = [
+        {
+            key: span[key]
+            for key in ("name", "type", "model", "input", "output", "duration_ms", "error")
+            if span[key] is not None
+        }
+        | ({"attributes": span["attributes"]} if span["attributes"] else {})
+        for span in ordered
+    ]
+    resource = ordered[0]["resource"]
+    metadata = {"source": "opentelemetry", "name": (roots or ordered)[0]["name"], "spans": len(ordered)}
+    if resource.get("service.name"):
+        metadata["service"] = resource["service.name"]
+    return made(trace_id, input_, output, steps, metadata)

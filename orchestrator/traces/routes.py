@@ -1,0 +1,123 @@
+"""REST for traces: import them, look at them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from sqlmodel import Session
+
+from orchestrator.errors import Invalid
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.schemas import LabelFilter, LeftOutLine, TraceOut, TracesImported
+from orchestrator.evals.service import known_set, no_trace
+from orchestrator.http.context import Context
+from orchestrator.http.schemas import Page
+from orchestrator.runs.routes import Limit
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.reading import Format
+from orchestrator.traces.removal import remove_trace
+from orchestrator.traces.searching import found_traces
+
+router = APIRouter(prefix="/api/traces", tags=["evals"])
+
+_LINES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "JSON lines or an array of traces, OTLP JSON with gen_ai attributes, a Langfuse export; also gzip.",
+        "content": {
+            # Any type is taken. This one stands for JSON lines and gzip: generators of clients know it.
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {"schema": {}},
+        },
+    }
+}
+SetQuery = Annotated[str | None, Query(max_length=60)]
+Project = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
+
+
+@router.post("", status_code=201, openapi_extra=_LINES)
+async def import_traces(
+    request: Request,
+    context: Context,
+    format: Format = Format.AUTO,
+    project: Project = None,
+    eval_set_id: Annotated[str | None, Query(max_length=60, description="Labels become feedback in this set.")] = None,
+) -> TracesImported:
+    """Store traces. Lines that cannot be used are left out and reported; those that are there already stay as they are."""
+    async with context.uploads.receive("traces", request.stream()) as path:
+        done = await context.trace_import.import_file(path, wanted=format, project=project or "", eval_set_id=eval_set_id)
+    if not done.imported and not done.unchanged:
+        first = f": line {done.left_out_lines[0].line}: {done.left_out_lines[0].reason}" if done.left_out_lines else ""
+        lines = [{"line": each.line, "reason": each.reason} for each in done.left_out_lines]
+        raise Invalid(f"the body has no trace that could be used{first}", left_out=done.left_out, left_out_lines=lines)
+    return TracesImported(
+        imported=done.imported,
+        unchanged=done.unchanged,
+        labelled=done.labelled,
+        left_out=done.left_out,
+        left_out_lines=[LeftOutLine(line=each.line, reason=each.reason) for each in done.left_out_lines],
+        trace_ids=done.ids,
+    )
+
+
+@router.get("")
+async def list_traces(
+    context: Context,
+    limit: Limit = 50,
+    after: Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")] = 0,
+    project: Project = None,
+    eval_set_id: SetQuery = None,
+    label: LabelFilter | None = None,
+    text: Annotated[
+        str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="In any field, in any case; 20,000 a page.")
+    ] = None,
+) -> Page[TraceOut]:
+    """Traces in order of arrival, large ones cut; with an eval set, those of its project, with what people said there."""
+    if label is not None and eval_set_id is None:
+        raise Invalid("label: labels belong to an eval set; name it with eval_set_id")
+
+    def read(session: Session) -> tuple[list[TraceOut], int | None]:
+        wanted = project
+        if eval_set_id is not None:
+            wanted = wanted if wanted is not None else known_set(session, eval_set_id).project
+        contradicted_by = None
+        if label is LabelFilter.CONTRADICTED:
+            newest = eval_queries.newest(session, [eval_set_id or ""]).get(eval_set_id or "")
+            contradicted_by = newest.id if newest else ""
+        found = found_traces(
+            session,
+            wanted,
+            eval_set_id,
+            label=label.value if label is not None and contradicted_by is None else None,
+            contradicted_by=contradicted_by,
+            text=text or "",
+            after=after,
+            limit=limit,
+        )
+        return [TraceOut.brief(trace, feedback) for trace, feedback in found.rows], found.next
+
+    traces, more = await context.db.read(read)
+    return Page(items=traces, next=None if more is None else str(more))
+
+
+@router.get("/{trace_id:path}")
+async def get_trace(
+    trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context, eval_set_id: SetQuery = None
+) -> TraceOut:
+    def read(session: Session) -> TraceOut:
+        row = trace_queries.by_id(session, trace_id)
+        if row is None:
+            raise no_trace(trace_id)
+        found = {}
+        if eval_set_id is not None:
+            found = trace_queries.feedback_of(session, known_set(session, eval_set_id).id, [row.number or 0])
+        return TraceOut.of(row, found.get(row.number or 0))
+
+    return await context.db.read(read)
+
+
+@router.delete("/{trace_id:path}", status_code=204)
+async def delete_trace(trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context) -> None:
+    """With its labels and verdicts; the counts of evals follow at once. 409 while a job works on it."""
+    await context.db.write(lambda session: remove_trace(session, trace_id))

@@ -1,0 +1,87 @@
+"""Looking for a text in traces. They are stored packed, so each is opened; a search says how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.tables import Trace, TraceFeedback
+
+PART = 500
+MOST_LOOKED_AT = 20_000
+"""About a second's work; whoever wants more goes on from there."""
+
+Row = tuple[Trace, TraceFeedback | None]
+
+
+@dataclass(frozen=True)
+class Search:
+    rows: Sequence[Row]
+    next: int | None
+    """Where to go on; None at the end."""
+    searched: int = 0
+    """How many traces were opened for a text."""
+
+
+def found_traces(
+    session: Session,
+    project: str | None,
+    eval_set_id: str | None,
+    *,
+    label: str | None = None,
+    contradicted_by: str | None = None,
+    text: str = "",
+    after: int = 0,
+    limit: int,
+    most: int = MOST_LOOKED_AT,
+) -> Search:
+    """Traces in order of arrival, as `trace_queries.page` has them, that contain the text in any case, or as their id."""
+
+    def page(start: int, count: int) -> Sequence[Row]:
+        return trace_queries.page(
+            session,
+            limit=count,
+            after=start,
+            project=project,
+            eval_set_id=eval_set_id,
+            label=label,
+            contradicted_by=contradicted_by,
+        )
+
+    if not text:
+        rows = page(after, limit + 1)
+        return Search(rows[:limit], rows[limit - 1][0].number if len(rows) > limit else None)
+    wanted, found, searched, last = text.casefold(), list[Row](), 0, after
+    while searched < most:
+        part = page(last, PART)
+        for row in part:
+            last, searched = row[0].number or 0, searched + 1
+            if _has(row[0], wanted):
+                found.append(row)
+                if len(found) == limit:
+                    return Search(found, last, searched)
+            else:
+                session.expunge(row[0])
+        if len(part) < PART:
+            return Search(found, None, searched)
+    return Search(found, last, searched)
+
+
+def _has(trace: Trace, wanted: str) -> bool:
+    return wanted in trace.id.casefold() or any(wanted in text.casefold() for text in _texts(trace.data))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield str(name)
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None:
+        yield str(value)

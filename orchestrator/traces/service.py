@@ -1,0 +1,119 @@
+"""Traces from a file into the database, in batches, each committed by itself: an import that breaks off is sent again.
+
+A trace that is there already is left as it is; one with the same id and another content is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database
+from orchestrator.errors import NotFound
+from orchestrator.evals import queries as eval_queries
+from orchestrator.evals.feedback import Opinion, rate
+from orchestrator.system.clock import Clock
+from orchestrator.traces import queries as trace_queries
+from orchestrator.traces.reading import Format, LeftOut, records
+from orchestrator.traces.records import TraceRecord
+
+BATCH, BATCH_BYTES = 500, 8 << 20
+KEPT_LINES = 1000
+KEPT_IDS = 100
+
+
+@dataclass
+class Imported:
+    """What became of the lines of a file."""
+
+    imported: int = 0
+    unchanged: int = 0
+    labelled: int = 0
+    left_out: int = 0
+    left_out_lines: list[LeftOut] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    """The first of them, for whoever wants to look."""
+
+    def leave_out(self, item: LeftOut) -> None:
+        self.left_out += 1
+        if len(self.left_out_lines) < KEPT_LINES:
+            self.left_out_lines.append(item)
+
+    def add(self, other: Imported) -> None:
+        self.imported += other.imported
+        self.unchanged += other.unchanged
+        self.labelled += other.labelled
+        self.ids += other.ids[: max(0, KEPT_IDS - len(self.ids))]
+        for item in other.left_out_lines:
+            self.leave_out(item)
+
+
+class TraceImport:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db, self._clock = db, clock
+
+    async def import_file(
+        self, path: Path, *, wanted: Format = Format.AUTO, project: str = "", eval_set_id: str | None = None
+    ) -> Imported:
+        """Store every trace of a file; with an eval set, labels in the file become feedback there."""
+        if eval_set_id is not None and await self._db.read(lambda s: eval_queries.get_set(s, eval_set_id)) is None:
+            raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists those there are")
+        done = Imported()
+        found = records(path, wanted)
+        try:
+            while batch := await asyncio.to_thread(_next, found):
+                for item in batch:
+                    if isinstance(item, LeftOut):
+                        done.leave_out(item)
+                fresh = [item for item in batch if isinstance(item, TraceRecord)]
+                now = self._clock.now()
+                done.add(await self._db.write(lambda s, rows=fresh, at=now: store(s, rows, project, eval_set_id, at)))  # type: ignore[misc]
+        finally:
+            await asyncio.to_thread(found.close)  # type: ignore[attr-defined]
+        return done
+
+
+def store(session: Session, rows: Sequence[TraceRecord], project: str, eval_set_id: str | None, now: datetime) -> Imported:
+    """One batch, within the caller's transaction."""
+    done = Imported()
+    known = trace_queries.digests(session, [row.id for row in rows])
+    fresh: dict[str, TraceRecord] = {}
+    rated: list[Opinion] = []
+    for row in rows:
+        there = known.get(row.id) or (fresh[row.id].digest if row.id in fresh else None)
+        if there is None:
+            fresh[row.id] = row
+        elif there == row.digest:
+            done.unchanged += 1
+        else:
+            why = f"trace {row.id[:80]}: a trace with this id and another content is there already"
+            done.leave_out(LeftOut(row.line, why))
+            continue
+        if row.label is not None:
+            rated.append(Opinion(row.id, row.label, row.note))
+    values = [
+        {"id": row.id, "project": project, "digest": row.digest, "data": row.data, "created_at": now}
+        for row in fresh.values()
+    ]
+    trace_queries.add(session, values)
+    if eval_set_id is not None and rated:
+        rate(session, eval_set_id, rated, now)
+        done.labelled = len(rated)
+    done.imported, done.ids = len(fresh), list(fresh)[:KEPT_IDS]
+    return done
+
+
+def _next(found: Iterator[TraceRecord | LeftOut]) -> list[TraceRecord | LeftOut]:
+    batch: list[TraceRecord | LeftOut] = []
+    size = 0
+    for item in found:
+        batch.append(item)
+        size += item.size_bytes if isinstance(item, TraceRecord) else 0
+        if len(batch) >= BATCH or size >= BATCH_BYTES:
+            break
+    return batch
