@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider client-generator demo up down test test-fast test-data test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator demo up down test test-fast test-data test-exhaustive check bench lock clean
 
 bin := .venv/bin
 pytest := $(bin)/python -m pytest -q
@@ -43,7 +43,7 @@ check: setup  ## Lint, formatting, types, who imports whom
 test-fast: setup  ## The tests that need neither engine nor browser
 	@$(pytest) -m "not engine and not browser and $(ours)" $(quick)
 
-test: setup images postgres browser identity-provider client-generator  ## Everything: set up what the tests need, then run them all, quick ones first
+test: setup images postgres browser identity-provider azure-emulator client-generator  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
 	@$(pytest) -m "$(ours)" -n 4 --dist loadfile $(quick)
 	@$(pytest) -m "$(ours)" $(middle)
@@ -67,7 +67,10 @@ browser:  ## Find or install a Chromium for the tests
 	@scripts/browser >/dev/null
 
 identity-provider: setup  ## Install the identity provider that the tests sign in with
-	@scripts/identity-provider >/dev/null
+	@scripts/node-package identity-provider tests/e2e/identity_provider >/dev/null
+
+azure-emulator: setup  ## Install the emulator of Azure's object store that a test stores archives in
+	@scripts/node-package azure-emulator tests/e2e/azure_emulator >/dev/null
 
 client-generator: setup  ## Install what generates a client from the OpenAPI document in a test
 	@scripts/client-generator >/dev/null

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 _DATABASES = re.compile(r"(sqlite|postgres|postgresql|postgresql\+psycopg)://.*", re.DOTALL)
+_STORE = re.compile(r"(s3|gs|az)://[a-zA-Z0-9][a-zA-Z0-9._-]+(/[a-zA-Z0-9._/-]*)?")
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}")
 
 
@@ -48,6 +49,17 @@ def web_address(given: object) -> object:
         valid = False
     if not valid or any(character.isspace() for character in str(given)):
         raise ValueError(f"{str(given)[:80]!r} is not an address; write for example https://bench.example.org")
+    return given
+
+
+def store_url(given: object) -> object:
+    """Where an object store keeps archives; empty means none."""
+    if given is None or given == "":
+        return None
+    if not isinstance(given, str) or not _STORE.fullmatch(given):
+        raise ValueError(
+            f"{str(given)[:80]!r} is no object store; write for example gs://bucket/folder, az://container/folder or s3://bucket"
+        )
     return given
 
 

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from orchestrator.engines.engine import InstanceType
 from orchestrator.setting_checks import database_url as check_database_url
-from orchestrator.setting_checks import json_object, resource_name, web_address
+from orchestrator.setting_checks import json_object, resource_name, store_url, web_address
 from orchestrator.setting_checks import log_level as check_log_level
 from orchestrator.setting_checks import token as check_token
 from orchestrator.system.disk import DiskRoom
@@ -172,6 +172,7 @@ class Settings(BaseSettings):
     archive_max_bytes: int = Field(default=8 * GIB, gt=0)
     archive_total_bytes: int = Field(default=20 * GIB, ge=0)
     archive_retention_days: int = Field(default=90, ge=0)
+    archive_store: Annotated[str | None, BeforeValidator(store_url)] = None
     s3_bucket: str | None = None
     s3_endpoint: Annotated[str | None, BeforeValidator(web_address)] = None
     s3_region: str = "us-east-1"

@@ -77,7 +77,7 @@ class BatchKeeper:
         row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
         if row is None or row.state != queries.STORED or row.runs != runs:
             return None
-        return self._store.address(batch_folder(batch_id), FILENAME)
+        return await self._store.signed_url(batch_folder(batch_id), FILENAME)
 
     async def _try(self, batch_id: str) -> None:
         digest, size = hashlib.sha256(), 0

@@ -34,7 +34,8 @@ log = structlog.get_logger()
 
 AT_ONCE = 4
 PIECE = 1 << 20
-DISK, S3 = "disk", "s3"
+DISK = "disk"
+"""Where an archive is: this, or the scheme of the object store's address."""
 
 
 class RunDeleted(Exception):
@@ -85,11 +86,11 @@ class ArchiveKeeper:
             return os.open(self.path(row), os.O_RDONLY | os.O_CLOEXEC)
         return None
 
-    def address(self, row: ArchiveRow) -> str | None:
+    async def address(self, row: ArchiveRow) -> str | None:
         """Where it can be fetched, if it is in the object store."""
-        if row.state != queries.STORED or row.place != S3 or self._store is None:
+        if self._store is None or row.state != queries.STORED or row.place != self._store.scheme:
             return None
-        return self._store.address(row.run_id, f"{row.kind}.tar.gz")
+        return await self._store.signed_url(row.run_id, f"{row.kind}.tar.gz")
 
     async def remove_stored(self, run_id: str, filename: str) -> None:
         """From the object store, if there is one; of a run that was deleted."""
@@ -107,7 +108,7 @@ class ArchiveKeeper:
                 row = await self._note(row.run_id, state=queries.BUILT, place=DISK, **built)
             if self._store is not None:
                 await self._store.put(row.run_id, self.path(row).name, _pieces(self.path(row)))
-            place = DISK if self._store is None else S3
+            place = DISK if self._store is None else self._store.scheme
             fresh = {"error": None, "stored_at": self._clock.now()}
             await self._note(row.run_id, state=queries.STORED, place=place, **fresh)
             if self._store is not None:
@@ -162,10 +163,11 @@ class ArchiveKeeper:
         gone = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
         for run_id in [each for kind, each in gone if kind == queries.RUN]:
             row = await self._db.read(lambda s, run_id=run_id: queries.get(s, run_id))  # type: ignore[misc]
-            if row is None or (row.place == S3 and self._store is None):
+            in_store = self._store is not None and row is not None and row.place == self._store.scheme
+            if row is None or not (in_store or row.place == DISK):
                 continue
             try:
-                if row.place == S3 and self._store is not None:
+                if self._store is not None and in_store:
                     await self._store.delete(run_id, f"{row.kind}.tar.gz")
                 await asyncio.to_thread(self._remove, row)
             except (StoreError, OSError) as error:

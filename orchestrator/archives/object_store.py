@@ -1,32 +1,39 @@
-"""Archives in S3: put, fetched and deleted by presigned addresses. The service holds the key; nobody else needs one.
+"""Archives in an object store: S3, Google Cloud Storage or Azure Blob Storage. The only module that knows obstore.
 
-What is larger than a part goes in parts, so that a stream of unknown length needs neither a disk nor more memory than one
-of them. It is there whole or not at all.
+Its synchronous interface is used, on threads. An object larger than a part is sent in parts, so that a stream of unknown
+length needs neither a disk nor much memory; it is there whole or not at all. obstore honours `HTTPS_PROXY`, `HTTP_PROXY`,
+`NO_PROXY` and `SSL_CERT_FILE`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import html
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass
-from html import unescape
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
-import httpx
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
 
-from orchestrator.archives.presigned import Bucket, presigned
-from orchestrator.system.clock import Clock
+from orchestrator.settings import Settings
+from orchestrator.startup import BadConfiguration
 
-MIB = 1 << 20
-PART_BYTES = 8 * MIB
-PARTS_PER_SIZE = 1000
-"""After so many parts they become larger: S3 takes 10,000 of them, which is then 440 GiB."""
-PART_TRIES = 4
-EXPIRES_S = 3600
-TIMEOUT = httpx.Timeout(60, connect=10)
-GZIP = {"content-type": "application/gzip"}
-BATCHES = "batches"
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Credential
+
+T = TypeVar("T")
+
+PART_BYTES = 32 << 20
+"""S3 accepts 10,000 parts, so that one object can have 312 GiB."""
+RETRIES = 3
+URL_VALID = timedelta(hours=1)
+CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": timedelta(seconds=10), "timeout": timedelta(minutes=5)}
 
 
 class StoreError(Exception):
@@ -40,170 +47,150 @@ class Stored:
 
 
 def batch_folder(batch_id: str) -> str:
-    return f"{BATCHES}/{batch_id}"
+    return f"batches/{batch_id}"
 
 
 class ObjectStore:
     def __init__(
         self,
-        bucket: Bucket,
-        clock: Clock,
-        transport: httpx.AsyncBaseTransport | None = None,
+        client: S3Store | GCSStore | AzureStore,
+        scheme: str,
+        bucket: str,
+        prefix: str,
         *,
         part_bytes: int = PART_BYTES,
     ) -> None:
-        self._bucket, self._clock, self._part_bytes = bucket, clock, part_bytes
-        self._client = httpx.AsyncClient(timeout=TIMEOUT, transport=transport, follow_redirects=False)
-
-    @property
-    def place(self) -> str:
-        """For people."""
-        return f"s3://{self._bucket.name}/{self._bucket.prefix}"
+        self._client, self.scheme, self._prefix, self._part_bytes = client, scheme, prefix, part_bytes
+        self.url = f"{scheme}://{bucket}/{prefix}"
 
     async def put(self, folder: str, filename: str, pieces: AsyncIterable[bytes]) -> None:
-        """All that comes, as one object; one of the same name is replaced."""
-        key = self._bucket.key(folder, filename)
-        async with contextlib.aclosing(_parts(pieces, self._part_bytes)) as parts:
-            first = await anext(parts, b"")
-            second = await anext(parts, None)
-            if second is None:
-                await self._call("PUT", key, content=first, headers=GZIP)
-            else:
-                await self._put_in_parts(key, _joined(first, second, parts))
-
-    async def delete(self, folder: str, filename: str) -> None:
-        """What is not there is gone already."""
-        await self._call("DELETE", self._bucket.key(folder, filename), gone_is_fine=True)
-
-    async def delete_all(self) -> list[Stored]:
-        """Everything under our prefix, uploads that were never finished included; what there was."""
-        await self._abort_unfinished(self._bucket.prefix)
-        found = [each async for each in self.each()]
-        for each in found:
-            await self._call("DELETE", each.key, gone_is_fine=True)
-        return found
-
-    async def each(self) -> AsyncIterator[Stored]:
-        """What is under our prefix."""
-        query = {"list-type": "2", "prefix": self._bucket.prefix}
-        while True:
-            answer = (await self._call("GET", "", query)).text
-            for entry in _all(answer, "Contents"):
-                yield Stored(_only(entry, "Key"), int(_only(entry, "Size")))
-            if not _all(answer, "NextContinuationToken"):
-                return
-            query = {**query, "continuation-token": _only(answer, "NextContinuationToken")}
-
-    def address(self, folder: str, filename: str) -> str:
-        """Where it can be fetched for an hour."""
-        return self._signed("GET", self._bucket.key(folder, filename))
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-    async def _put_in_parts(self, key: str, parts: AsyncIterator[bytes]) -> None:
-        with contextlib.suppress(StoreError):  # our key may not be allowed to list
-            await self._abort_unfinished(key)  # of an orchestrator that was killed
-        began = await self._call("POST", key, {"uploads": ""}, headers=GZIP)
-        upload = {"uploadId": _only(began.text, "UploadId")}
-        tags: list[str] = []
+        """Store everything that `pieces` yields as one object; one of the same name is replaced."""
+        writer = obstore.open_writer(
+            self._client,
+            self._key(folder, filename),
+            attributes={"Content-Type": "application/gzip"},
+            buffer_size=self._part_bytes,
+            max_concurrency=1,
+        )
         try:
-            async for part in parts:
-                tags.append(await self._part(key, upload, len(tags) + 1, part))
-            await self._complete(key, upload, tags)
-        except BaseException:
-            await self._abort(key, upload)
+            async for piece in pieces:
+                await _on_thread(lambda piece=piece: writer.write(piece))  # type: ignore[misc]
+            await _on_thread(writer.close)
+        except BaseException as error:
+            failure = (type(error), error, error.__traceback__)
+            with contextlib.suppress(StoreError):
+                await _on_thread(lambda: writer.__exit__(*failure))  # gives up an upload that is still open
             raise
 
-    async def _part(self, key: str, upload: dict[str, str], number: int, part: bytes) -> str:
-        """Sent again when it fails: what it was made from cannot be read again."""
-        for again in range(PART_TRIES):
-            try:
-                answer = await self._call("PUT", key, {**upload, "partNumber": str(number)}, content=part)
-                return str(answer.headers["etag"])
-            except StoreError:
-                if again == PART_TRIES - 1:
-                    raise
-                await asyncio.sleep(0.25 * 4**again)
-        raise AssertionError("unreachable")
+    async def delete(self, folder: str, filename: str) -> None:
+        """It is no error if the object is not there."""
+        await _on_thread(lambda: self._delete(self._key(folder, filename)))
 
-    async def _complete(self, key: str, upload: dict[str, str], tags: list[str]) -> None:
-        rows = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags, 1)
+    async def delete_all(self) -> list[Stored]:
+        """Everything under our prefix; what there was."""
+        objects = await self.list()
+        for each in objects:
+            await _on_thread(lambda key=each.key: self._delete(key))  # type: ignore[misc]
+        return objects
+
+    async def list(self) -> list[Stored]:
+        """Everything under our prefix. A prefix need not end at a slash, but the library lists whole folders."""
+        folder = self._prefix.rpartition("/")[0]
+        pages = await _on_thread(lambda: [*obstore.list(self._client, folder or None)])
+        objects = [Stored(each["path"], each["size"]) for page in pages for each in page]
+        return [each for each in objects if each.key.startswith(self._prefix)]
+
+    async def signed_url(self, folder: str, filename: str) -> str:
+        """Where it can be fetched for an hour. Google is asked to sign if our credentials hold no private key."""
+        return await _on_thread(lambda: obstore.sign(self._client, "GET", self._key(folder, filename), URL_VALID))
+
+    def _key(self, folder: str, filename: str) -> str:
+        return f"{self._prefix}{folder}/{filename}"
+
+    def _delete(self, key: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._client, key)
+
+
+def open_store(settings: Settings, *, retries: int = RETRIES, part_bytes: int = PART_BYTES) -> ObjectStore | None:
+    """The store that the settings name, or None. Nothing is sent to it yet."""
+    if settings.archive_store is not None:
+        variable, url = "BENCHYARD_ARCHIVE_STORE", urlsplit(settings.archive_store)
+        scheme, bucket, path = url.scheme, url.netloc, url.path.strip("/")
+        prefix = f"{path}/" if path else "benchyard/"
+        if settings.s3_bucket is not None:
+            raise BadConfiguration("BENCHYARD_ARCHIVE_STORE and BENCHYARD_S3_BUCKET both name a store; set one of them")
+    elif settings.s3_bucket is not None:
+        variable, scheme, bucket, prefix = "BENCHYARD_S3_PREFIX", "s3", settings.s3_bucket, settings.s3_prefix
+    else:
+        return None
+    if any(segment in ("", ".", "..") for segment in prefix.split("/")[:-1]):
+        raise BadConfiguration(f"{variable} must not begin with '/' nor hold '//', '.' or '..' as a folder")
+    retry: RetryConfig = {
+        "max_retries": retries,
+        "retry_timeout": timedelta(minutes=1),
+        "backoff": {"init_backoff": timedelta(seconds=0.25), "max_backoff": timedelta(seconds=4), "base": 2},
+    }
+    try:
+        client: S3Store | GCSStore | AzureStore
+        if scheme == "gs":
+            client = GCSStore(bucket, client_options=CLIENT, retry_config=retry)
+        elif scheme == "az":
+            client = AzureStore(bucket, client_options=CLIENT, retry_config=retry)
+        else:
+            client = _s3(settings, bucket, retry)
+    except BaseError as error:
+        raise BadConfiguration(f"BENCHYARD_ARCHIVE_STORE: {_first_line(error)}") from error
+    return ObjectStore(client, scheme, bucket, prefix, part_bytes=part_bytes)
+
+
+def _s3(settings: Settings, bucket: str, retry: RetryConfig) -> S3Store:
+    key_id, secret = settings.s3_access_key_id, settings.s3_secret_access_key
+    if key_id is None or secret is None:
+        raise BadConfiguration(
+            f"{'BENCHYARD_S3_BUCKET' if settings.s3_bucket else 'BENCHYARD_ARCHIVE_STORE'} "
+            "needs BENCHYARD_S3_ACCESS_KEY_ID and BENCHYARD_S3_SECRET_ACCESS_KEY as well"
         )
-        body = f"<CompleteMultipartUpload>{rows}</CompleteMultipartUpload>".encode()
-        answer = await self._call("POST", key, upload, content=body)
-        if "<Error>" in answer.text:  # S3 answers 200 before it knows
-            raise StoreError(f"the object store could not put the parts together{_said(answer)}")
 
-    async def _abort(self, key: str, upload: dict[str, str]) -> None:
-        """As far as possible; the next upload of this name looks again."""
-        with contextlib.suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(10):
-                await self._call("DELETE", key, upload, gone_is_fine=True)
+    def credentials() -> S3Credential:
+        """Not given as options: obstore would join them with an AWS_SESSION_TOKEN of the environment."""
+        return {"access_key_id": key_id, "secret_access_key": secret.get_secret_value(), "expires_at": None}
 
-    async def _abort_unfinished(self, prefix: str) -> None:
-        answer = (await self._call("GET", "", {"uploads": "", "prefix": prefix})).text
-        for entry in _all(answer, "Upload"):
-            key, upload = _only(entry, "Key"), {"uploadId": _only(entry, "UploadId")}
-            await self._call("DELETE", key, upload, gone_is_fine=True)
-
-    def _signed(self, method: str, key: str, query: dict[str, str] | None = None) -> str:
-        return presigned(self._bucket, method, key, now=self._clock.now(), expires_s=EXPIRES_S, query=query)
-
-    async def _call(
-        self,
-        method: str,
-        key: str,
-        query: dict[str, str] | None = None,
-        *,
-        content: bytes | None = None,
-        headers: dict[str, str] | None = None,
-        gone_is_fine: bool = False,
-    ) -> httpx.Response:
-        try:
-            url = self._signed(method, key, query)
-            answer = await self._client.request(method, url, content=content, headers=headers)
-        except httpx.HTTPError as error:
-            raise StoreError(f"the object store does not answer ({type(error).__name__}: {error})".rstrip(": ")) from error
-        if answer.is_success or (gone_is_fine and answer.status_code == httpx.codes.NOT_FOUND):
-            return answer
-        raise StoreError(f"the object store answered {answer.status_code}{_said(answer)}")
+    return S3Store(
+        bucket,
+        endpoint=(settings.s3_endpoint or f"https://s3.{settings.s3_region}.amazonaws.com").rstrip("/"),
+        region=settings.s3_region,
+        virtual_hosted_style_request=False,  # the bucket in the path: every such server understands it
+        disable_bulk_delete=True,  # not every such server has it
+        credential_provider=credentials,
+        client_options=CLIENT,
+        retry_config=retry,
+    )
 
 
-def _said(answer: httpx.Response) -> str:
-    found = _all(answer.text[:4000], "Message")
-    return f": {unescape(found[0])[:300]}" if found else ""
+async def _on_thread(call: Callable[[], T]) -> T:
+    """The result of a blocking call. Even if this task is cancelled the call is waited for, so that two never overlap."""
+    future = asyncio.ensure_future(asyncio.to_thread(call))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait({future})
+        raise
+    except (BaseError, OSError) as error:  # writers raise OSError
+        raise StoreError(_sentence(error)) from None
 
 
-def _all(text: str, name: str) -> list[str]:
-    """What stands in each element of this name. The answers are flat, and a parser would believe more than we need."""
-    return re.findall(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)
+def _sentence(error: Exception) -> str:
+    """obstore has few types of errors: whether there was an answer, and which, stands only in the text."""
+    text = str(error)
+    if status := re.search(r"status code: (\d{3})", text):
+        message = re.search(r"<Message>([^<\n]*)", text)
+        return f"the object store answered {status[1]}" + (f": {html.unescape(message[1])[:300]}" if message else "")
+    if "HTTP error" in text:
+        return f"the object store does not answer ({_first_line(error)})"
+    return f"the object store cannot be used ({_first_line(error)})"
 
 
-def _only(text: str, name: str) -> str:
-    found = _all(text, name)
-    if not found:
-        raise StoreError(f"the object store's answer cannot be understood: it lacks {name}")
-    return unescape(found[0])
-
-
-async def _joined(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    yield second
-    async for part in rest:
-        yield part
-
-
-async def _parts(pieces: AsyncIterable[bytes], part_bytes: int) -> AsyncGenerator[bytes]:
-    """The same bytes in pieces of a part's size; the last one is what is left."""
-    held = bytearray()
-    number = 0
-    async for piece in pieces:
-        held += piece
-        while len(held) >= (size := part_bytes * (1 + number // PARTS_PER_SIZE)):
-            yield bytes(held[:size])
-            del held[:size]
-            number += 1
-    if held:
-        yield bytes(held)
+def _first_line(error: Exception) -> str:
+    """The rest is a dump of the library's own objects."""
+    return str(error).partition("\n")[0].strip()[:300]

@@ -53,7 +53,7 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
     row = await context.db.read(lambda s: archive_queries.get(s, run_id))
     headers = {"content-disposition": f'attachment; filename="{run_id}-{kind_of(run.status)}.tar.gz"'}
     if row is not None and row.kind is not None:
-        if (address := context.archives.runs.address(row)) is not None:
+        if (address := await context.archives.runs.address(row)) is not None:
             return RedirectResponse(address, 307)
         if (file := await asyncio.to_thread(context.archives.runs.open, row)) is not None:
             headers["content-length"] = str(os.fstat(file).st_size)

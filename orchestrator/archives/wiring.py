@@ -11,14 +11,12 @@ from pathlib import Path
 
 from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
 from orchestrator.archives.keeper import ArchiveKeeper
-from orchestrator.archives.object_store import ObjectStore
-from orchestrator.archives.presigned import Bucket
+from orchestrator.archives.object_store import open_store
 from orchestrator.archives.retention import KeepPolicy
 from orchestrator.archives.rounds import keep_on
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
-from orchestrator.startup import BadConfiguration
 from orchestrator.system.clock import Clock
 
 
@@ -44,8 +42,7 @@ async def open_archives(
 ) -> AsyncIterator[Archives]:
     """In a quiet installation, a copy of another one, nothing is written to or removed from the object store that the two
     share."""
-    bucket = bucket_of(settings)
-    store = ObjectStore(bucket, clock) if bucket is not None else None
+    store = open_store(settings)
     policy = KeepPolicy(
         settings.archive_max_bytes, settings.archive_retention_days or None, settings.archive_total_bytes or None
     )
@@ -72,22 +69,3 @@ async def open_archives(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if store is not None:
-            await store.close()
-
-
-def bucket_of(settings: Settings) -> Bucket | None:
-    if settings.s3_bucket is None:
-        return None
-    if settings.s3_access_key_id is None or settings.s3_secret_access_key is None:
-        raise BadConfiguration(
-            "BENCHYARD_S3_BUCKET needs BENCHYARD_S3_ACCESS_KEY_ID and BENCHYARD_S3_SECRET_ACCESS_KEY as well"
-        )
-    return Bucket(
-        endpoint=settings.s3_endpoint or f"https://s3.{settings.s3_region}.amazonaws.com",
-        name=settings.s3_bucket,
-        region=settings.s3_region,
-        key_id=settings.s3_access_key_id,
-        secret=settings.s3_secret_access_key.get_secret_value(),
-        prefix=settings.s3_prefix,
-    )

@@ -43,9 +43,8 @@ class Idp:
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    return subprocess.run(
-        [ROOT / "scripts" / "identity-provider"], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    command = [ROOT / "scripts" / "node-package", "identity-provider", "tests/e2e/identity_provider"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")

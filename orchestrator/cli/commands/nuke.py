@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from orchestrator.archives.object_store import ObjectStore, Stored, StoreError
+from orchestrator.archives.object_store import ObjectStore, Stored, StoreError, open_store
 from orchestrator.cli.commands.service import down_here
 from orchestrator.cli.context import Command, command
 from orchestrator.cli.errors import BadUsage, CliError
@@ -24,6 +24,7 @@ from orchestrator.engines.docker.cleanup import Belongings
 from orchestrator.engines.engine import EngineError
 from orchestrator.installation.remembered import Own
 from orchestrator.settings import Settings
+from orchestrator.startup import BadConfiguration
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,14 @@ def nuke(
 def _stored(cmd: Command, *, needed: bool) -> InStore | None:
     """What is in the object store. One that does not answer stops those who want it emptied before anything is removed."""
     try:
-        found = _at_store(cmd.settings, _listed)
+        found = _at_store(cmd.settings, ObjectStore.list)
     except StoreError as error:
         if needed:
             raise CliError(f"Nothing was removed: {clean(error)}.") from error
         cmd.out.warn(f"Whether archives are in the object store is not known: {clean(error)}.")
         return None
     if needed and found is None:
-        raise BadUsage("--archives: no object store is set (BENCHYARD_S3_BUCKET).")
+        raise BadUsage("--archives: no object store is set (BENCHYARD_ARCHIVE_STORE or BENCHYARD_S3_BUCKET).")
     return found
 
 
@@ -117,31 +118,20 @@ def _emptied(cmd: Command) -> InStore | None:
         raise CliError(f"Archives are left in the object store: {clean(error)}. Run this again.") from error
 
 
-async def _listed(store: ObjectStore) -> list[Stored]:
-    return [each async for each in store.each()]
-
-
 def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[Stored]]]) -> InStore | None:
     """Do it there and say what there is, or was; None when there is no object store."""
-    from orchestrator.archives.wiring import bucket_of
-    from orchestrator.system.clock import SystemClock
-
     try:
-        bucket = bucket_of(settings)
-    except ValueError as error:
+        store = open_store(settings)
+    except BadConfiguration as error:
         raise BadUsage(f"{error}.") from error
-    if bucket is None:
+    if store is None:
         return None
 
-    async def at_store() -> InStore:
-        store = ObjectStore(bucket, SystemClock())
-        try:
-            found = await work(store)
-            return InStore(store.place, len(found), sum(each.size_bytes for each in found))
-        finally:
-            await store.close()
+    async def count() -> InStore:
+        objects = await work(store)
+        return InStore(store.url, len(objects), sum(each.size_bytes for each in objects))
 
-    return asyncio.run(at_store())
+    return asyncio.run(count())
 
 
 def _parts(found: Belongings) -> tuple[tuple[str, ...], ...]:

@@ -32,7 +32,8 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
             archive = each["archive"] or {}
             if not _is_there(file, archive.get("sha256")):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                recorded = archive["sha256"] if archive.get("place") == "s3" else None  # else it may be made anew
+                in_store = archive.get("place") in ("s3", "gs", "az")  # elsewhere it may be made anew
+                recorded = archive["sha256"] if in_store else None
                 _save(client.archive(each["run_id"]), file, recorded)
                 new.append(str(file))
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ WRONG = {
     "BENCHYARD_PUBLIC_URL": ["bench.example", "ftp://bench.example", "http://[::1", "http://a b/"],
     "BENCHYARD_RUNNER_URL": ["10.0.0.1:80"],
     "BENCHYARD_S3_ENDPOINT": ["minio"],
+    "BENCHYARD_ARCHIVE_STORE": ["bucket", "ftp://bucket", "gs://", "az://a/b c", "s3://b?x=1"],
     "BENCHYARD_OIDC_ISSUER": ["id.example"],
     "BENCHYARD_INSTANCE": ["a b", "-x", "a" * 64],
     "BENCHYARD_RUNNER_NETWORK": ["a/b"],
