@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.gateway.ledger.prices import Prices, cost_nusd, usd, worst_case_nusd
-from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.protocols.protocol import TokenUsage
 
 BYTES_PER_TOKEN = 4
 ONE_RUN_SPREAD = 0.3

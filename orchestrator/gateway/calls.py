@@ -1,17 +1,57 @@
-"""A model call and its answer, as they pass between the parts of the gateway."""
+"""A model call, the run that makes it and its answer, as they pass between the parts of the gateway."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.gateway.edge.context import RunContext
-from orchestrator.gateway.protocols.protocol import Asked, Message, Wire
-from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from orchestrator.gateway.ledger.prices import Prices
+from orchestrator.gateway.protocols.protocol import Asked, Finish, Message, TokenUsage, Wire
+from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
 from runner import contract
+
+
+@dataclass(frozen=True)
+class DayCap:
+    """What may be spent on one day: by all, by one workspace, or by one user within it."""
+
+    nusd: int
+    workspace_id: int | None = None
+    user_id: int | None = None
+
+    @property
+    def whose(self) -> str:
+        if self.user_id is not None:
+            return "of this user for the day"
+        return "of the day" if self.workspace_id is None else "of the workspace for the day"
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """A living run as the gateway sees it. Only its one model may be called, through its one provider."""
+
+    run_id: str
+    attempt: int
+    slug: str
+    provider: str
+    model: str
+    prices: Prices | None = None
+    budget_nusd: int | None = None
+    day_caps: tuple[DayCap, ...] = ()
+    request_timeout_s: float = 600.0
+    reuse_since: datetime | None = None  #: answers that other runs bought since then may be used again
+    payer: Payer = SYSTEM
+    no_key: str | None = None  #: why there is no key that this run may use
+    plans: Callable[[str], bool] = lambda key: True  #: whether the plan of the run has a call with this key
+
+    @property
+    def capped(self) -> bool:
+        return self.budget_nusd is not None or bool(self.day_caps)
+
 
 FORM_FIELDS = frozenset({"stream", "stream_options"})
 """Say how the answer is delivered, not what is asked: the same question, streamed or not, is the same call."""

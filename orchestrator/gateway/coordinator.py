@@ -12,10 +12,10 @@ import structlog
 from orchestrator.gateway.calls import Answered, Call, Source, question_key
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.ledger import (
-    InFlight,
     KeyTaken,
     Ledger,
     LedgerUnavailable,
+    MadeElsewhere,
     NoRoom,
     NotRunning,
     Opening,
@@ -163,7 +163,7 @@ class CallDesk:
                         raise _key_taken(call)
                     case NotRunning():
                         raise AttemptOver
-                    case InFlight():
+                    case MadeElsewhere():
                         await self._wait(call, "another process to finish the same call")
                     case NoRoom() as no_room:
                         _check_hope(call, no_room)

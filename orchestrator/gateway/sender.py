@@ -20,8 +20,7 @@ from orchestrator.gateway.ledger.prices import FREE, cost_nusd
 from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong, Slot
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.pacing.wait_reasons import WaitBoard, next_try
-from orchestrator.gateway.protocols.protocol import Message
-from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.protocols.protocol import Message, TokenUsage
 from orchestrator.gateway.upstream.port import Reply, Upstream
 from orchestrator.system.clock import Clock
 

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from orchestrator.db.session import Database
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import RateLimited
-from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.calls import DayCap
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.ledger.prices import nusd
 from orchestrator.limits.tables import LimitRow

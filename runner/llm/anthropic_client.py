@@ -15,8 +15,7 @@ import httpx2
 
 from runner.contract import CALL_KEY_HEADER, ModelSpec
 from runner.errors import GatewayAway
-from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for
-from runner.llm.transport import gateway_transport
+from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for, gateway_transport
 
 FINISHES = {
     "end_turn": Finish.STOP,

@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runner import contract
 from runner.boot import seconds
 from runner.contract import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
+from runner.sockets import SOCKET_OPTIONS
+
+if TYPE_CHECKING:
+    import httpx2
 
 REPLAYED_HEADER = "x-benchyard-replayed"
 CODE_HEADER = "x-benchyard-code"
 
 SILENCE_S = 60.0
 """The gateway says every few seconds that it is there; how long a provider may take is its business."""
+
+MOST_CONNECTIONS, MOST_IDLE = 1000, 100
 
 AWAY = frozenset({408, 425, 429, 502, 503, 504, 529})
 """Statuses of somebody on the way who cannot serve now."""
@@ -104,6 +110,14 @@ def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
     from runner.llm.openai_client import OpenAIClient
 
     return OpenAIClient(model, gateway_url, token)
+
+
+def gateway_transport() -> httpx2.AsyncHTTPTransport:
+    """For one SDK client: as many connections to the gateway as calls may need, each of which notices that it is dead."""
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE)
+    return httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, socket_options=SOCKET_OPTIONS)
 
 
 def load_sdks() -> None:

@@ -12,8 +12,7 @@ from typing import Protocol
 
 from orchestrator.gateway.calls import Call, sample_index
 from orchestrator.gateway.edge.errors import Code, GatewayError
-from orchestrator.gateway.protocols.protocol import PlainReply
-from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
 from orchestrator.gateway.upstream.port import Received, Reply
 from orchestrator.system.clock import Clock
 

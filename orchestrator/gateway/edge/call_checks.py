@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from orchestrator.gateway.calls import Call, request_hash
-from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.calls import Call, RunContext, request_hash
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.prices import worst_case_nusd
 from orchestrator.gateway.protocols.protocol import Asked, Message, Wire

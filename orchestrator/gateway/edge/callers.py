@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from orchestrator.gateway.edge.context import RunContext
+from orchestrator.gateway.calls import RunContext
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import token_hash
 

@@ -19,10 +19,9 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.gateway.calls import Answered, Call, Source
+from orchestrator.gateway.calls import Answered, Call, RunContext, Source
 from orchestrator.gateway.coordinator import Asking, CallDesk
 from orchestrator.gateway.edge.call_checks import admit, parse_body
-from orchestrator.gateway.edge.context import RunContext
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.protocols.openai_chat import OpenAIChat

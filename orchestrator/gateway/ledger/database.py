@@ -1,4 +1,4 @@
-"""The ledger in the database: the rules of `ledger`, written with the statements of `db.call_queries`.
+"""The ledger in the database: the rules of `ledger`, written with the statements of `queries` and `spending_queries`.
 
 Every process has a name that it keeps over restarts. A call under way has a flight with its owner's name and a time until
 which it is believed; `beat` extends it. So a process that comes back knows at once which calls its earlier life left, and
@@ -7,23 +7,22 @@ other processes take over after the time has passed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from orchestrator.db.session import Database, DatabaseUnavailable, Plain
-from orchestrator.gateway.calls import Settlement, Source
-from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.ledger import queries as calls
-from orchestrator.gateway.ledger import reuse_queries as call_reuse
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.ledger.ledger import (
     CallState,
     Failure,
-    InFlight,
     KeyTaken,
     LedgerUnavailable,
+    MadeElsewhere,
     NoRoom,
     NotRunning,
     Opened,
@@ -34,8 +33,10 @@ from orchestrator.gateway.ledger.ledger import (
     Stored,
 )
 from orchestrator.gateway.ledger.prices import NUSD_PER_USD, usd
-from orchestrator.gateway.ledger.stored_answer import pack, unpack
+from orchestrator.gateway.protocols.protocol import Finish, TokenUsage
 from orchestrator.system.clock import Clock
+from orchestrator.system.zstd import compress_quickly, decompress
+from runner.contract import Protocol
 
 BELIEVED_S = 60.0
 NOBODY = "none"
@@ -60,7 +61,7 @@ class DatabaseLedger:
 
     async def beat(self) -> Recovered:
         def work(connection: Plain) -> Recovered:
-            calls.extend(connection, self._owner, self._believed_until())
+            calls.extend_flights(connection, self._owner, self._believed_until())
             return self._abandoned(connection, calls.flights_overdue(connection, self._clock.now()))
 
         return await self._write(work)
@@ -87,7 +88,7 @@ class DatabaseLedger:
             if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_caps) is not None:
                 return False
             reason = "a try failed after it was sent"
-            calls.lose(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
+            spending_queries.lose(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
             return True
 
         return await self._write(work)
@@ -99,14 +100,14 @@ class DatabaseLedger:
         def work(connection: Plain) -> None:
             if not calls.settle(connection, run_id, call_key, **values):
                 return  # an earlier try was stored although its answer was lost on the way
-            calls.land(connection, run_id, call_key)
+            calls.remove_flight(connection, run_id, call_key)
             if settlement.cost_nusd:
-                calls.charge(connection, run_id, cost_usd)
+                spending_queries.charge(connection, run_id, cost_usd)
             unpriced = 0 if settlement.priced else 1
             if unpriced:
-                calls.count_unpriced(connection, run_id)
+                spending_queries.count_unpriced(connection, run_id)
             tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-            calls.book(
+            spending_queries.book(
                 connection, run_id, self._clock.now(), calls=1, settled_usd=cost_usd, unpriced_calls=unpriced, **tokens
             )
 
@@ -124,7 +125,7 @@ class DatabaseLedger:
 
     async def spending(self, run_id: str) -> Spending:
         try:
-            money = await self._db.read(lambda session: calls.money(session.connection(), run_id))
+            money = await self._db.read(lambda session: spending_queries.money(session.connection(), run_id))
         except DatabaseUnavailable as error:
             raise LedgerUnavailable(str(error)) from error
         return Spending(_nusd(money.settled_usd), _nusd(money.lost_usd), _nusd(money.reserved_usd), money.lost_sends)
@@ -151,8 +152,8 @@ class DatabaseLedger:
             if seen.request_hash != opening.request_hash:
                 return KeyTaken()
             if seen.answer is None:
-                return InFlight()
-            calls.replayed(connection, run_id, call_key)
+                return MadeElsewhere()
+            calls.count_replay(connection, run_id, call_key)
             return Stored(unpack(seen.answer))
         reused = self._reused(connection, opening, new=state is None)
         if reused is not None:
@@ -178,7 +179,7 @@ class DatabaseLedger:
             calls.change(connection, run_id, call_key, **reserved)
             if opening.sent:
                 calls.mark_sent(connection, run_id, call_key)
-        calls.take_off(connection, run_id, call_key, self._owner, self._believed_until())
+        calls.add_flight(connection, run_id, call_key, self._owner, self._believed_until())
         self._live.add((run_id, call_key))
         return Reserved()
 
@@ -187,7 +188,7 @@ class DatabaseLedger:
         if opening.reuse_since is None or opening.question_key is None:
             return None
         run_id, call_key, now = opening.run_id, opening.call_key, self._clock.now()
-        found = call_reuse.find(connection, run_id, call_key, opening.question_key, opening.reuse_since)
+        found = calls.reusable(connection, run_id, call_key, opening.question_key, opening.reuse_since)
         if found is None:
             return None
         settlement = replace(unpack(found.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
@@ -219,12 +220,12 @@ class DatabaseLedger:
 
     def _give_up(self, connection: Plain, run_id: str, call_key: str, error: str, *, lost: bool, **times: float) -> bool:
         """End a call without an answer; False when it has ended already."""
-        calls.land(connection, run_id, call_key)
+        calls.remove_flight(connection, run_id, call_key)
         call = calls.under_way(connection, run_id, call_key)
         if call is None or call.state not in (CallState.RESERVED, CallState.SENT):
             return False
         if lost:
-            calls.lose(connection, run_id, call_key, call.reserved_usd, error, self._clock.now())
+            spending_queries.lose(connection, run_id, call_key, call.reserved_usd, error, self._clock.now())
         calls.change(connection, run_id, call_key, state=CallState.FAILED, reserved_usd=0.0, error=error, **times)
         return True
 
@@ -232,7 +233,7 @@ class DatabaseLedger:
         self, connection: Plain, run_id: str, more_nusd: int, budget_nusd: int | None, day_caps: tuple[DayCap, ...]
     ) -> NoRoom | None:
         if budget_nusd is not None:
-            money = calls.money(connection, run_id)
+            money = spending_queries.money(connection, run_id)
             spent, reserved = _nusd(money.settled_usd + money.lost_usd), _nusd(money.reserved_usd)
             if spent + reserved + more_nusd > budget_nusd:
                 return NoRoom(spent, reserved)
@@ -284,3 +285,19 @@ def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
 
 def _nusd(amount_usd: float) -> int:
     return round(amount_usd * NUSD_PER_USD)
+
+
+FORMAT = 1
+
+
+def pack(settlement: Settlement) -> bytes:
+    data = {"format": FORMAT, **vars(settlement), "usage": vars(settlement.usage)}
+    return compress_quickly(json.dumps(data).encode())
+
+
+def unpack(packed: bytes) -> Settlement:
+    data = json.loads(decompress(packed))
+    if data.pop("format") != FORMAT:
+        raise ValueError("the stored answer has a format that this version does not know")
+    usage, finish, protocol = TokenUsage(**data.pop("usage")), Finish(data.pop("finish")), Protocol(data.pop("protocol"))
+    return Settlement(usage=usage, finish=finish, protocol=protocol, **data)

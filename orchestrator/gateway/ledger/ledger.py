@@ -1,5 +1,5 @@
-"""The book of all calls, as a port: what is reserved, what was sent, what came back. The database implements it for the
-service, `MemoryLedger` for tests and for a gateway without a database.
+"""The ledger of all calls, as an interface: what is reserved, what was sent, what came back. `DatabaseLedger` implements it
+for the service; tests in virtual time have one in memory.
 
 A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
 
@@ -21,8 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from orchestrator.gateway.calls import Settlement, Source
-from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
 
 
@@ -76,7 +75,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class InFlight:
+class MadeElsewhere:
     """Another process is making the call."""
 
 
@@ -102,7 +101,7 @@ class NotRunning:
     """The attempt that asks is over, and its token with it."""
 
 
-Opened = Reserved | Stored | InFlight | KeyTaken | NoRoom | NotRunning
+Opened = Reserved | Stored | MadeElsewhere | KeyTaken | NoRoom | NotRunning
 
 
 @dataclass(frozen=True)

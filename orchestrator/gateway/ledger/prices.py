@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_CEILING, Decimal
 
-from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.protocols.protocol import TokenUsage
 
 NUSD_PER_USD = 1_000_000_000
 _NUSD_PER_USD_PER_MTOK = Decimal(1000)  # one dollar per million tokens is 1,000 nano-dollars per token

@@ -1,16 +1,18 @@
-"""Statements on what was spent on a day and what calls under way may still cost: by all, by a workspace, by a user in it."""
+"""Statements on money: what a run, a day, a workspace or a user has spent, lost and reserved. Lost is what a try may have
+cost although it brought no answer."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func
+from sqlalchemy import Connection, and_, bindparam, func, insert, update
 from sqlalchemy import select as sa_select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.db.prepared import Prepared
-from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, GatewayFlight
+from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, GatewayFlight, LostSend
 from orchestrator.limits.tables import UserSpending
 from orchestrator.runs.tables import ContainerRun
 
@@ -19,26 +21,58 @@ _FLIGHTS: Any = GatewayFlight.__table__  # type: ignore[attr-defined]
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 _DAYS: Any = DaySpending.__table__  # type: ignore[attr-defined]
 _USERS: Any = UserSpending.__table__  # type: ignore[attr-defined]
+_LOST: Any = LostSend.__table__  # type: ignore[attr-defined]
+
+_ZERO_SUMS: dict[str, float] = {
+    "calls": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "settled_usd": 0.0,
+    "lost_usd": 0.0,
+    "lost_sends": 0,
+    "unpriced_calls": 0,
+}
+"""The sums of a day, by the names of their columns."""
 
 
-def _book(dialect: Any) -> Any:
+def _book_day(dialect: Any) -> Any:
+    names = tuple(_ZERO_SUMS)
+    of_run = {
+        name: sa_select(_RUNS.c[name]).where(_RUNS.c.id == bindparam("of_run")).scalar_subquery()
+        for name in ("workspace_id", "model_id")
+    }
+    statement = dialect.insert(_DAYS).values(day=bindparam("day"), **of_run, **{name: bindparam(name) for name in names})
+    sums = {name: _DAYS.c[name] + statement.excluded[name] for name in names}
+    return statement.on_conflict_do_update(index_elements=["day", "workspace_id", "model_id"], set_=sums)
+
+
+def _book_user(dialect: Any) -> Any:
     """For runs that a user made; others change nothing."""
     values = sa_select(
         bindparam("day"), _RUNS.c.workspace_id, _RUNS.c.user_id, bindparam("settled_usd"), bindparam("lost_usd")
     ).where(_RUNS.c.id == bindparam("of_run"), _RUNS.c.user_id.is_not(None))
     names = ["day", "workspace_id", "user_id", "settled_usd", "lost_usd"]
     statement = dialect.insert(_USERS).from_select(names, values)
-    sums = {each: _USERS.c[each] + statement.excluded[each] for each in names[3:]}
+    sums = {name: _USERS.c[name] + statement.excluded[name] for name in names[3:]}
     return statement.on_conflict_do_update(index_elements=names[:3], set_=sums)
 
 
-_BOOK = Prepared({"sqlite": _book(sqlite), "postgresql": _book(postgresql)})
-_IN_FLIGHT = (
-    sa_select(func.sum(_CALLS.c.reserved_usd))
-    .join_from(_FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key))
-    .join(_RUNS, _RUNS.c.id == _FLIGHTS.c.run_id)
+_BOOK_DAY = Prepared({"sqlite": _book_day(sqlite), "postgresql": _book_day(postgresql)})
+_BOOK_USER = Prepared({"sqlite": _book_user(sqlite), "postgresql": _book_user(postgresql)})
+_ADD_LOSS = insert(_LOST)
+_CHARGE = Prepared(
+    update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(cost_usd=_RUNS.c.cost_usd + bindparam("more_usd"))
+)
+_UNPRICED = Prepared(
+    update(_RUNS).where(_RUNS.c.id == bindparam("of_run")).values(unpriced_calls=_RUNS.c.unpriced_calls + 1)
+)
+_SETTLED_USD = Prepared(sa_select(_RUNS.c.cost_usd).where(_RUNS.c.id == bindparam("of_run")))
+_LOST_USD = Prepared(sa_select(func.sum(_LOST.c.worst_usd), func.count()).where(_LOST.c.run_id == bindparam("of_run")))
+_UNDER_WAY_USD = sa_select(func.sum(_CALLS.c.reserved_usd)).join_from(
+    _FLIGHTS, _CALLS, and_(_CALLS.c.run_id == _FLIGHTS.c.run_id, _CALLS.c.call_key == _FLIGHTS.c.call_key)
 )
 _OF_DAY = sa_select(func.sum(_DAYS.c.settled_usd + _DAYS.c.lost_usd)).where(_DAYS.c.day == bindparam("of_day"))
+_RUN = (_RUNS, _RUNS.c.id == _FLIGHTS.c.run_id)
 _IN_WORKSPACE = _RUNS.c.workspace_id == bindparam("of_workspace")
 _SPENT = {
     "all": Prepared(_OF_DAY),
@@ -51,17 +85,57 @@ _SPENT = {
         )
     ),
 }
+_RESERVED_OF_RUN = Prepared(_UNDER_WAY_USD.where(_FLIGHTS.c.run_id == bindparam("of_run")))
 _RESERVED = {
-    "all": Prepared(_IN_FLIGHT),
-    "workspace": Prepared(_IN_FLIGHT.where(_IN_WORKSPACE)),
-    "user": Prepared(_IN_FLIGHT.where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user"))),
+    "all": Prepared(_UNDER_WAY_USD),
+    "workspace": Prepared(_UNDER_WAY_USD.join(*_RUN).where(_IN_WORKSPACE)),
+    "user": Prepared(_UNDER_WAY_USD.join(*_RUN).where(_IN_WORKSPACE, _RUNS.c.user_id == bindparam("of_user"))),
 }
 
 
-def book(connection: Connection, run_id: str, day: str, *, settled_usd: float, lost_usd: float) -> None:
-    """Add to the sums of the run's user."""
-    values = {"of_run": run_id, "day": day, "settled_usd": settled_usd, "lost_usd": lost_usd}
-    _BOOK.run(connection, values)
+@dataclass(frozen=True)
+class Money:
+    """What one run has spent, may have lost, and holds in reserve, in US dollars."""
+
+    settled_usd: float
+    lost_usd: float
+    reserved_usd: float
+    lost_sends: int
+
+
+def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
+    """Add to what the run is shown to have cost."""
+    _CHARGE.run(connection, {"of_run": run_id, "more_usd": cost_usd})
+
+
+def count_unpriced(connection: Connection, run_id: str) -> None:
+    """One more call of the run whose cost is unknown."""
+    _UNPRICED.run(connection, {"of_run": run_id})
+
+
+def lose(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
+    """The last try of a call may have been billed."""
+    book(connection, run_id, now, lost_usd=worst_usd, lost_sends=1)
+    values = {"run_id": run_id, "call_key": call_key, "worst_usd": worst_usd, "reason": reason[:2000], "at": now}
+    connection.execute(_ADD_LOSS, values)
+
+
+def book(connection: Connection, run_id: str, now: datetime, **sums: float) -> None:
+    """Add to the sums of the day, by the names of their columns, and to those of the run's user."""
+    day = now.date().isoformat()
+    _BOOK_DAY.run(connection, {**_ZERO_SUMS, **sums, "of_run": run_id, "day": day})
+    settled, lost = sums.get("settled_usd", 0.0), sums.get("lost_usd", 0.0)
+    if settled or lost:
+        _BOOK_USER.run(connection, {"of_run": run_id, "day": day, "settled_usd": settled, "lost_usd": lost})
+
+
+def money(connection: Connection, run_id: str) -> Money:
+    """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
+    run = {"of_run": run_id}
+    (settled,) = _SETTLED_USD.first(connection, run) or (0,)
+    lost_usd, lost_sends = _LOST_USD.first(connection, run) or (0, 0)
+    (reserved,) = _RESERVED_OF_RUN.first(connection, run) or (0,)
+    return Money(float(settled or 0), float(lost_usd or 0), float(reserved or 0), int(lost_sends))
 
 
 def spent(connection: Connection, now: datetime, workspace_id: int | None, user_id: int | None) -> float:

@@ -13,21 +13,19 @@ from typing import Any
 from gateway_world import run_context
 from virtual_time import LoopClock
 
-from orchestrator.gateway.calls import Call
+from orchestrator.gateway.calls import Call, RunContext
 from orchestrator.gateway.coordinator import CallDesk
 from orchestrator.gateway.edge.call_checks import admit
-from orchestrator.gateway.edge.context import RunContext
 from orchestrator.gateway.edge.errors import UpstreamError
 from orchestrator.gateway.ledger.ledger import Ledger
-from orchestrator.gateway.ledger.memory import MemoryLedger
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.pacing.wait_reasons import WaitBoard
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
-from orchestrator.gateway.protocols.protocol import PlainReply
-from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
 from orchestrator.gateway.sender import Sender
 from orchestrator.gateway.upstream.port import Received, Reply
 from runner.contract import CALL_KEY_HEADER
+from tests.unit.gateway.memory_ledger import MemoryLedger
 
 WIRE = AnthropicMessages()
 

@@ -12,12 +12,11 @@ import anthropic
 import openai
 from gateway_server import serving
 
+from orchestrator.gateway.calls import RunContext
 from orchestrator.gateway.coordinator import CallDesk
 from orchestrator.gateway.demo.provider import DemoUpstream
-from orchestrator.gateway.edge.context import RunContext
 from orchestrator.gateway.edge.router import Gateway, GatewayDeps
 from orchestrator.gateway.ledger.ledger import Ledger
-from orchestrator.gateway.ledger.memory import MemoryLedger
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.pacing.wait_reasons import WaitBoard
 from orchestrator.gateway.sender import Sender
@@ -25,6 +24,7 @@ from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.http.problems import not_found
 from orchestrator.system.clock import SystemClock
 from runner.contract import CALL_KEY_HEADER
+from tests.unit.gateway.memory_ledger import MemoryLedger
 
 TOKEN = "run-token"
 QUICK = RetryPolicy(max_tries=4, total_s=5.0, base_s=0.01, longest_s=0.05)

@@ -13,9 +13,9 @@ from sqlmodel import Session
 from orchestrator.db.session import Database
 from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger
-from orchestrator.gateway.ledger.memory import MemoryLedger
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import ContainerRun
+from tests.unit.gateway.memory_ledger import MemoryLedger
 
 RUNS = ("run-1", "run-2")
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from gateway_world import World, gateway, key, run_context
 
-from orchestrator.gateway.ledger.memory import MemoryLedger
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.system.clock import SystemClock
+from tests.unit.gateway.memory_ledger import MemoryLedger
 
 TLS = ssl.create_default_context()
 KEY = "sk-canary-" + "0123456789abcdef" * 4

@@ -10,14 +10,14 @@ import pytest
 from gateway_server import serving
 from gateway_world import TOKEN, key, run_context
 
-from orchestrator.gateway.assembly import open_gateway
+from orchestrator.gateway.calls import RunContext
 from orchestrator.gateway.demo import answers as demo_answers
-from orchestrator.gateway.edge.context import RunContext
 from orchestrator.gateway.edge.router import Gateway
 from orchestrator.gateway.ledger.ledger import CallState
-from orchestrator.gateway.ledger.memory import MemoryLedger, Row
+from orchestrator.gateway.wiring import assemble
 from orchestrator.http.problems import not_found
 from orchestrator.system.clock import SystemClock
+from tests.unit.gateway.memory_ledger import MemoryLedger, Row
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ async def test_the_sample_is_answered_and_an_earlier_life_is_cleared_up() -> Non
     lines = (files("orchestrator.datasets") / "sample" / "problems.jsonl").read_text().splitlines()
     problem = json.loads(lines[0])["question_content"]
     async with (
-        open_gateway(
+        assemble(
             authenticate=authenticate,
             ledger=ledger,
             env={},

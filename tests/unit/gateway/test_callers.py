@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from gateway_world import run_context
 
+from orchestrator.gateway.calls import RunContext
 from orchestrator.gateway.edge.callers import BELIEVED_S, FRESH_S, Callers
-from orchestrator.gateway.edge.context import RunContext
 from orchestrator.system.identifiers import token_hash
 from tests.manual_clock import ManualClock
 

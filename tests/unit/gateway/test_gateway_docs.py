@@ -9,7 +9,7 @@ import pytest
 from orchestrator.gateway.edge.errors import Code
 from orchestrator.gateway.edge.router import WIRES
 from orchestrator.gateway.ledger.ledger import CallState
-from orchestrator.gateway.protocols.usage import Finish
+from orchestrator.gateway.protocols.protocol import Finish
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "gateway.md"
 

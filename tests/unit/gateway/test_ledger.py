@@ -13,14 +13,13 @@ import pytest
 from ledger_world import LedgerWorld, database_world, memory_world
 from sqlalchemy import text
 
-from orchestrator.gateway.calls import Settlement, Source
-from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.ledger.database import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger.ledger import (
     Failure,
-    InFlight,
     KeyTaken,
+    MadeElsewhere,
     NoRoom,
     NotRunning,
     Opened,
@@ -30,7 +29,7 @@ from orchestrator.gateway.ledger.ledger import (
     Spending,
     Stored,
 )
-from orchestrator.gateway.protocols.usage import Finish, TokenUsage
+from orchestrator.gateway.protocols.protocol import Finish, TokenUsage
 from runner.contract import Protocol
 from tests.postgres_from_wheel import TEMPLATE
 
@@ -76,9 +75,9 @@ def opening(
 async def test_a_call_is_reserved_once_and_replayed_ever_after(world: LedgerWorld) -> None:
     ledger = world.ledger
     assert await ledger.open(opening()) == Reserved()
-    assert await ledger.open(opening()) == InFlight()
+    assert await ledger.open(opening()) == MadeElsewhere()
     await ledger.sent("run-1", "k")
-    assert await ledger.open(opening()) == InFlight()
+    assert await ledger.open(opening()) == MadeElsewhere()
     await ledger.settle("run-1", "k", ANSWER)
     for book in (ledger, await world.restart()):
         assert await book.open(opening()) == Stored(ANSWER)
@@ -175,7 +174,7 @@ async def test_an_attempt_that_is_over_opens_nothing_and_is_told_nothing(
         assert await world.ledger.open(first) == Reserved()
         await now("running", 2)
         assert await world.ledger.open(first) == NotRunning()
-        assert await world.ledger.open(second) == InFlight()
+        assert await world.ledger.open(second) == MadeElsewhere()
         await world.ledger.settle("run-1", "k", ANSWER)
         assert await world.ledger.open(first) == NotRunning()
         assert await world.ledger.open(second) == Stored(ANSWER)
@@ -185,7 +184,7 @@ async def test_an_attempt_that_is_over_opens_nothing_and_is_told_nothing(
 
 async def test_of_many_that_open_one_key_one_gets_it(world: LedgerWorld) -> None:
     opened = await asyncio.gather(*(world.ledger.open(opening(budget=100)) for _ in range(12)))
-    assert sorted(type(each).__name__ for each in opened) == ["InFlight"] * 11 + ["Reserved"]
+    assert sorted(type(each).__name__ for each in opened) == ["MadeElsewhere"] * 11 + ["Reserved"]
 
 
 async def test_many_at_once_do_not_pass_the_budget(world: LedgerWorld) -> None:
@@ -207,7 +206,7 @@ async def test_another_process_takes_over_only_after_the_owner_is_silent(
         world.clock.seconds += BELIEVED_S - 1
         assert await other.recover() == Recovered(0, 0)
         assert await other.beat() == Recovered(0, 0)
-        assert await other.open(opening()) == InFlight()
+        assert await other.open(opening()) == MadeElsewhere()
         world.clock.seconds += 2
         assert await other.open(opening()) == Reserved()
         assert (await other.spending("run-1")).lost_sends == 1
@@ -301,7 +300,7 @@ async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: Le
     # And asked again, each call has what it had, though it was taken from another run
     for key, first in zip(keys, opened, strict=True):
         again = await ledger.open(asking(key, "run-2"))
-        assert again == (Stored(first.settlement) if isinstance(first, Stored) else InFlight())
+        assert again == (Stored(first.settlement) if isinstance(first, Stored) else MadeElsewhere())
 
 
 async def test_what_may_not_be_used_again_is_bought(world: LedgerWorld) -> None:

@@ -19,7 +19,7 @@ from orchestrator.gateway.edge.router import WIRES
 from orchestrator.gateway.ledger.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
 from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.pacing.retry import RetryPolicy
-from orchestrator.gateway.protocols.usage import TokenUsage
+from orchestrator.gateway.protocols.protocol import TokenUsage
 from orchestrator.gateway.upstream.addresses import JUDGED_S, AddressRefused, PinnedTransport, refusal
 from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
 from runner.contract import Protocol

@@ -18,11 +18,11 @@ from fake_provider import FakeProvider, Fault, prompt_of
 from gateway_server import serving
 from gateway_world import QUICK, World, gateway, key, run_context
 
-from orchestrator.gateway.ledger.memory import MemoryLedger
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.system.clock import SystemClock
+from tests.unit.gateway.memory_ledger import MemoryLedger
 
 pytestmark = pytest.mark.anyio
 

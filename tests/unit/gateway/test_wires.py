@@ -13,9 +13,8 @@ from orchestrator.gateway.edge.router import WIRES
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.protocols.openai_chat import OpenAIChat
 from orchestrator.gateway.protocols.openai_responses import OpenAIResponses
-from orchestrator.gateway.protocols.protocol import BadStream, PlainReply, StreamedError
+from orchestrator.gateway.protocols.protocol import BadStream, Finish, PlainReply, StreamedError, TokenUsage
 from orchestrator.gateway.protocols.sse import Event, EventReader, EventTooLarge, encode
-from orchestrator.gateway.protocols.usage import Finish, TokenUsage
 
 STRANGE = ['{"type": "message_delta"}', "[]", "null", '{"choices": [1]}', '{"type": "content_block_delta", "index": 3}']
 FINISHES = [Finish.STOP, Finish.LENGTH, Finish.REFUSAL]

@@ -1,16 +1,15 @@
-"""The ledger in memory: the database's twin, with the same rules."""
+"""A ledger in memory with the rules of the database's, for tests in virtual time: threads do not wait in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from orchestrator.gateway.calls import Settlement, Source
-from orchestrator.gateway.edge.context import DayCap
+from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.ledger.ledger import (
     CallState,
     Failure,
-    InFlight,
     KeyTaken,
+    MadeElsewhere,
     NoRoom,
     Opened,
     Opening,
@@ -71,7 +70,7 @@ class MemoryLedger:
             if row.request_hash != opening.request_hash:
                 return KeyTaken()
             if row.settlement is None:
-                return InFlight()
+                return MadeElsewhere()
             row.replays += 1
             return Stored(row.settlement)
         if (reused := self._reused(opening)) is not None:
