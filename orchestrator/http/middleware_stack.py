@@ -23,4 +23,5 @@ def add_outer_layers(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(SubPath, root=settings.root)
     if settings.cors_origins:
         app.add_middleware(CORSMiddleware, **cross_origin(settings.cors_origins))
-    app.add_middleware(TrustedProxies, networks=settings.trusted_proxies)
+    if settings.trusted_proxies:
+        app.add_middleware(TrustedProxies, networks=settings.trusted_proxies)

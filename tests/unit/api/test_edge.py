@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
 
-from orchestrator.http.proxies import caller_address
+from orchestrator.http.proxies import TrustedProxies
 from orchestrator.http.token_buckets import MOST, Buckets
 from orchestrator.settings import Settings
 from tests.served import TOKEN, served
+
+
+async def _unused(*_: Any) -> Any:
+    raise AssertionError
+
 
 PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
 
@@ -21,6 +28,8 @@ PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
     ("peer", "forwarded", "caller"),
     [
         ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("203.0.113.1", "203.0.113.9", "203.0.113.1"),
+        ("::ffff:10.0.0.1", "203.0.113.9", "203.0.113.9"),
         ("10.0.0.1", "1.1.1.1, 203.0.113.9", "203.0.113.9"),
         ("10.0.0.1", "203.0.113.9, 10.0.0.7", "203.0.113.9"),
         ("10.0.0.1", "10.0.0.9, 10.0.0.7", "10.0.0.9"),
@@ -33,8 +42,18 @@ PROXIES = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
         ("10.0.0.1", "203.0.113.9, ::ffff:10.0.0.4, fd00::1", "203.0.113.9"),
     ],
 )
-def test_the_caller_is_the_first_hop_that_is_no_proxy_of_ours(peer: str, forwarded: str, caller: str) -> None:
-    assert caller_address(peer, forwarded, PROXIES) == caller
+@pytest.mark.anyio
+async def test_the_caller_is_the_first_hop_that_is_no_proxy_of_ours(peer: str, forwarded: str, caller: str) -> None:
+    seen = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append(scope["client"][0])
+
+    for header in ([forwarded], forwarded.split(",", 1)):
+        headers = [(b"x-forwarded-for", each.encode()) for each in header]
+        scope = {"type": "http", "client": (peer, 5000), "headers": headers}
+        await TrustedProxies(app, networks=PROXIES)(scope, _unused, _unused)
+    assert seen == [caller, caller]
 
 
 @pytest.mark.anyio
