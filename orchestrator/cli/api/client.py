@@ -10,6 +10,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
+from httpx_sse import EventSource, ServerSentEvent
 
 from orchestrator.cli.api.connection import Connection
 from orchestrator.cli.errors import CliError, NotReachable, Refused
@@ -162,8 +163,8 @@ class Client:
         return list(self._call("GET", f"{_run(run_id)}/moves")["items"])
 
     @contextmanager
-    def open_stream(self, run_id: str, last_event_id: str | None) -> Iterator[Iterator[str]]:
-        """The lines of a run's event stream, from after the given event."""
+    def open_stream(self, run_id: str, last_event_id: str | None) -> Iterator[Iterator[ServerSentEvent]]:
+        """A run's event stream, from after the given event."""
         headers = {"last-event-id": last_event_id} if last_event_id else {}
         path = f"{self._followed(run_id)}/stream"
         try:
@@ -171,7 +172,7 @@ class Client:
                 if response.status_code != httpx.codes.OK:
                     response.read()
                     raise _refusal(response)
-                yield response.iter_lines()
+                yield EventSource(response).iter_sse()
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise NotReachable(self.connection.url, _why(error)) from error
 

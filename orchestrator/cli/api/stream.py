@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from httpx_sse import ServerSentEvent
+
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.errors import CliError, NotReachable, Refused
 
@@ -26,24 +28,11 @@ class StreamEvent:
     id: str | None = None
 
 
-def parse(lines: Iterable[str]) -> Iterator[StreamEvent]:
-    """Server-sent events from lines; comments and half events are dropped."""
-    name, number = "", None
-    data: list[str] = []
-    for line in lines:
-        if not line:
-            if data:
-                yield StreamEvent(name or "message", _object("\n".join(data)), number)
-            name, data = "", []
-            continue
-        key, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if key == "event":
-            name = value
-        elif key == "data":
-            data.append(value)
-        elif key == "id":
-            number = value
+def parse(events: Iterable[ServerSentEvent]) -> Iterator[StreamEvent]:
+    """Events without data, such as pings, are dropped."""
+    for event in events:
+        if event.data:
+            yield StreamEvent(event.event, _object(event.data), event.id or None)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -68,8 +57,8 @@ def follow(
     pause_s = FIRST_PAUSE_S
     while True:
         try:
-            with client.open_stream(run_id, last) as lines:
-                for event in parse(lines):
+            with client.open_stream(run_id, last) as events:
+                for event in parse(events):
                     away_since, pause_s = None, FIRST_PAUSE_S
                     if event.id is not None:
                         last = event.id

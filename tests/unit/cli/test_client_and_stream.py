@@ -29,6 +29,10 @@ def sse(number: int, type_: str, **data: object) -> str:
     return f"id: {number}\nevent: {type_}\ndata: {json.dumps(data)}\n\n"
 
 
+def stream_of(content: str | Iterator[bytes]) -> httpx.Response:
+    return httpx.Response(200, content=content, headers={"content-type": "text/event-stream; charset=utf-8"})
+
+
 END = "event: end\ndata: {}\n\n"
 
 
@@ -73,12 +77,12 @@ def test_lists_are_read_to_their_end() -> None:
 
 def test_events_are_parsed() -> None:
     text = 'retry: 1000\n\n: ping\n\nid: 7\nevent: log\ndata: {"a":\ndata: 1}\n\ndata: no json\n\ndata: [1]\n\nevent: half'
-    lines = text.split("\n")
-    assert list(parse(lines)) == [
-        StreamEvent("log", {"a": 1}, "7"),
-        StreamEvent("message", {}, "7"),
-        StreamEvent("message", {}, "7"),
-    ]
+    with client_of(lambda _: stream_of(text)) as client, client.open_stream("r", None) as events:
+        assert list(parse(events)) == [
+            StreamEvent("log", {"a": 1}, "7"),
+            StreamEvent("message", {}, "7"),
+            StreamEvent("message", {}, "7"),
+        ]
 
 
 def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
@@ -89,10 +93,10 @@ def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
         raise httpx.ReadError("cut")
 
     answers: list[Callable[[], httpx.Response]] = [
-        lambda: httpx.Response(200, content=broken(sse(1, "stage") + sse(2, "progress", done=1))),
+        lambda: stream_of(broken(sse(1, "stage") + sse(2, "progress", done=1))),
         lambda: problem(503, "restarting"),
-        lambda: httpx.Response(200, content=sse(3, "progress", done=2).encode()),
-        lambda: httpx.Response(200, content=(sse(4, "transition", status="completed") + END).encode()),
+        lambda: stream_of(sse(3, "progress", done=2)),
+        lambda: stream_of(sse(4, "transition", status="completed") + END),
     ]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -112,7 +116,7 @@ def test_a_broken_stream_is_taken_up_after_the_last_event() -> None:
 def test_a_stream_that_ends_with_the_run_over_is_the_end() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/stream"):
-            return httpx.Response(200, content=b"")
+            return stream_of("")
         return httpx.Response(200, json={"status": "failed"})
 
     with client_of(handler) as client:
@@ -135,7 +139,7 @@ def test_followers_report_what_ended_them() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         if "/bad/" in request.url.path:
             return problem(404, "no run")
-        return httpx.Response(200, content=(sse(1, "log") + END).encode())
+        return stream_of(sse(1, "log") + END)
 
     followers = Followers(lambda: client_of(handler), ["good", "bad"])
     taken = [followers.take(5) for _ in range(3)]
