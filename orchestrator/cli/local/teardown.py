@@ -12,10 +12,10 @@ from orchestrator.cli.errors import CliError
 from orchestrator.engines.docker.cleanup import Belongings, DockerCleanup
 from orchestrator.engines.engine import EngineError, EngineUnreachable
 from orchestrator.installation.identity import NAME_FILE
-from orchestrator.installation.machine import machine_of
 from orchestrator.installation.queries import INSTANCE, OWNER
 from orchestrator.installation.remembered import Own, recall
 from orchestrator.installation.service import Standing, look
+from orchestrator.installation.wiring import machine_of
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:

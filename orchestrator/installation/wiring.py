@@ -1,0 +1,38 @@
+"""Finds out which installation this is and on which machine, and writes it down."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from orchestrator.db.session import Database
+from orchestrator.engines.docker.cleanup import DockerCleanup
+from orchestrator.engines.engine import EngineError
+from orchestrator.installation.place import machine_word, this_machine
+from orchestrator.installation.remembered import Own, remember
+from orchestrator.installation.service import Installation, settle
+from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+
+
+async def open_installation(settings: Settings, db: Database, data_dir: Path, clock: Clock) -> Installation:
+    machine = await asyncio.to_thread(machine_of, settings)
+    installation = await settle(
+        db, data_dir, clock, machine=machine, wanted_name=settings.instance, as_copy=settings.as_copy
+    )
+    remember(data_dir, Own(installation.instance, installation.owner), machine)
+    return installation
+
+
+def machine_of(settings: Settings) -> str:
+    """Its own identifier or, seen from a container, its engine's. Empty
+    where neither can be had; the engine may be down at this moment."""
+    if not settings.in_container:
+        return this_machine()
+    api = DockerCleanup(settings.docker_host)
+    try:
+        return machine_word(str(api.info().get("ID") or ""))
+    except EngineError:
+        return ""
+    finally:
+        api.close()
