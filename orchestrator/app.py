@@ -46,8 +46,9 @@ from orchestrator.http.cookies import cookie_line
 from orchestrator.http.guard import Guard
 from orchestrator.http.login_throttle import GuessDelay
 from orchestrator.http.middleware_stack import add_outer_layers
+from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
 from orchestrator.http.rate_limits import Pace
-from orchestrator.http.routing import body_cap_of, deadline_of, needs_of
+from orchestrator.http.route_table import RouteTable, include
 from orchestrator.http.stream_revocation import Leash
 from orchestrator.installation.identity import DataLock
 from orchestrator.installation.presence import Presence
@@ -71,6 +72,8 @@ from orchestrator.tasks.service import TaskService
 from orchestrator.traces.service import TraceImport
 
 log = structlog.get_logger()
+
+MODEL_CALLS = Policy(ANYONE, body=Body.EVENTS, deadline=False, audit=Audit.NEVER)
 
 
 def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine | None = None) -> FastAPI:
@@ -109,18 +112,19 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     routers.install(app)
     pages.install(app)
     openapi.install(app)
+    app.state.routes = RouteTable(settings)
+    app.state.routes.serve(app)
     # The last one added is the outermost.
     app.add_middleware(Leash, clock=clock)
     app.add_middleware(
         Gate,
         authority=app.state.authority,
-        needs=needs_of(settings),
         public_url=settings.public_url,
         page_error=pages.refusal,
         pace=app.state.pace,
         cookie=lambda connection, value: cookie_line(connection, settings, COOKIE, value, int(settings.session_max_s)),
     )
-    add_outer_layers(app, settings)
+    add_outer_layers(app, settings, app.state.routes)
     return app
 
 
@@ -304,10 +308,15 @@ def _serve_runners(app: FastAPI, listener: RunnerDoor, settings: Settings, gatew
     """Runners reach their API and the gateway at an address of their own, and at the service's."""
     runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
     problems.install(runner_app)
+    runners = runner_router(deps)
     for target in (app, runner_app):
-        target.include_router(runner_router(deps))
-    app.mount("/gateway", Gateway(gateway, problems.not_found))
-    listener.app = Guard(Gateway(gateway, runner_app), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+        include(target, runners)
+        target.mount("/gateway", Gateway(gateway, problems.not_found))
+        set_policy(target.routes[-1], MODEL_CALLS)
+    app.state.routes.serve(app)
+    runner_routes = RouteTable(settings)
+    runner_routes.serve(runner_app)
+    listener.app = Guard(Gateway(gateway, runner_app), routes=runner_routes)
 
 
 def _in_background(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:

@@ -13,6 +13,7 @@ from orchestrator.accounts import routes as api
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, Invalid
 from orchestrator.http.context import caller_of
+from orchestrator.http.policy import ADMIN, OWNER, Policy
 from orchestrator.scopes import Role
 
 router = page_router()
@@ -21,12 +22,12 @@ UserId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 ROLES = (Role.VIEWER, Role.MEMBER, Role.ADMIN)
 
 
-@router.get("/members")
+@router.get("/members", policy=Policy(ADMIN))
 async def members_page(page: Page) -> Response:
     return await _view(page)
 
 
-@router.post("/members")
+@router.post("/members", policy=Policy(ADMIN))
 async def add_member(page: Page) -> Response:
     form = await _form(page)
     try:
@@ -37,7 +38,7 @@ async def add_member(page: Page) -> Response:
     return page.go("/members")
 
 
-@router.post("/members/name")
+@router.post("/members/name", policy=Policy(ADMIN))
 async def rename(page: Page) -> Response:
     form = await _form(page)
     try:
@@ -48,7 +49,7 @@ async def rename(page: Page) -> Response:
     return page.go("/members")
 
 
-@router.post("/members/workspaces")
+@router.post("/members/workspaces", policy=Policy(OWNER))
 async def make_workspace(page: Page) -> Response:
     form = await _form(page)
     try:
@@ -59,7 +60,7 @@ async def make_workspace(page: Page) -> Response:
     return page.go("/members")
 
 
-@router.post("/members/users/{user_id}")
+@router.post("/members/users/{user_id}", policy=Policy(OWNER))
 async def change_user(page: Page, user_id: UserId) -> Response:
     form = await _form(page)
     given = {name: form[name] == "yes" for name in ("owner", "disabled") if name in form}
@@ -67,7 +68,7 @@ async def change_user(page: Page, user_id: UserId) -> Response:
     return page.go("/members")
 
 
-@router.post("/members/{user_id}/role")
+@router.post("/members/{user_id}/role", policy=Policy(ADMIN))
 async def change_role(page: Page, user_id: UserId) -> Response:
     slug = caller_of(page.request).workspace
     try:
@@ -77,7 +78,7 @@ async def change_role(page: Page, user_id: UserId) -> Response:
     return page.go("/members")
 
 
-@router.post("/members/{user_id}/remove")
+@router.post("/members/{user_id}/remove", policy=Policy(ADMIN))
 async def remove_member(page: Page, user_id: UserId) -> Response:
     await page.context.accounts.members.remove(caller_of(page.request).workspace, user_id)
     return page.go("/members")

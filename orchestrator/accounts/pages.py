@@ -19,6 +19,7 @@ from orchestrator.http.callers import SESSION_S
 from orchestrator.http.context import caller_of
 from orchestrator.http.cookies import drop_cookie, put_cookie
 from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.http.policy import READ, Policy
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.pages import wanted_page
 from orchestrator.system.identifiers import new_token
@@ -33,12 +34,12 @@ Word = Annotated[str, Query(min_length=20, max_length=100, pattern=r"^[A-Za-z0-9
 CLI_DAYS = 30
 
 
-@router.get("/account")
+@router.get("/account", policy=Policy(READ, needs_workspace=False))
 async def account_page(page: Page) -> Response:
     return await _view(page)
 
 
-@router.post("/account/workspace")
+@router.post("/account/workspace", policy=Policy(READ, needs_workspace=False))
 async def choose_workspace(page: Page) -> Response:
     """The workspace that the pages show from now on."""
     form = await page.form()
@@ -59,7 +60,7 @@ async def choose_workspace(page: Page) -> Response:
     return response
 
 
-@router.post("/account/owner")
+@router.post("/account/owner", policy=Policy(READ, needs_workspace=False))
 async def become_owner(page: Page) -> Response:
     """Whoever has the installation's token may make themselves an owner."""
     caller = caller_of(page.request)
@@ -80,7 +81,7 @@ async def become_owner(page: Page) -> Response:
     return page.go("/account")
 
 
-@router.post("/account/sessions/end")
+@router.post("/account/sessions/end", policy=Policy(READ, needs_workspace=False))
 async def end_everywhere(page: Page) -> Response:
     await api.end_all_sessions(page.request, page.context)
     response = page.go("/login")
@@ -88,13 +89,13 @@ async def end_everywhere(page: Page) -> Response:
     return response
 
 
-@router.post("/account/sessions/{session_id}/end")
+@router.post("/account/sessions/{session_id}/end", policy=Policy(READ, needs_workspace=False))
 async def end_one(page: Page, session_id: Annotated[str, Path(max_length=60)]) -> Response:
     await api.end_session(session_id, page.request, page.context)
     return page.go("/account")
 
 
-@router.post("/account/tokens")
+@router.post("/account/tokens", policy=Policy(READ, needs_workspace=False))
 async def make_own_token(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
@@ -107,20 +108,20 @@ async def make_own_token(page: Page) -> Response:
     return await _view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
 
 
-@router.post("/account/tokens/{token_id}/revoke")
+@router.post("/account/tokens/{token_id}/revoke", policy=Policy(READ, needs_workspace=False))
 async def revoke_own_token(page: Page, token_id: Id) -> Response:
     await api.revoke_own_token(token_id, page.request, page.context)
     return page.go("/account")
 
 
-@router.get("/account/command-line")
+@router.get("/account/command-line", policy=Policy(READ, needs_workspace=False))
 async def ask_for_command_line(
     page: Page, port: Port, state: Word, challenge: Word, device: Annotated[str, Query(max_length=60)] = "here"
 ) -> Response:
     return page.show("sign_in/command_line.html", port=port, state=state, challenge=challenge, device=device, done=None)
 
 
-@router.post("/account/command-line")
+@router.post("/account/command-line", policy=Policy(READ, needs_workspace=False))
 async def allow_command_line(page: Page) -> Response:
     """Make a token for it; the browser brings a code to the waiting command line, which exchanges it."""
     form = {name: values[-1] for name, values in (await page.form()).items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from pydantic import Field
 from sqlmodel import Session
 
@@ -13,6 +13,7 @@ from orchestrator.accounts.tables import Membership, User
 from orchestrator.errors import Forbidden, NotFound
 from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, caller_of
+from orchestrator.http.policy import ADMIN, OWNER, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page, Text
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in import queries as login_queries
@@ -20,7 +21,7 @@ from orchestrator.sign_in.tables import LoginSession
 from orchestrator.tokens import queries as token_queries
 from orchestrator.tokens.routes import TokenCreate, TokenCreated, TokenOut, make_token, remove_token
 
-router = APIRouter(prefix="/api", tags=["accounts"])
+router = Router(prefix="/api", tags=["accounts"])
 
 Slug = Annotated[str, Path(min_length=1, max_length=60)]
 UserId = Annotated[int, Path(ge=0, le=2**31 - 1)]
@@ -119,7 +120,7 @@ class Ended(Answer):
     ended: int
 
 
-@router.get("/account")
+@router.get("/account", policy=Policy(READ, needs_workspace=False))
 async def get_account(request: Request, context: Context) -> AccountOut:
     """Who I am: name, role, workspace, and the workspaces that I may choose with `X-Benchyard-Workspace`."""
     caller = caller_of(request)
@@ -141,7 +142,7 @@ async def places_of(caller: Caller, context: Context) -> list[OwnWorkspace]:
     return [OwnWorkspace(slug=place.slug, name=place.name, role=Role(place.role)) for place in places]
 
 
-@router.get("/account/sessions")
+@router.get("/account/sessions", policy=Policy(READ, needs_workspace=False))
 async def list_sessions(request: Request, context: Context) -> Page[SessionOut]:
     """Where I am signed in, newest first."""
     caller = _signed_in(request)
@@ -150,13 +151,13 @@ async def list_sessions(request: Request, context: Context) -> Page[SessionOut]:
     return Page(items=[SessionOut.of(row, caller) for row in rows])
 
 
-@router.delete("/account/sessions")
+@router.delete("/account/sessions", policy=Policy(READ, needs_workspace=False))
 async def end_all_sessions(request: Request, context: Context) -> Ended:
     """Sign out everywhere, here too."""
     return Ended(ended=await context.accounts.sessions.end_all(_signed_in(request).user_id or 0))
 
 
-@router.delete("/account/sessions/{session_id}", status_code=204)
+@router.delete("/account/sessions/{session_id}", policy=Policy(READ, needs_workspace=False), status_code=204)
 async def end_session(session_id: Annotated[str, Path(max_length=60)], request: Request, context: Context) -> None:
     """Sign out in one place."""
     caller = _signed_in(request)
@@ -170,7 +171,7 @@ async def end_session(session_id: Annotated[str, Path(max_length=60)], request: 
     await context.db.write(end)
 
 
-@router.get("/account/tokens")
+@router.get("/account/tokens", policy=Policy(READ, needs_workspace=False))
 async def list_own_tokens(request: Request, context: Context) -> Page[TokenOut]:
     """My own tokens in this workspace."""
     caller = _signed_in(request)
@@ -179,45 +180,45 @@ async def list_own_tokens(request: Request, context: Context) -> Page[TokenOut]:
     return Page(items=[TokenOut.of(row, now, caller_of(request).name) for row in rows])
 
 
-@router.post("/account/tokens", status_code=201)
+@router.post("/account/tokens", policy=Policy(READ, needs_workspace=False), status_code=201)
 async def create_own_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
     """A token that may do no more than I, in this workspace, and ends with my membership."""
     return await make_token(body, _signed_in(request), request, context)
 
 
-@router.delete("/account/tokens/{token_id}", status_code=204)
+@router.delete("/account/tokens/{token_id}", policy=Policy(READ, needs_workspace=False), status_code=204)
 async def revoke_own_token(token_id: UserId, request: Request, context: Context) -> None:
     caller = _signed_in(request)
     await remove_token(token_id, context, user_id=caller.user_id)
 
 
-@router.get("/workspaces")
+@router.get("/workspaces", policy=Policy(READ))
 async def list_workspaces(request: Request, context: Context) -> Page[OwnWorkspace]:
     """The workspaces that I may enter."""
     return Page(items=await places_of(caller_of(request), context))
 
 
-@router.post("/workspaces", status_code=201)
+@router.post("/workspaces", policy=Policy(OWNER), status_code=201)
 async def create_workspace(body: WorkspaceCreate, context: Context) -> WorkspaceOut:
     """Only owners make workspaces."""
     made = await context.accounts.members.make_workspace(body.slug, body.name.strip())
     return WorkspaceOut(slug=made.slug, name=made.name)
 
 
-@router.patch("/workspaces/{slug}")
+@router.patch("/workspaces/{slug}", policy=Policy(ADMIN))
 async def rename_workspace(slug: Slug, body: WorkspaceChange, request: Request, context: Context) -> WorkspaceOut:
     _mine(slug, request)
     row = await context.accounts.members.rename(slug, body.name.strip())
     return WorkspaceOut(slug=row.slug, name=row.name)
 
 
-@router.get("/workspaces/{slug}/members")
+@router.get("/workspaces/{slug}/members", policy=Policy(READ))
 async def list_members(slug: Slug, request: Request, context: Context) -> Page[MemberOut]:
     _mine(slug, request)
     return Page(items=[MemberOut.of(*each) for each in await context.accounts.members.of(slug)])
 
 
-@router.post("/workspaces/{slug}/members", status_code=201)
+@router.post("/workspaces/{slug}/members", policy=Policy(ADMIN), status_code=201)
 async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Context) -> MemberOut:
     """Add somebody by their e-mail address; they must have signed in once."""
     _mine(slug, request)
@@ -225,7 +226,7 @@ async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Con
     return MemberOut.of(*await context.accounts.members.put(slug, user.id or 0, body.role, new=True))
 
 
-@router.put("/workspaces/{slug}/members/{user_id}")
+@router.put("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN))
 async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Request, context: Context) -> MemberOut:
     """Change what a member is. Owners may also make somebody a member so."""
     _mine(slug, request)
@@ -233,20 +234,20 @@ async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Requ
     return MemberOut.of(*await context.accounts.members.put(slug, user_id, body.role, new=owner))
 
 
-@router.delete("/workspaces/{slug}/members/{user_id}", status_code=204)
+@router.delete("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN), status_code=204)
 async def remove_member(slug: Slug, user_id: UserId, request: Request, context: Context) -> None:
     """What they made stays; their tokens for this workspace open nothing any more."""
     _mine(slug, request)
     await context.accounts.members.remove(slug, user_id)
 
 
-@router.get("/users")
+@router.get("/users", policy=Policy(OWNER))
 async def list_users(context: Context) -> Page[UserOut]:
     """Everybody who has ever signed in; for owners."""
     return Page(items=[UserOut.of(user) for user in await context.accounts.members.users()])
 
 
-@router.patch("/users/{user_id}")
+@router.patch("/users/{user_id}", policy=Policy(OWNER))
 async def change_user(user_id: UserId, body: UserChange, context: Context) -> UserOut:
     """Make somebody an owner or no more, close their account or open it again."""
     return UserOut.of(await context.accounts.members.change_user(user_id, owner=body.owner, disabled=body.disabled))

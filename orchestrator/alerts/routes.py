@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from sqlmodel import Session
 
 from orchestrator.alerts import queries
@@ -25,15 +25,16 @@ from orchestrator.alerts.schemas import (
 from orchestrator.alerts.service import existing
 from orchestrator.alerts.share_routes import base_url
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import ADMIN, READ, Policy, Router
 from orchestrator.http.schemas import Page
 
-router = APIRouter(prefix="/api/alerts", tags=["alerts"])
+router = Router(prefix="/api/alerts", tags=["alerts"])
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 WebhookId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_alerts(
     context: Context,
     limit: Limit = 50,
@@ -49,14 +50,14 @@ async def list_alerts(
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
 
-@router.get("/feed", response_class=Response)
+@router.get("/feed", policy=Policy(READ), response_class=Response)
 async def get_feed(context: Context, request: Request, limit: Limit = 50) -> Response:
     """Alerts as an Atom feed."""
     rows = await context.db.read(lambda s: queries.page(s, limit=limit))
     return Response(atom(rows, base_url(context, request), context.clock.now()), media_type="application/atom+xml")
 
 
-@router.get("/webhooks")
+@router.get("/webhooks", policy=Policy(ADMIN))
 async def list_webhooks(context: Context) -> Page[WebhookOut]:
     """Addresses that are told of alerts, with the state of what was sent to them."""
 
@@ -67,7 +68,7 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
     return Page(items=await context.db.read(read))
 
 
-@router.post("/webhooks", status_code=201)
+@router.post("/webhooks", policy=Policy(ADMIN), status_code=201)
 async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
     """Have alerts posted to an address, signed as Standard Webhooks asks. The secret is shown only now."""
     model = None if body.model_id is None else await context.runs.find_model(body.model_id)
@@ -75,25 +76,25 @@ async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
     return WebhookCreated(**WebhookOut.of(stored, {}, context.clock.now()).model_dump(), secret=stored.secret)
 
 
-@router.get("/webhooks/{webhook_id}")
+@router.get("/webhooks/{webhook_id}", policy=Policy(ADMIN))
 async def get_webhook(webhook_id: WebhookId, context: Context) -> WebhookOut:
     return await _one(webhook_id, context)
 
 
-@router.patch("/webhooks/{webhook_id}")
+@router.patch("/webhooks/{webhook_id}", policy=Policy(ADMIN))
 async def change_webhook(webhook_id: WebhookId, body: WebhookChange, context: Context) -> WebhookOut:
     """Choose whether this address is told of every run that fails, or of scheduled ones alone."""
     await context.webhooks.change(webhook_id, every_failed_run=body.every_failed_run)
     return await _one(webhook_id, context)
 
 
-@router.delete("/webhooks/{webhook_id}", status_code=204)
+@router.delete("/webhooks/{webhook_id}", policy=Policy(ADMIN), status_code=204)
 async def remove_webhook(webhook_id: WebhookId, context: Context) -> None:
     """Tell this address no more; what was on its way is dropped."""
     await context.webhooks.remove(webhook_id)
 
 
-@router.post("/webhooks/{webhook_id}/rotate")
+@router.post("/webhooks/{webhook_id}/rotate", policy=Policy(ADMIN))
 async def rotate_secret(webhook_id: WebhookId, context: Context, body: SecretChange | None = None) -> WebhookCreated:
     """A new secret, shown only now. For a while messages carry both signatures, so that none is lost meanwhile."""
     keep_old = timedelta(seconds=(body or SecretChange()).keep_old_s)
@@ -101,14 +102,14 @@ async def rotate_secret(webhook_id: WebhookId, context: Context, body: SecretCha
     return WebhookCreated(**(await _one(webhook_id, context)).model_dump(), secret=stored.secret)
 
 
-@router.post("/webhooks/{webhook_id}/test")
+@router.post("/webhooks/{webhook_id}/test", policy=Policy(ADMIN))
 async def try_webhook(webhook_id: WebhookId, context: Context) -> WebhookTried:
     """Send a message of the type `webhook.test` now, once, and say what became of it."""
     result = await context.webhooks.test(webhook_id)
     return WebhookTried(delivered=result.error is None, status=result.status, error=result.error)
 
 
-@router.get("/webhooks/{webhook_id}/deliveries")
+@router.get("/webhooks/{webhook_id}/deliveries", policy=Policy(ADMIN))
 async def list_deliveries(
     webhook_id: WebhookId,
     context: Context,
@@ -127,13 +128,13 @@ async def list_deliveries(
     return Page(items=found[:limit], next=str(found[limit - 1].alert_id) if len(found) > limit else None)
 
 
-@router.post("/webhooks/{webhook_id}/deliveries/retry", status_code=202)
+@router.post("/webhooks/{webhook_id}/deliveries/retry", policy=Policy(ADMIN), status_code=202)
 async def retry_dead(webhook_id: WebhookId, context: Context) -> Retried:
     """Send everything again that was given up."""
     return Retried(retried=await context.webhooks.retry_dead(webhook_id))
 
 
-@router.post("/webhooks/{webhook_id}/deliveries/{alert_id}/retry", status_code=202)
+@router.post("/webhooks/{webhook_id}/deliveries/{alert_id}/retry", policy=Policy(ADMIN), status_code=202)
 async def retry_delivery(
     webhook_id: WebhookId, alert_id: Annotated[int, Path(ge=0, le=2**53)], context: Context
 ) -> DeliveryOut:

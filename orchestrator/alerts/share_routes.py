@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import Field
 from sqlmodel import Session
 
@@ -16,6 +16,7 @@ from orchestrator.alerts.share_links import ShareLinks, Shown, fact_of, workspac
 from orchestrator.db.workspaces import Acting, enter, workspace_of
 from orchestrator.errors import NotFound
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import ADMIN, ANYONE, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
@@ -24,7 +25,7 @@ from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.badge import badge_of, svg
 from orchestrator.system.identifiers import new_token
 
-router = APIRouter(tags=["sharing"])
+router = Router(tags=["sharing"])
 
 MANY = 10_000
 ALERTS = 50
@@ -49,13 +50,13 @@ class Sharing(Answer):
     models: list[SharedModel] = Field(default_factory=list)
 
 
-@router.get("/api/share-links")
+@router.get("/api/share-links", policy=Policy(ADMIN))
 async def get_share_links(context: Context, request: Request) -> Sharing:
     """The addresses of badges and feeds that work without a token, for every model with a schedule."""
     return await context.db.read(lambda s: _sharing(s, base_url(context, request)))
 
 
-@router.post("/api/share-links")
+@router.post("/api/share-links", policy=Policy(ADMIN))
 async def make_share_links(context: Context, request: Request) -> Sharing:
     """Share badges and feeds at addresses that cannot be guessed; if they were shared, all get new addresses."""
     value = new_token()
@@ -67,33 +68,33 @@ async def make_share_links(context: Context, request: Request) -> Sharing:
     return await context.db.write(change)
 
 
-@router.delete("/api/share-links", status_code=204)
+@router.delete("/api/share-links", policy=Policy(ADMIN), status_code=204)
 async def remove_share_links(context: Context) -> None:
     """Share nothing any more: every address ends at once."""
     await context.db.write(lambda s: schedule_share_queries.replace_secret(s, fact_of(workspace_of(s)), None))
 
 
-@router.get("/shared/badges/{model_id}/{key}.svg", response_class=Response)
+@router.get("/shared/badges/{model_id}/{key}.svg", policy=Policy(ANYONE), response_class=Response)
 async def get_shared_badge_image(model_id: ModelId, key: Key, context: Context) -> Response:
     """A model's badge as an image."""
     badge = await context.db.read(lambda s: read_badge(s, _opened(s, key, Shown.BADGE, model_id)))
     return Response(svg(badge.label, badge.message, badge.color), media_type="image/svg+xml", headers=FRESH)
 
 
-@router.get("/shared/badges/{model_id}/{key}")
+@router.get("/shared/badges/{model_id}/{key}", policy=Policy(ANYONE))
 async def get_shared_badge(model_id: ModelId, key: Key, context: Context, response: Response) -> Badge:
     """A model's badge in the form that shields.io reads from an endpoint."""
     response.headers.update(FRESH)
     return await context.db.read(lambda s: read_badge(s, _opened(s, key, Shown.BADGE, model_id)))
 
 
-@router.get("/shared/feeds/{model_id}/{key}", response_class=Response)
+@router.get("/shared/feeds/{model_id}/{key}", policy=Policy(ANYONE), response_class=Response)
 async def get_shared_feed_of_model(model_id: ModelId, key: Key, context: Context, request: Request) -> Response:
     """The alerts of a model as an Atom feed."""
     return await context.db.read(lambda s: _feed(s, context, request, _opened(s, key, Shown.FEED, model_id)))
 
 
-@router.get("/shared/feed/{key}", response_class=Response)
+@router.get("/shared/feed/{key}", policy=Policy(ANYONE), response_class=Response)
 async def get_shared_feed(key: Key, context: Context, request: Request) -> Response:
     """All alerts as an Atom feed."""
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from sqlmodel import Session
 
@@ -23,10 +22,11 @@ from orchestrator.batches.tables import Batch
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.routes import RunId
 
-router = APIRouter(tags=["archives"])
+router = Router(tags=["archives"])
 
 PIECE = 256 * 1024
 GONE_WITHIN_S = 10.0
@@ -43,7 +43,9 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/api/container-runs/{run_id}/archive", response_class=Response, responses=_ANSWERS)
+@router.get(
+    "/api/container-runs/{run_id}/archive", policy=Policy(READ, deadline=False), response_class=Response, responses=_ANSWERS
+)
 async def get_run_archive(run_id: RunId, context: Context) -> Response:
     """`result.tar.gz` or `error.tar.gz` of an ended run."""
     run = await context.runs.get(run_id)
@@ -62,7 +64,9 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
     return StreamingResponse(contents.tar_gz(), media_type=MEDIA, headers=headers)
 
 
-@router.get("/api/batches/{batch_id}/archive", response_class=Response, responses=_ANSWERS)
+@router.get(
+    "/api/batches/{batch_id}/archive", policy=Policy(READ, deadline=False), response_class=Response, responses=_ANSWERS
+)
 async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
     """All ended members in one file, each in `<instance-type>-<run-id>/`. The others are named in `batch.json`."""
     batch = await context.batches.find(batch_id)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.audit import routes as api
 from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.policy import ADMIN, Policy
 
 router = page_router()
 
@@ -18,7 +19,7 @@ Word = Annotated[str, Query(max_length=100)]
 OUTCOMES = {"": "any", "done": "done", "refused": "refused or failed"}
 
 
-@router.get("/audit")
+@router.get("/audit", policy=Policy(ADMIN))
 async def audit_page(
     page: Page,
     actor: Word = "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import AwareDatetime, Field
 from sqlmodel import Session
 
@@ -14,11 +14,12 @@ from orchestrator.audit.queries import ActorKind
 from orchestrator.audit.tables import AuditEntry
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Context, caller_of
+from orchestrator.http.policy import ADMIN, OWNER, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page
 from orchestrator.runs.routes import Limit
 from orchestrator.scopes import Scope
 
-router = APIRouter(prefix="/api/audit", tags=["audit"])
+router = Router(prefix="/api/audit", tags=["audit"])
 
 KEPT = timedelta(days=30)
 """What is younger cannot be deleted by anybody."""
@@ -55,7 +56,7 @@ class AuditPruned(Answer):
     deleted: int
 
 
-@router.get("")
+@router.get("", policy=Policy(ADMIN))
 async def list_audit(
     request: Request,
     context: Context,
@@ -92,7 +93,7 @@ async def list_audit(
     return Page(items=rows[:limit], next=str(rows[limit - 1].id) if len(rows) > limit else None)
 
 
-@router.post("/prune")
+@router.post("/prune", policy=Policy(OWNER))
 async def prune_audit(body: AuditPrune, request: Request, context: Context) -> AuditPruned:
     """Delete old entries. That it was done, by whom and up to when, stays."""
     now, who = context.clock.now(), caller_of(request).name

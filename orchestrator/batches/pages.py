@@ -12,6 +12,7 @@ from orchestrator.batches.schemas import BatchEnd, CellOut, MatrixOut
 from orchestrator.commands.routes import compare_commands
 from orchestrator.commands.views import figure_views, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.policy import READ, RUN, Policy
 from runner.contract import RunKind
 
 router = page_router()
@@ -20,13 +21,13 @@ BatchId = Annotated[str, Path(max_length=60)]
 FRAGILE_SHOWN = 50
 
 
-@router.get("/batches")
+@router.get("/batches", policy=Policy(READ))
 async def batches_page(page: Page, after: Annotated[str | None, Query(max_length=60)] = None) -> Response:
     found = await rest.list_batches(page.context, limit=30, after=after)
     return page.show("batches/batches.html", batches=found.items, next=found.next, paged=after is not None)
 
 
-@router.get("/batches/{batch_id}")
+@router.get("/batches/{batch_id}", policy=Policy(READ))
 async def batch_page(page: Page, batch_id: BatchId) -> Response:
     batch = await rest.get_batch(batch_id, page.context)
     matrix = await rest.get_matrix(batch_id, page.context)
@@ -46,14 +47,14 @@ async def batch_page(page: Page, batch_id: BatchId) -> Response:
     )
 
 
-@router.post("/batches/{batch_id}/end")
+@router.post("/batches/{batch_id}/end", policy=Policy(RUN))
 async def end_batch(page: Page, batch_id: BatchId) -> Response:
     mode = (await page.form()).get("mode", ["finish"])[0]
     await rest.end_batch(batch_id, page.context, BatchEnd.model_validate({"mode": mode}))
     return page.go(f"/batches/{batch_id}")
 
 
-@router.post("/batches/{batch_id}/retry")
+@router.post("/batches/{batch_id}/retry", policy=Policy(RUN, spends=True))
 async def retry_batch(page: Page, batch_id: BatchId) -> Response:
     await rest.retry_batch(batch_id, page.context)
     return page.go(f"/batches/{batch_id}")

@@ -6,7 +6,7 @@ import asyncio
 from itertools import islice
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
@@ -29,6 +29,7 @@ from orchestrator.batches.schemas import (
 from orchestrator.batches.service import NewBatch
 from orchestrator.batches.state import EndMode, newest_by_slot
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Page
 from orchestrator.models import queries as model_queries
@@ -44,7 +45,7 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import model_shown
 from runner.contract import RunKind
 
-router = APIRouter(prefix="/api/batches", tags=["batches"])
+router = Router(prefix="/api/batches", tags=["batches"])
 
 BatchId = Annotated[
     str, Path(min_length=1, max_length=60, pattern=r"^[0-9a-zA-Z-]+$", description="A batch's id or external_id.")
@@ -62,7 +63,7 @@ BatchBody = Annotated[
 ]
 
 
-@router.post("", status_code=202)
+@router.post("", policy=Policy(RUN, spends=True), status_code=202)
 async def create_batch(
     body: BatchBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> BatchCreated:
@@ -91,7 +92,7 @@ def _request(body: BatchCreate, context: Context) -> NewBatch:
     )
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_batches(
     context: Context, limit: Annotated[int, Query(ge=1, le=100)] = 20, after: Cursor = None
 ) -> Page[BatchOut]:
@@ -110,7 +111,7 @@ async def list_batches(
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
 
 
-@router.get("/{batch_id}")
+@router.get("/{batch_id}", policy=Policy(READ))
 async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
     """A batch by instance type: state, last heartbeat, current benchmark and problem, and every member."""
     batch = await context.batches.find(batch_id)
@@ -135,7 +136,7 @@ async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
     return await context.db.read(read)
 
 
-@router.get("/{batch_id}/matrix")
+@router.get("/{batch_id}/matrix", policy=Policy(READ))
 async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
     """Scores by instance type, and the problems whose verdict on the same answer is not the same on every machine."""
     batch = await context.batches.find(batch_id)
@@ -149,7 +150,7 @@ async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
     return await asyncio.to_thread(_matrix, batch.id, slugs, judged)
 
 
-@router.post("/{batch_id}/end", status_code=202)
+@router.post("/{batch_id}/end", policy=Policy(RUN), status_code=202)
 async def end_batch(batch_id: BatchId, context: Context, body: BatchEnd | None = None) -> BatchDetail:
     """End it early: what waits is dropped, what runs finishes or is stopped, what is there is kept. Again is harmless."""
     batch = await context.batches.find(batch_id)
@@ -158,7 +159,7 @@ async def end_batch(batch_id: BatchId, context: Context, body: BatchEnd | None =
     return await get_batch(batch.id, context)
 
 
-@router.post("/{batch_id}/retry", status_code=202)
+@router.post("/{batch_id}/retry", policy=Policy(RUN, spends=True), status_code=202)
 async def retry_batch(
     batch_id: BatchId,
     context: Context,

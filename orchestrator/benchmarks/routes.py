@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter
-
 from orchestrator.benchmarks.schemas import BenchmarkOut
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.http.schemas import Page
 
-router = APIRouter(prefix="/api/benchmarks", tags=["benchmarks"])
+router = Router(prefix="/api/benchmarks", tags=["benchmarks"])
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_benchmarks(context: Context) -> Page[BenchmarkOut]:
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     default = await asyncio.to_thread(context.catalogue.default_benchmark)

@@ -17,6 +17,7 @@ from orchestrator.commands.words import figure_words, read_figure, read_variable
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
 from orchestrator.errors import ClientError
+from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.runs.routes import create_run
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.system.identifiers import new_token
@@ -31,7 +32,7 @@ USUAL = {"repeats": "5", "warmups": "1", "timeout_s": "600"}
 SHELL = ["/bin/sh", "-c"]
 
 
-@router.get("/runs/new/command")
+@router.get("/runs/new/command", policy=Policy(READ))
 async def new_command_page(page: Page, request: Request) -> Response:
     texts = {name: value.strip() for name, value in list(request.query_params.items())[:40]}
     if (like := texts.get("like")) is not None:
@@ -39,7 +40,7 @@ async def new_command_page(page: Page, request: Request) -> Response:
     return await _form(page, texts)
 
 
-@router.post("/runs/new/command")
+@router.post("/runs/new/command", policy=Policy(RUN, spends=True))
 async def measure_command(page: Page) -> Response:
     texts = {name: values[-1].strip() for name, values in (await page.form()).items()}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from sqlmodel import Session
 
 from orchestrator.batches import queries as batch_queries
@@ -21,15 +21,16 @@ from orchestrator.commands.results import (
 from orchestrator.commands.schemas import CommandOut, CommandsCompared, ComparedOut, GroupOut
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs.routes import RunId
 from runner.contract import RunKind
 
-router = APIRouter(prefix="/api/commands", tags=["commands"])
+router = Router(prefix="/api/commands", tags=["commands"])
 
 MOST = 100
 
 
-@router.get("/compare")
+@router.get("/compare", policy=Policy(READ))
 async def compare_commands(
     context: Context,
     run: Annotated[
@@ -59,7 +60,7 @@ async def compare_commands(
     return compared(runs, by_cell=batch is not None)
 
 
-@router.get("/{run_id}")
+@router.get("/{run_id}", policy=Policy(READ))
 async def get_command(run_id: RunId, context: Context) -> CommandOut:
     """A run of kind `command`: its repeats, and every figure over them with an interval."""
 

@@ -7,19 +7,20 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.costs import queries as machine_queries
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.settings import Settings
 
-router = APIRouter(tags=["runs"])
+router = Router(tags=["runs"])
 
 
 class MachineBy(StrEnum):
@@ -80,7 +81,7 @@ def rates_of(settings: Settings) -> Rates:
     return Rates(settings.vcpu_hour_usd, settings.gib_hour_usd)
 
 
-@router.get("/api/machine-costs")
+@router.get("/api/machine-costs", policy=Policy(READ))
 async def machine_costs(
     context: Context,
     by: MachineBy = MachineBy.DAY,

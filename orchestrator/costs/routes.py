@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from sqlmodel import Session
 
@@ -20,12 +20,13 @@ from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.wiring import prices_of
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, RUN, Audit, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
 from runner.contract import ModelSpec
 
-router = APIRouter(tags=["money"])
+router = Router(tags=["money"])
 
 MOST_PAST_RUNS = 10
 LOOKED_AT = 20
@@ -80,7 +81,7 @@ class By(StrEnum):
     MODEL = "model"  #: one line per model
 
 
-@router.post("/api/quotes")
+@router.post("/api/quotes", policy=Policy(RUN, audit=Audit.REFUSALS))
 async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
     """What a run would cost and how long it would take. The body is that of a new run; nothing is started."""
     model = await context.runs.find_model(body.model_id)
@@ -101,7 +102,7 @@ async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
     return _out(found, model.slug, names, items, priced=prices is not None)
 
 
-@router.get("/api/costs")
+@router.get("/api/costs", policy=Policy(READ))
 async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Query(ge=1, le=3660)] = 30) -> CostsOut:
     """What calls have cost in the last days (UTC), per day and model or per model. Lost sends may have been billed."""
     now = context.clock.now()

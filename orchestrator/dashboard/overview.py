@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.context import Services
+from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
 from orchestrator.runs.tables import ContainerRun
@@ -26,7 +27,7 @@ ALERTS = 5
 PLANNED = 5
 
 
-@router.get("/")
+@router.get("/", policy=Policy(READ))
 async def overview(page: Page) -> Response:
     context = page.context
     waits = await reasons_to_wait(context)

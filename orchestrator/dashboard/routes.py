@@ -25,6 +25,8 @@ from orchestrator.evals import labelling_pages as labelling
 from orchestrator.evals import pages as evals
 from orchestrator.evals import set_pages as eval_sets
 from orchestrator.fleet import pages as fleet
+from orchestrator.http.policy import ANYONE, MATCH, Policy, set_policy
+from orchestrator.http.route_table import include
 from orchestrator.jobs import pages as jobs
 from orchestrator.leaderboard import pages as leaderboard
 from orchestrator.limits import pages as limits
@@ -64,7 +66,6 @@ PAGES = (
     limits,
     audit,
 )
-PROGRAMS = ("/api", "/shared", "/runner", "/gateway", "/metrics", "/healthz", "/readyz", "/openapi.json", "/static")
 
 
 class Assets(StaticFiles):
@@ -77,9 +78,9 @@ class Assets(StaticFiles):
 
 
 def install(app: FastAPI) -> None:
-    for module in PAGES:
-        app.include_router(module.router)
+    include(app, *(module.router for module in PAGES))
     app.mount("/static", Assets(directory=HERE / "static"), name="static")
+    set_policy(app.routes[-1], Policy(ANYONE))
     _install_not_found(app)
 
 
@@ -95,7 +96,7 @@ def _install_not_found(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
         reads_html = "text/html" in request.headers.get("accept", "")
-        if error.status_code == 404 and reads_html and not request.url.path.startswith(PROGRAMS):
+        if error.status_code == 404 and reads_html and request.scope[MATCH].for_people:
             return error_page(request, 404, f"There is no page at {request.url.path}.")
         answer = otherwise(request, error)
         response: Response = await answer if inspect.isawaitable(answer) else answer

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
-from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from pydantic import ValidationError
 from sqlmodel import Session
@@ -23,9 +22,10 @@ from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
 from orchestrator.http.callers import Caller
 from orchestrator.http.context import Services, caller_of, services_of
+from orchestrator.http.policy import PolicyRoute, Router
+from orchestrator.http.route_table import RouteTable
 from orchestrator.jobs.page_views import kind_words, place_of
 from orchestrator.runs import event_queries
-from orchestrator.scopes import needed
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -80,7 +80,7 @@ class Frame:
             path=self.request.scope["path"],
             number=self.number,
             caller=caller_of(self.request),
-            may_post=may_post(caller_of(self.request)),
+            may_post=may_post(self.request),
             banner=hold.sentence if hold else None,
             copy_notice=self.context.installation.notice,
             isolation=info.isolation if info and info.less_isolated else None,
@@ -118,8 +118,10 @@ Page = Annotated[Frame, Depends(_frame)]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class PageRoute(APIRoute):
+class PageRoute(PolicyRoute):
     """A route whose errors are pages."""
+
+    for_people = True
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -138,8 +140,8 @@ class PageRoute(APIRoute):
         return handler
 
 
-def page_router() -> APIRouter:
-    return APIRouter(include_in_schema=False, route_class=PageRoute)
+def page_router() -> Router:
+    return Router(include_in_schema=False, route_class=PageRoute)
 
 
 def error_page(request: Request, status: int, detail: str) -> Response:
@@ -152,12 +154,19 @@ def bare(request: Request) -> dict[str, object]:
     services: Services | None = getattr(request.app.state, "services", None)
     caller = request.scope.get("benchyard.caller")
     root = services.settings.root if services else ""
-    return {"root": root, "path": None, "number": None, "caller": caller, "may_post": may_post(caller)}
+    return {"root": root, "path": None, "number": None, "caller": caller, "may_post": may_post(request)}
 
 
-def may_post(caller: Caller | None) -> Callable[[str], bool]:
+def may_post(request: Request) -> Callable[[str], bool]:
     """Whether a form would be taken: what somebody may not do is not offered to them."""
-    return lambda path: caller is None or caller.scope.allows(needed("POST", path))
+    caller: Caller | None = request.scope.get("benchyard.caller")
+    routes: RouteTable = request.app.state.routes
+
+    def may(path: str) -> bool:
+        needed = routes.find("POST", path).policy.scope
+        return caller is None or needed is None or caller.scope.allows(needed)
+
+    return may
 
 
 def said(error: ValidationError | ClientError) -> str:

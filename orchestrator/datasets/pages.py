@@ -16,6 +16,7 @@ from orchestrator.datasets.errors import PackDamaged
 from orchestrator.datasets.fetching.sources import FORMATS, LATEST_RELEASE, LCB_FILES
 from orchestrator.datasets.schemas import DatasetCreate
 from orchestrator.errors import ClientError
+from orchestrator.http.policy import OWNER, READ, Policy
 
 router = page_router()
 
@@ -25,12 +26,12 @@ SHOWN_JOBS = 20
 Name = Annotated[str, Path(max_length=64)]
 
 
-@router.get("/datasets")
+@router.get("/datasets", policy=Policy(READ))
 async def datasets_page(page: Page) -> Response:
     return await _show(page)
 
 
-@router.post("/datasets")
+@router.post("/datasets", policy=Policy(OWNER))
 async def add_dataset(page: Page) -> Response:
     """From a known name, or from an address; a file goes to the API, which takes it as it comes."""
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
@@ -42,7 +43,7 @@ async def add_dataset(page: Page) -> Response:
     return page.go("/datasets")
 
 
-@router.post("/datasets/{name}/verify")
+@router.post("/datasets/{name}/verify", policy=Policy(OWNER, deadline=False))
 async def verify_dataset(page: Page, name: Name) -> Response:
     try:
         checked = await api.verify_dataset(name, page.context)
@@ -51,7 +52,7 @@ async def verify_dataset(page: Page, name: Name) -> Response:
     return await _show(page, notice=f"{name} is whole: all {checked.problems} problems were read and match its digest.")
 
 
-@router.post("/datasets/{name}/remove")
+@router.post("/datasets/{name}/remove", policy=Policy(OWNER, deadline=False))
 async def remove_dataset(page: Page, name: Name) -> Response:
     await api.remove_dataset(name, page.context)
     return page.go("/datasets")

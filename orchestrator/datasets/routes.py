@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from orchestrator.alerts.webhook_sender import AllowedAddresses
 from orchestrator.datasets.catalogue import SAMPLE
@@ -20,8 +20,9 @@ from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut, DatasetO
 from orchestrator.errors import Conflict
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context
+from orchestrator.http.policy import OWNER, READ, Body, Policy, Router
 
-router = APIRouter(prefix="/api/datasets", tags=["datasets"])
+router = Router(prefix="/api/datasets", tags=["datasets"])
 
 Name = Annotated[str, Path(min_length=1, max_length=64, description="Name of a dataset, which is that of its benchmark.")]
 _FILE: dict[str, Any] = {
@@ -33,14 +34,14 @@ _FILE: dict[str, Any] = {
 }
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_datasets(context: Context) -> DatasetsOut:
     """The datasets of this installation, and those being added since the service started."""
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     return DatasetsOut(items=[DatasetOut.of(info) for info in infos], jobs=[_job(job) for job in context.dataset_jobs.all()])
 
 
-@router.post("", status_code=202)
+@router.post("", policy=Policy(OWNER), status_code=202)
 async def add_dataset(body: DatasetCreate, context: Context, response: Response) -> DatasetJobOut:
     """Fetch and build a dataset: the public files of a known benchmark, or those at an address."""
     data_dir = context.settings.data.absolute()
@@ -61,7 +62,7 @@ async def add_dataset(body: DatasetCreate, context: Context, response: Response)
     return _job(job)
 
 
-@router.put("/{name}", status_code=202, openapi_extra=_FILE)
+@router.put("/{name}", policy=Policy(OWNER, body=Body.DATASET, deadline=False), status_code=202, openapi_extra=_FILE)
 async def upload_dataset(
     name: Name,
     request: Request,
@@ -88,7 +89,7 @@ async def upload_dataset(
     return _job(job)
 
 
-@router.get("/{name}")
+@router.get("/{name}", policy=Policy(READ, deadline=False))
 async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
     """A dataset, or how far it is with being added."""
     job = next((job for job in context.dataset_jobs.all() if job.name == name), None)
@@ -102,14 +103,14 @@ async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
     return shown.model_copy(update={"dataset": DatasetOut.of(info) if info else None})
 
 
-@router.post("/{name}/verify")
+@router.post("/{name}/verify", policy=Policy(OWNER, deadline=False))
 async def verify_dataset(name: Name, context: Context) -> DatasetOut:
     """Read the whole dataset and compare it with its digest; 500 if it is damaged."""
     await asyncio.to_thread(context.catalogue.verify, name)
     return DatasetOut.of(await asyncio.to_thread(context.catalogue.get, name))
 
 
-@router.delete("/{name}", status_code=204)
+@router.delete("/{name}", policy=Policy(OWNER, deadline=False), status_code=204)
 async def remove_dataset(name: Name, context: Context) -> None:
     """Delete a dataset. Results stay; runs that still need its problems fail."""
     if name == SAMPLE:

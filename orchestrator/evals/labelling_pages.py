@@ -18,6 +18,7 @@ from orchestrator.evals import set_routes as api
 from orchestrator.evals.schemas import EvalSetOut, FeedbackCreate
 from orchestrator.evals.service import no_trace
 from orchestrator.evals.set_pages import SHOWS, After, SetId, Show
+from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.routes import delete_trace
 from orchestrator.traces.tables import Trace, TraceFeedback
@@ -41,14 +42,14 @@ class Labelled:
     following: str | None
 
 
-@router.get("/eval-sets/{set_id}/label")
+@router.get("/eval-sets/{set_id}/label", policy=Policy(READ))
 async def label_page(
     page: Page, set_id: SetId, trace: TraceQuery = "", show: Show = UNLABELLED, after: After = 0, before: Before = None
 ) -> Response:
     return await _show(page, set_id, trace=trace, show=show, after=after, before=before)
 
 
-@router.post("/eval-sets/{set_id}/label")
+@router.post("/eval-sets/{set_id}/label", policy=Policy(RUN))
 async def give_label(page: Page, set_id: SetId) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     trace_id, show = given.get("trace_id", ""), given.get("show", UNLABELLED)
@@ -64,7 +65,7 @@ async def give_label(page: Page, set_id: SetId) -> Response:
     return page.go(f"/eval-sets/{set_id}/label", show=show, after=number if number.isdecimal() else "0")
 
 
-@router.post("/eval-sets/{set_id}/remove-trace")
+@router.post("/eval-sets/{set_id}/remove-trace", policy=Policy(ADMIN))
 async def remove_trace(page: Page, set_id: SetId) -> Response:
     trace_id = (await page.form()).get("trace_id", [""])[-1]
     try:

@@ -22,6 +22,7 @@ from orchestrator.evals.schemas import DecisionCreate, EvalChange, EvalDetail, E
 from orchestrator.evals.service import known_set, no_eval
 from orchestrator.evals.set_pages import After
 from orchestrator.evals.tables import EvalSet
+from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.jobs.page_views import is_live
 from orchestrator.jobs.routes import list_jobs
 from orchestrator.jobs.schemas import JobOut
@@ -74,7 +75,7 @@ class _Around:
     total: int
 
 
-@router.get("/evals/{eval_id}")
+@router.get("/evals/{eval_id}", policy=Policy(READ))
 async def eval_page(page: Page, eval_id: EvalId, show: Word = "", against: Word = "", after: After = 0) -> Response:
     return await _eval(page, eval_id, show=show if show in FILTERS else "", against=against, after=after)
 
@@ -147,7 +148,7 @@ async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDeta
     return other, [] if older.code == newer.code else diff(visible(older.code), visible(newer.code), DIFF_LINES)
 
 
-@router.post("/evals/{eval_id}/execute")
+@router.post("/evals/{eval_id}/execute", policy=Policy(RUN))
 async def execute(page: Page, eval_id: EvalId) -> Response:
     force = (await page.form()).get("what", ["new"])[-1] == "all"
     try:
@@ -157,7 +158,7 @@ async def execute(page: Page, eval_id: EvalId) -> Response:
     return page.go(f"/evals/{eval_id}")
 
 
-@router.post("/evals/{eval_id}/remove")
+@router.post("/evals/{eval_id}/remove", policy=Policy(ADMIN))
 async def remove(page: Page, eval_id: EvalId) -> Response:
     it = await api.get_eval(eval_id, page.context)
     try:
@@ -167,13 +168,13 @@ async def remove(page: Page, eval_id: EvalId) -> Response:
     return page.go(f"/eval-sets/{it.eval_set_id}")
 
 
-@router.get("/evals/{eval_id}/code")
+@router.get("/evals/{eval_id}/code", policy=Policy(READ))
 async def code_page(page: Page, eval_id: EvalId) -> Response:
     it = await api.get_eval(eval_id, page.context)
     return page.show("evals/eval_code.html", it=it, code=it.code, description=it.description, error=None)
 
 
-@router.post("/evals/{eval_id}/code")
+@router.post("/evals/{eval_id}/code", policy=Policy(ADMIN))
 async def save_code(page: Page, eval_id: EvalId) -> Response:
     given = await page.raw_form()
     code, description = given.get("code", "").replace("\r\n", "\n"), given.get("description", "").strip()
@@ -187,12 +188,12 @@ async def save_code(page: Page, eval_id: EvalId) -> Response:
     return page.go(f"/jobs/{job.job_id}")
 
 
-@router.get("/evals/{eval_id}/contradictions")
+@router.get("/evals/{eval_id}/contradictions", policy=Policy(READ))
 async def contradictions_page(page: Page, eval_id: EvalId, show: Word = "open", after: After = 0) -> Response:
     return await _contradictions(page, eval_id, show if show in SHOWS else "open", after)
 
 
-@router.post("/evals/{eval_id}/contradictions")
+@router.post("/evals/{eval_id}/contradictions", policy=Policy(RUN))
 async def decide(page: Page, eval_id: EvalId) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.evals import queries as eval_queries
@@ -24,6 +24,8 @@ from orchestrator.evals.schemas import (
 )
 from orchestrator.evals.service import no_eval
 from orchestrator.http.context import Context
+from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
+from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Page
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
@@ -31,13 +33,13 @@ from orchestrator.runs.service import Idempotency
 from orchestrator.traces import queries as trace_queries
 from runner.contract_evals import Label
 
-router = APIRouter(prefix="/api/evals", tags=["evals"])
+router = Router(prefix="/api/evals", route_class=DatabaseErrorRoute, tags=["evals"])
 
 EvalId = Annotated[str, Path(min_length=1, max_length=60, description="An eval's id: that of one version.")]
 AfterTrace = Annotated[int, Query(ge=0, le=2**53, description="`next` of the page before.")]
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_evals(
     context: Context,
     limit: Limit = 50,
@@ -60,7 +62,7 @@ async def list_evals(
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
 
 
-@router.get("/{eval_id}")
+@router.get("/{eval_id}", policy=Policy(READ))
 async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
     """One version with its code, its tests, and the other versions."""
 
@@ -76,7 +78,9 @@ async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
     return await context.db.read(read)
 
 
-@router.patch("/{eval_id}", responses={202: {"model": JobCreated, "description": "New code: a job tests it."}})
+@router.patch(
+    "/{eval_id}", policy=Policy(ADMIN), responses={202: {"model": JobCreated, "description": "New code: a job tests it."}}
+)
 async def change_eval(
     eval_id: EvalId, body: EvalChange, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> EvalOut | JobCreated:
@@ -92,13 +96,13 @@ async def change_eval(
     return await get_eval(eval_id, context)
 
 
-@router.delete("/{eval_id}", status_code=204)
+@router.delete("/{eval_id}", policy=Policy(ADMIN), status_code=204)
 async def delete_eval(eval_id: EvalId, context: Context) -> None:
     """This version with its verdicts; the other versions stay."""
     await context.evals.delete_eval(eval_id)
 
 
-@router.post("/{eval_id}/execute", status_code=202)
+@router.post("/{eval_id}/execute", policy=Policy(RUN, spends=True), status_code=202)
 async def execute_eval(
     eval_id: EvalId,
     context: Context,
@@ -120,7 +124,7 @@ async def execute_eval(
     return ExecuteCreated(job_id=queued.job_id, estimated_count=queued.traces, remaining=queued.remaining)
 
 
-@router.get("/{eval_id}/results")
+@router.get("/{eval_id}/results", policy=Policy(READ))
 async def list_results(
     eval_id: EvalId,
     context: Context,
@@ -141,7 +145,7 @@ async def list_results(
     return Page(items=found, next=None if more is None else str(more))
 
 
-@router.get("/{eval_id}/contradictions")
+@router.get("/{eval_id}/contradictions", policy=Policy(READ))
 async def list_contradictions(
     eval_id: EvalId,
     context: Context,
@@ -172,7 +176,7 @@ async def list_contradictions(
     return Page(items=found, next=None if more is None else str(more))
 
 
-@router.post("/{eval_id}/contradictions")
+@router.post("/{eval_id}/contradictions", policy=Policy(RUN))
 async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: Context) -> DecisionStored:
     """Say who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is turned round)."""
     if body.wrong is Wrong.LABEL:

@@ -21,6 +21,7 @@ from orchestrator.evals.quote import EvalQuote, Missing, eval_quote
 from orchestrator.evals.schemas import EvalOut, EvalSetChange, EvalSetCreate, EvalSetOut, GenerateCreate
 from orchestrator.evals.service import known_set
 from orchestrator.gateway.wiring import prices_of
+from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.jobs.routes import list_jobs
 from orchestrator.jobs.schemas import JobOut
 from orchestrator.models import queries as model_queries
@@ -63,17 +64,17 @@ class TraceRow:
     note: str
 
 
-@router.get("/evals")
+@router.get("/evals", policy=Policy(READ))
 async def evals_page(page: Page) -> Response:
     return page.go("/eval-sets")
 
 
-@router.get("/eval-sets")
+@router.get("/eval-sets", policy=Policy(READ))
 async def sets_page(page: Page, after: Annotated[str, Query(max_length=60)] = "") -> Response:
     return await _list(page, after=after)
 
 
-@router.post("/eval-sets")
+@router.post("/eval-sets", policy=Policy(RUN))
 async def create_set(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
@@ -118,12 +119,12 @@ def _newest(session: Session, ids: list[str]) -> dict[str, EvalOut]:
     return {set_id: EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for set_id, row in rows.items()}
 
 
-@router.get("/eval-sets/{set_id}")
+@router.get("/eval-sets/{set_id}", policy=Policy(READ))
 async def set_page(page: Page, set_id: SetId, show: Show = "", text: SearchText = "", after: After = 0) -> Response:
     return await _set(page, set_id, show=show if show in SHOWS else "", text=text.strip(), after=after)
 
 
-@router.post("/eval-sets/{set_id}/change")
+@router.post("/eval-sets/{set_id}/change", policy=Policy(ADMIN))
 async def change_set(page: Page, set_id: SetId) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     fields: dict[str, Any] = {name: given.get(name, "") for name in ("name", "description")}
@@ -135,7 +136,7 @@ async def change_set(page: Page, set_id: SetId) -> Response:
     return page.go(f"/eval-sets/{set_id}")
 
 
-@router.post("/eval-sets/{set_id}/remove")
+@router.post("/eval-sets/{set_id}/remove", policy=Policy(ADMIN))
 async def remove_set(page: Page, set_id: SetId) -> Response:
     try:
         await api.delete_eval_set(set_id, page.context)
@@ -206,12 +207,12 @@ async def _set(
     )
 
 
-@router.get("/eval-sets/{set_id}/generate")
+@router.get("/eval-sets/{set_id}/generate", policy=Policy(READ))
 async def generate_page(page: Page, set_id: SetId, model: SearchText = "", name: SearchText = "") -> Response:
     return await _form(page, set_id, {"model": model, "name": name})
 
 
-@router.post("/eval-sets/{set_id}/generate")
+@router.post("/eval-sets/{set_id}/generate", policy=Policy(RUN))
 async def generate(page: Page, set_id: SetId) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     body: dict[str, Any] = {"model_id": given.get("model", "")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from sqlmodel import Session
 
 from orchestrator.engines.engine import InstanceType
@@ -23,18 +23,19 @@ from orchestrator.fleet.agent_schemas import (
 )
 from orchestrator.fleet.agents import Dismissed, Introduction, Said
 from orchestrator.http.context import Context
+from orchestrator.http.policy import AGENT, OWNER, READ, Audit, Policy, Router
 from orchestrator.runs.scheduling.remote import SILENT_S
 from orchestrator.runs.warm_pool.hand_off import HOLD_S
 from runner.contract import CONTRACT_VERSION
 
-router = APIRouter(prefix="/api/agents", tags=["agents"])
+router = Router(prefix="/api/agents", tags=["agents"])
 
 
 class OtherContract(ClientError):
     status, code, title = 426, Code.CONFLICT, "Contract version differs"
 
 
-@router.post("/claim")
+@router.post("/claim", policy=Policy(AGENT, audit=Audit.REFUSALS))
 async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | Leave:
     """Ask for a container to start; held until there is one, for some seconds."""
     if body.contract_version != CONTRACT_VERSION:
@@ -72,7 +73,7 @@ async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | 
     )
 
 
-@router.post("/report")
+@router.post("/report", policy=Policy(AGENT, audit=Audit.REFUSALS))
 async def report(body: AgentReport, context: Context) -> ReportAnswer:
     """What became of the containers, and a sign of life. Answers with those that must be stopped."""
     said = [Said(**each.model_dump()) for each in body.containers]
@@ -82,7 +83,7 @@ async def report(body: AgentReport, context: Context) -> ReportAnswer:
     return ReportAnswer(stop=stop)
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_agents(context: Context) -> AgentList:
     """The agents that are known, with what they run."""
     limit = context.clock.now() - timedelta(seconds=SILENT_S)
@@ -100,7 +101,7 @@ async def list_agents(context: Context) -> AgentList:
     return AgentList(items=await context.db.read(read))
 
 
-@router.delete("/{agent_id}", status_code=204)
+@router.delete("/{agent_id}", policy=Policy(OWNER), status_code=204)
 async def dismiss(agent_id: str, context: Context) -> Response:
     """Tell an agent to leave once its containers have ended; forget one that is silent."""
     await context.agents.dismiss(agent_id)

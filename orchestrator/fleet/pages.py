@@ -12,6 +12,7 @@ from orchestrator.costs.machine_routes import machine_costs
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.fleet.agent_routes import list_agents
 from orchestrator.fleet.routes import get_fleet
+from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
 from orchestrator.runs.page_queries import RunFilter
@@ -20,7 +21,7 @@ from orchestrator.runs.views.runs import title_of
 router = page_router()
 
 
-@router.get("/fleet")
+@router.get("/fleet", policy=Policy(READ))
 async def fleet_page(page: Page) -> Response:
     context = page.context
     fleet = await get_fleet(context)

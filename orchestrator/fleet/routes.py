@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from orchestrator.engines.launch_rules import disk_sentence, scratch_bytes
 from orchestrator.fleet.schemas import (
     CapacityOut,
@@ -16,13 +14,14 @@ from orchestrator.fleet.schemas import (
     WaitingOut,
 )
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs.reports.machine_cost import signs
 from orchestrator.runs.scheduling.capacity import never_fits
 
-router = APIRouter(prefix="/api/fleet", tags=["fleet"])
+router = Router(prefix="/api/fleet", tags=["fleet"])
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def get_fleet(context: Context) -> FleetOut:
     fleet, settings = context.fleet, context.settings
     capacity, load, hold = fleet.capacity(), await fleet.load(), fleet.hold()

@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.gateway.calls import Source
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.http.schemas import Answer, Page
 from orchestrator.runs.routes import Limit, RunId
 
-router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+router = Router(prefix="/api/container-runs", tags=["runs"])
 
 CallCursor = Annotated[str | None, Query(max_length=400, description="`next` of the page before.")]
 
@@ -54,7 +55,7 @@ class CallOut(Answer):
         return cls(**values, lost_sends=lost_sends)
 
 
-@router.get("/{run_id}/calls")
+@router.get("/{run_id}/calls", policy=Policy(READ))
 async def list_calls(run_id: RunId, context: Context, limit: Limit = 100, after: CallCursor = None) -> Page[CallOut]:
     """Model calls in the order of their keys: state, tokens, cost, and where the time went. Lost sends are tries that may
     have been billed although they brought no answer. The source says whether this call bought its answer or was given one

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, RUN, Body, Policy, Router
 from orchestrator.http.schemas import Page
 from orchestrator.runs.routes import RunId
 from orchestrator.runs.schemas import GradeCreated, MoveOut, RegradeCreated
 
-router = APIRouter(tags=["grading"])
+router = Router(tags=["grading"])
 
 SHOWN = 1000
 _FILE: dict[str, Any] = {
@@ -25,7 +26,7 @@ _FILE: dict[str, Any] = {
 InstanceName = Annotated[str | None, Query(max_length=100, description="Default: the one with the most cores that fits.")]
 
 
-@router.post("/api/grades", status_code=202, openapi_extra=_FILE)
+@router.post("/api/grades", policy=Policy(RUN, body=Body.FILE, deadline=False), status_code=202, openapi_extra=_FILE)
 async def grade_answers(
     request: Request,
     context: Context,
@@ -51,7 +52,7 @@ async def grade_answers(
     )
 
 
-@router.post("/api/container-runs/{run_id}/regrade", status_code=202)
+@router.post("/api/container-runs/{run_id}/regrade", policy=Policy(RUN), status_code=202)
 async def regrade_run(
     run_id: RunId, context: Context, response: Response, instance_type: InstanceName = None
 ) -> RegradeCreated:
@@ -63,7 +64,7 @@ async def regrade_run(
     )
 
 
-@router.get("/api/container-runs/{run_id}/moves")
+@router.get("/api/container-runs/{run_id}/moves", policy=Policy(READ))
 async def list_moves(run_id: RunId, context: Context) -> Page[MoveOut]:
     """Which verdicts of a regraded run are not what they were."""
     return Page(items=[MoveOut(**vars(move)) for move in await context.grades.moves(run_id)])

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from orchestrator.accounts import queries as account_queries
-from orchestrator.db.workspaces import acting
+from orchestrator.db.workspaces import acting, acting_as
 from orchestrator.http.authentication import WORKSPACE_HEADER
+from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.jobs import queries as job_queries
 from orchestrator.metrics.now_metrics import read_now
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, Status
-from orchestrator.scopes import Scope
+from orchestrator.scopes import Role, Scope
 
-router = APIRouter(tags=["health"])
+router = Router(tags=["health"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", policy=Policy(ANYONE))
 async def healthz() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.get("/readyz", policy=Policy(ANYONE))
 async def readyz(context: Context) -> Response:
     """Whether a run could be started at this moment: each part with a sentence, and 503 when one of them is not well."""
     parts = await context.readiness.look()
@@ -42,9 +44,16 @@ async def readyz(context: Context) -> Response:
     return JSONResponse(body, 503 if problems else 200, {"retry-after": "5"} if problems else None)
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", policy=Policy(READ, open_on_loopback=True), response_class=PlainTextResponse)
 async def metrics(request: Request, context: Context) -> Response:
     """Prometheus metrics."""
+    caller: Caller | None = request.scope.get("benchyard.caller")
+    owner = caller is not None and caller.role is Role.OWNER
+    with acting_as(None if owner else acting()):
+        return await _metrics(request, context)
+
+
+async def _metrics(request: Request, context: Services) -> Response:
     registry = CollectorRegistry()
     counts = await context.db.read(run_queries.count_by_status)
     runs = Gauge("benchyard_runs", "Runs by status", ["status"], registry=registry)

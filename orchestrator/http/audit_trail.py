@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
-from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,8 +25,9 @@ from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import ServiceError
 from orchestrator.http.callers import Caller
+from orchestrator.http.policy import MATCH, Audit
 from orchestrator.http.token_buckets import Buckets
-from orchestrator.scopes import FOR_AGENTS, SAFE_METHODS
+from orchestrator.scopes import SAFE_METHODS
 from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
@@ -37,10 +37,6 @@ REFUSALS = frozenset({401, 403, 429})
 REFUSALS_A_SECOND, REFUSALS_AT_ONCE = 0.2, 30
 UNWRITTEN = 1000
 """Entries that are held while the database is away."""
-ELSEWHERE = ("/runner/", "/gateway/", "/tasks/")
-"""Runners report to the event log, model calls to the ledger."""
-NO_CHANGE = frozenset({"/api/quotes"}) | FOR_AGENTS
-"""A price, and what agents say every few seconds; the runs that they carry have events."""
 MARKED_SECRET = re.compile(r"(?:by_|sk-)[\w-]{8,}", re.ASCII)
 LONG_WORD = re.compile(r"[\w-]{40,}", re.ASCII)
 SECRET_PARTS = (re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]"))
@@ -98,7 +94,7 @@ class AuditTrail:
         self._untold: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(ELSEWHERE):
+        if scope["type"] != "http" or scope[MATCH].policy.audit is Audit.NEVER:
             await self._app(scope, receive, send)
             return
         told = False
@@ -139,7 +135,7 @@ class AuditTrail:
         if known.action is not None:
             return True
         if scope["method"] not in SAFE_METHODS:
-            return scope["path"] not in NO_CHANGE or status in REFUSALS
+            return scope[MATCH].policy.audit is Audit.CHANGES or status in REFUSALS
         return status in REFUSALS and "authorization" in Headers(scope=scope)
 
 
@@ -155,7 +151,7 @@ def without_secrets(text: str) -> str:
 def entry_of(scope: Scope, known: Note, status: int, location: str | None, now: datetime) -> AuditEntry:
     given = known.actor or scope.get("benchyard.caller")
     caller = given if isinstance(given, Caller) else None
-    route = getattr(scope.get("route"), "path", None) or _route(scope)
+    route = getattr(scope.get("route"), "path", None)
     peer = scope.get("client")
     return AuditEntry(
         at=now,
@@ -180,15 +176,6 @@ def actor_of(caller: Caller | None, otherwise: str = "") -> dict[str, Any]:
         "token_id": caller.token_id or None,
         "workspace_id": caller.workspace_id,
     }
-
-
-def _route(scope: Scope) -> str | None:
-    """Where a request would have gone that was refused before."""
-    for route in iter_route_contexts(scope["app"].routes):
-        if scope["method"] in (route.methods or ()) and (found := route.path_regex.match(scope["path"])):
-            scope.setdefault("path_params", found.groupdict())
-            return route.path
-    return None
 
 
 def _object(scope: Scope, status: int, location: str | None) -> str:

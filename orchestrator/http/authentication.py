@@ -18,16 +18,16 @@ from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
 from orchestrator.http.callers import NOWHERE, Authority, Caller
+from orchestrator.http.policy import MATCH, Policy
 from orchestrator.http.problems import render
 from orchestrator.http.rate_limits import Pace
-from orchestrator.scopes import SAFE_METHODS, Role, needed, spends
+from orchestrator.http.route_table import RouteMatch
+from orchestrator.scopes import SAFE_METHODS
 from orchestrator.scopes import Scope as Need
 from orchestrator.startup import BadConfiguration
 from orchestrator.system.identifiers import new_token
 
 COOKIE = "benchyard_session"
-ANYWHERE = re.compile(r"/(account|logout|api/account|api/auth)(/.*)?", re.DOTALL)
-"""Also for who is in no workspace."""
 WORKSPACE_HEADER = "x-benchyard-workspace"
 TOKEN_FILE = "token"  # noqa: S105
 MAX_TOKEN = 200
@@ -64,16 +64,14 @@ def _as_token(kept: bytes, path: Path) -> str:
 
 
 class Gate:
-    """Lets through only who is known and may do it. `needs(path)` is "api" (answers with problems), "page" (sends to the
-    sign-in page, answers with pages) or None (open). `public_url` is where people open the service, if behind a proxy;
-    `cookie` writes the line for a session whose secret was changed."""
+    """Lets through only callers who are known and may do what the route's policy asks for. `public_url` is where people open
+    the service, if behind a proxy; `cookie` writes the line for a session whose secret was changed."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
         authority: Authority,
-        needs: Callable[[str], str | None],
         public_url: str | None,
         page_error: PageError,
         pace: Pace,
@@ -81,50 +79,47 @@ class Gate:
     ) -> None:
         self._app = app
         self._authority = authority
-        self._needs = needs
         self._public = urlsplit(public_url or "")
         self._page_error = page_error
         self._pace = pace
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (kind := self._needs(scope["path"])) is not None:
-            try:
-                caller = await self._admit(scope, kind)
-            except ServiceError as error:
-                await self._refuse(error, kind, scope)(scope, receive, send)
-                return
-            fresh = None if caller.new_cookie is None else self._cookie(HTTPConnection(scope), caller.new_cookie)
-            with acting_as(caller.acting):
-                await self._app(scope, receive, send if fresh is None else _with_cookie(send, fresh))
+        match: RouteMatch | None = scope.get(MATCH)
+        if match is None or (needed := match.policy.scope) is None:
+            await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        try:
+            caller = await self._admit(scope, match.policy, needed, rotate=match.for_people)
+        except ServiceError as error:
+            await self._refuse(error, scope, for_people=match.for_people)(scope, receive, send)
+            return
+        fresh = None if caller.new_cookie is None else self._cookie(HTTPConnection(scope), caller.new_cookie)
+        with acting_as(caller.acting):
+            await self._app(scope, receive, send if fresh is None else _with_cookie(send, fresh))
 
-    def _refuse(self, error: ServiceError, kind: str, scope: Scope) -> Response:
-        if kind == "page" and isinstance(error, Unauthorized) and scope["method"] in SAFE_METHODS:
+    def _refuse(self, error: ServiceError, scope: Scope, *, for_people: bool) -> Response:
+        if for_people and isinstance(error, Unauthorized) and scope["method"] in SAFE_METHODS:
             query = scope["query_string"].decode("latin-1")
             wanted = scope["path"] + (f"?{query}" if query else "")
             tail = f"?{urlencode({'next': wanted})}" if wanted != "/" else ""
             return RedirectResponse(f"{self._public.path.rstrip('/')}/login{tail}", 303)
-        if kind == "page" and "text/html" in Headers(scope=scope).get("accept", ""):
+        if for_people and "text/html" in Headers(scope=scope).get("accept", ""):
             return self._page_error(scope, error)
         return render(error, scope.get("benchyard.request_id", ""))
 
-    async def _admit(self, scope: Scope, kind: str) -> Caller:
+    async def _admit(self, scope: Scope, policy: Policy, needed: Need, *, rotate: bool) -> Caller:
         try:
-            caller = await self._known(Headers(scope=scope), scope["method"], rotate=kind == "page")
+            caller = await self._known(Headers(scope=scope), scope["method"], rotate=rotate)
             scope["benchyard.caller"] = caller
-            await self._pace.check(caller, spends=spends(scope["method"], scope["path"]))
+            await self._pace.check(caller, spends=policy.spends)
         except DatabaseUnavailable as error:
             raise Unavailable(f"The database cannot be used now ({error}); try again shortly.") from error
-        wanted = needed(scope["method"], scope["path"])
-        if not caller.scope.allows(wanted):
-            raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(wanted)}.")
-        if caller.workspace_id == NOWHERE and not ANYWHERE.fullmatch(scope["path"]):
+        if not caller.scope.allows(needed):
+            raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(needed)}.")
+        if caller.workspace_id == NOWHERE and policy.needs_workspace:
             raise Forbidden("You are signed in, but in no workspace yet. Ask an administrator to add you; see /account.")
-        if wanted is Need.AGENT or (scope["path"] == "/metrics" and caller.role is Role.OWNER):
-            return replace(caller, everywhere=True)
-        return caller
+        return replace(caller, everywhere=True) if needed is Need.AGENT else caller
 
     async def _known(self, headers: Headers, method: str, *, rotate: bool) -> Caller:
         authorization = headers.get("authorization")
@@ -164,7 +159,7 @@ def _who(caller: Caller) -> str:
     return f"The token {caller.name!r}" if caller.session_id is None else caller.name
 
 
-def _what(wanted: Need) -> str:
-    if wanted is Need.OWNER:
+def _what(needed: Need) -> str:
+    if needed is Need.OWNER:
         return "an owner of the installation, since all workspaces share it"
-    return f"a token of scope {wanted}"
+    return f"a token of scope {needed}"

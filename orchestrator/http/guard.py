@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.errors import ClientError, Code, ServiceError, TookTooLong, TooLarge, TooSlow
 from orchestrator.http.problems import render
+from orchestrator.http.route_table import RouteTable
 
 CSP = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -31,18 +31,12 @@ class UnsupportedEncoding(ClientError):
 
 
 class Guard:
-    """Wraps an application. `body_cap(path)` and `deadline(path)` say what holds where; None means no limit here."""
+    """Wraps an application whose routes `routes` has: finds the route of a request, and keeps it to its body cap and its
+    deadline."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        body_cap: Callable[[str], int | None],
-        deadline: Callable[[str], float | None],
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, routes: RouteTable) -> None:
         self._app = app
-        self._body_cap = body_cap
-        self._deadline = deadline
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -50,22 +44,22 @@ class Guard:
             return
         request_id = secrets.token_hex(8)
         scope["benchyard.request_id"] = request_id
+        match = self._routes.apply(scope)
         headers = Headers(scope=scope)
-        exchange = _Exchange(receive, send, self._body_cap(scope["path"]), request_id, has_body=_has_body(headers))
+        exchange = _Exchange(receive, send, match.body_cap, request_id, has_body=_has_body(headers))
         try:
             encoding = headers.get("content-encoding", "identity").strip().lower()
             if encoding not in ("identity", ""):
                 raise UnsupportedEncoding(f"bodies with Content-Encoding {encoding[:20]} are not accepted; send plain JSON")
             exchange.check_length(headers.get("content-length"))
-            limit = self._deadline(scope["path"])
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(match.deadline_s):
                 await self._app(scope, exchange.receive, exchange.send)
             if exchange.refusal is not None:  # the application took it for a broken body
                 await exchange.refuse(exchange.refusal, scope)
         except TimeoutError:
             error: ServiceError = TookTooLong("The request took too long and was given up; try again.")
             if exchange.awaits_body:
-                error = TooSlow(f"The body was not whole after {limit:g} s; send it faster, or less of it.")
+                error = TooSlow(f"The body was not whole after {match.deadline_s:g} s; send it faster, or less of it.")
             await exchange.refuse(error, scope)
         except ServiceError as error:
             await exchange.refuse(error, scope)

@@ -9,16 +9,16 @@ from orchestrator.http.audit_trail import AuditTrail
 from orchestrator.http.cross_origin import cross_origin
 from orchestrator.http.guard import Guard
 from orchestrator.http.proxies import TrustedProxies
-from orchestrator.http.routing import body_cap_of, deadline_of
+from orchestrator.http.route_table import RouteTable
 from orchestrator.http.sub_path import SubPath
 from orchestrator.runs.alias_routes import PathAliases
 from orchestrator.settings import Settings
 
 
-def add_outer_layers(app: FastAPI, settings: Settings) -> None:
+def add_outer_layers(app: FastAPI, settings: Settings, routes: RouteTable) -> None:
     """The last one added is the outermost; all of them come before any parsing."""
     app.add_middleware(AuditTrail, book=app.state.audit)
-    app.add_middleware(Guard, body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+    app.add_middleware(Guard, routes=routes)
     app.add_middleware(PathAliases)
     app.add_middleware(SubPath, root=settings.root)
     if settings.cors_origins:

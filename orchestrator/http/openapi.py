@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from orchestrator.errors import Code
+from orchestrator.http.policy import ANYONE, Policy, set_policy
 
 BEARER = "bearer"
 PROBLEM: dict[str, Any] = {
@@ -41,6 +42,7 @@ def install(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = completed  # type: ignore[method-assign]
+    set_policy(next(route for route in app.routes if getattr(route, "path", "") == app.openapi_url), Policy(ANYONE))
 
 
 _PAGE = re.compile(r"Page_([A-Za-z0-9]+)_")

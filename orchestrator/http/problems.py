@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable, NotStorable
 from orchestrator.errors import Code, Invalid, NoDatabase, NoSpace, ServiceError, Unavailable
-from orchestrator.http.routing import EVAL_PATHS
+from orchestrator.http.policy import PolicyRoute
 
 log = structlog.get_logger()
 
@@ -72,6 +72,10 @@ def render(error: ServiceError, request_id: str) -> Response:
     )
 
 
+class DatabaseErrorRoute(PolicyRoute):
+    """A route where a database that is away is a DATABASE_ERROR, as callers of evals, traces and jobs expect."""
+
+
 def request_id_of(request: Request) -> str:
     return str(request.scope.get("benchyard.request_id", ""))
 
@@ -87,7 +91,7 @@ def install(app: FastAPI) -> None:
     async def _database(request: Request, error: DatabaseUnavailable) -> Response:
         log.warning("database unavailable", action="database_unavailable", error=str(error))
         sentence = f"The database cannot be used now ({error}). Nothing was stored; try again shortly."
-        kind = NoDatabase if request.url.path.startswith(EVAL_PATHS) else Unavailable
+        kind = NoDatabase if isinstance(request.scope.get("route"), DatabaseErrorRoute) else Unavailable
         return render(kind(sentence), request_id_of(request))
 
     @app.exception_handler(NotStorable)

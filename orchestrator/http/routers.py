@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from orchestrator.accounts import routes as accounts
 from orchestrator.alerts import routes as alerts
@@ -22,6 +22,8 @@ from orchestrator.fleet import routes as fleet
 from orchestrator.gateway import call_routes as calls
 from orchestrator.grading import routes as grading
 from orchestrator.health import routes as health
+from orchestrator.http.policy import Router
+from orchestrator.http.route_table import include
 from orchestrator.jobs import routes as jobs
 from orchestrator.leaderboard import routes as leaderboard
 from orchestrator.limits import routes as limits
@@ -37,7 +39,7 @@ from orchestrator.tasks import routes as tasks
 from orchestrator.tokens import routes as tokens
 from orchestrator.traces import routes as traces
 
-ROUTERS: tuple[APIRouter, ...] = (
+ROUTERS: tuple[Router, ...] = (
     runs.router,
     retention.router,
     commands.router,
@@ -81,5 +83,4 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 
 def install(app: FastAPI) -> None:
-    for router in ROUTERS:
-        app.include_router(router)
+    include(app, *ROUTERS)

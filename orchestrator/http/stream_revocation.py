@@ -14,6 +14,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
 from orchestrator.http.callers import Caller
 from orchestrator.http.context import Services
+from orchestrator.http.policy import MATCH
 from orchestrator.sign_in.tables import LoginSession
 from orchestrator.system.clock import Clock
 from orchestrator.tokens import queries as token_queries
@@ -31,7 +32,7 @@ class Leash:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller | None = scope.get("benchyard.caller") if scope["type"] == "http" else None
-        if caller is None or not is_stream(scope["path"]) or not (caller.token_id or caller.session_id):
+        if caller is None or not scope[MATCH].policy.streams or not (caller.token_id or caller.session_id):
             await self._app(scope, receive, send)
             return
         services: Services = scope["app"].state.services
@@ -64,10 +65,6 @@ class Leash:
                 return await db.read(lambda session: may_still(session, caller, self._clock.now()))
         except DatabaseUnavailable:
             return True  # nobody can say
-
-
-def is_stream(path: str) -> bool:
-    return path == "/api/events" or (path.startswith("/api/") and path.endswith("/stream"))
 
 
 def may_still(session: Session, caller: Caller, now: datetime) -> bool:

@@ -15,6 +15,7 @@ from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.dashboard.texts import visible
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.tables import Eval, EvalSet
+from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs import routes as api
 from orchestrator.jobs.page_views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
@@ -29,7 +30,7 @@ JobId = Annotated[str, Path(min_length=1, max_length=60)]
 Word = Annotated[str, Query(max_length=60)]
 
 
-@router.get("/jobs")
+@router.get("/jobs", policy=Policy(READ))
 async def jobs_page(
     page: Page, type: Word = "", status: Word = "", dead: Word = "", eval_set_id: Word = "", after: Word = ""
 ) -> Response:
@@ -63,7 +64,7 @@ async def jobs_page(
     )
 
 
-@router.get("/jobs/{job_id}")
+@router.get("/jobs/{job_id}", policy=Policy(READ))
 async def job_page(page: Page, job_id: JobId) -> Response:
     job = await api.get_job(job_id, page.context)
     if job.type not in EVAL_KINDS:
@@ -93,19 +94,19 @@ async def job_page(page: Page, job_id: JobId) -> Response:
     )
 
 
-@router.post("/jobs/{job_id}/cancel")
+@router.post("/jobs/{job_id}/cancel", policy=Policy(RUN))
 async def cancel_job(page: Page, job_id: JobId) -> Response:
     job = await api.cancel_job(job_id, page.context, page.request)
     return page.go(place_of(job))
 
 
-@router.post("/jobs/{job_id}/dismiss")
+@router.post("/jobs/{job_id}/dismiss", policy=Policy(RUN))
 async def dismiss_job(page: Page, job_id: JobId) -> Response:
     await api.dismiss_job(job_id, page.context)
     return page.go("/jobs?dead=1")
 
 
-@router.post("/jobs/{job_id}/retry")
+@router.post("/jobs/{job_id}/retry", policy=Policy(RUN))
 async def retry_job(page: Page, job_id: JobId) -> Response:
     made = await api.retry_job(job_id, page.context, page.request, Response())
     return page.go(f"/jobs/{made.job_id}")

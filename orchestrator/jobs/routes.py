@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import BeforeValidator
 from sqlmodel import Session
 
 from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.evals.schemas import JobCreated, RoundOut
 from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.policy import READ, RUN, Policy, Router
+from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Page
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
@@ -27,7 +29,7 @@ from orchestrator.runs.stream_routes import END, After, EventStream, LastEventId
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.scopes import Scope
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+router = Router(prefix="/api/jobs", route_class=DatabaseErrorRoute, tags=["jobs"])
 
 JobId = Annotated[str, Path(min_length=1, max_length=60, description="A job's id, which is that of its run.")]
 
@@ -41,7 +43,7 @@ JobTypeFilter = Annotated[
 BUILD_LOOK_S = 0.25
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_jobs(
     context: Context,
     limit: Limit = 50,
@@ -79,14 +81,14 @@ async def list_jobs(
     return Page(items=jobs[:limit], next=jobs[limit - 1].id if len(jobs) > limit else None)
 
 
-@router.get("/{job_id}")
+@router.get("/{job_id}", policy=Policy(READ))
 async def get_job(job_id: JobId, context: Context) -> JobDetail:
     job = await _job(job_id, context)
     rounds = await context.db.read(lambda s: job_queries.rounds(s, job_id))
     return JobDetail(**job.model_dump(), rounds=[RoundOut(**each) for each in rounds])
 
 
-@router.get("/{job_id}/stream", response_class=EventStream)
+@router.get("/{job_id}/stream", policy=Policy(READ, streams=True), response_class=EventStream)
 async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
     """`progress` as it goes on, then `completed` or `failed` (also when it was cancelled), and the stream closes."""
     job = await _job(job_id, context)
@@ -96,7 +98,7 @@ async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId
     return stream_of(_told(context, job, start))
 
 
-@router.post("/{job_id}/cancel", status_code=202)
+@router.post("/{job_id}/cancel", policy=Policy(RUN), status_code=202)
 async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOut:
     """Stop a job. One that waits ends at once; one that runs ends when its container is confirmed gone."""
     if (await _job(job_id, context)).type == JobType.DATASET_BUILD:
@@ -107,7 +109,7 @@ async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOu
     return await _job(job_id, context)
 
 
-@router.post("/{job_id}/retry", status_code=202)
+@router.post("/{job_id}/retry", policy=Policy(RUN, spends=True), status_code=202)
 async def retry_job(
     job_id: JobId, context: Context, request: Request, response: Response, idempotency_key: IdempotencyKey = None
 ) -> JobCreated:
@@ -123,7 +125,7 @@ async def retry_job(
     return JobCreated(job_id=new_id)
 
 
-@router.post("/{job_id}/dismiss")
+@router.post("/{job_id}/dismiss", policy=Policy(RUN))
 async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
     """Take a dead letter off the list and out of the metric. The job and what it left stay. Again is harmless."""
     if context.dataset_jobs.find(job_id) is not None:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from orchestrator.dashboard.overview import model_names
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.errors import Invalid
+from orchestrator.http.policy import READ, Policy
 from orchestrator.leaderboard.routes import get_leaderboard
 from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, inside, timeline
 from orchestrator.models import queries as model_queries
@@ -26,7 +27,7 @@ TREND_RUNS = 30
 Day = Annotated[str, Query(pattern=r"^(\d{4}-\d{2}-\d{2})?$")]
 
 
-@router.get("/leaderboard")
+@router.get("/leaderboard", policy=Policy(READ))
 async def leaderboard_page(
     page: Page, benchmark: Annotated[str, Query(max_length=200)] = "", after: Day = "", before: Day = ""
 ) -> Response:

@@ -6,12 +6,13 @@ import asyncio
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import Field
 from sqlmodel import Session
 
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.leaderboard.candidates import read_candidates
 from orchestrator.leaderboard.ranking import LEVEL, Entrant, Place, leaderboard
@@ -19,7 +20,7 @@ from orchestrator.leaderboard.samples import BoardSample, board_samples, unranke
 from orchestrator.models import queries as model_queries
 from orchestrator.schedules.drift.judge import results_of
 
-router = APIRouter(prefix="/api/leaderboard", tags=["leaderboard"])
+router = Router(prefix="/api/leaderboard", tags=["leaderboard"])
 
 SHOWN_SAMPLES = 20
 
@@ -84,7 +85,7 @@ class LeaderboardOut(Answer):
     unranked: list[UnrankedOut]
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def get_leaderboard(
     context: Context,
     benchmark: Annotated[str | None, Query(min_length=1, max_length=100)] = None,

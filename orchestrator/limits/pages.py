@@ -12,6 +12,7 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, Invalid
 from orchestrator.http.context import caller_of
+from orchestrator.http.policy import ADMIN, READ, Policy
 from orchestrator.limits import routes as api
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.scopes import Scope
@@ -26,12 +27,12 @@ NUMBERS: dict[str, type[int] | type[float]] = {
 }
 
 
-@router.get("/limits")
+@router.get("/limits", policy=Policy(READ))
 async def limits_page(page: Page) -> Response:
     return await limits_view(page)
 
 
-@router.post("/limits")
+@router.post("/limits", policy=Policy(ADMIN))
 async def set_limit(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     whose = given.get("whose", "")
@@ -47,7 +48,7 @@ async def set_limit(page: Page) -> Response:
     return page.go("/limits")
 
 
-@router.post("/limits/{whose}/remove")
+@router.post("/limits/{whose}/remove", policy=Policy(ADMIN))
 async def remove_limit(page: Page, whose: Whose) -> Response:
     await api.remove_limit(whose, page.request, page.context)
     return page.go("/limits")

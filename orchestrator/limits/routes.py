@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from pydantic import Field, StrictInt
 from sqlmodel import Session
 
@@ -13,6 +13,7 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.errors import Forbidden, NotFound
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.http.context import Context, caller_of
+from orchestrator.http.policy import ADMIN, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Number
 from orchestrator.limits.service import Limit
 from orchestrator.limits.tables import LimitRow
@@ -20,7 +21,7 @@ from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.scopes import Scope
 
-router = APIRouter(prefix="/api/limits", tags=["limits"])
+router = Router(prefix="/api/limits", tags=["limits"])
 
 Whose = Annotated[
     str, Path(pattern=r"^(workspace|everyone|[1-9]\d{0,9})$", description="`workspace`, `everyone`, or a user's id.")
@@ -61,7 +62,7 @@ class LimitsOut(Answer):
     mine: Used | None = Field(description="Of the caller, if it is a user.")
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_limits(request: Request, context: Context) -> LimitsOut:
     """The workspace's limits, and what is used of them."""
     caller, now = caller_of(request), context.clock.now()
@@ -85,7 +86,7 @@ async def list_limits(request: Request, context: Context) -> LimitsOut:
     return await context.db.read(read)
 
 
-@router.put("/{whose}")
+@router.put("/{whose}", policy=Policy(ADMIN))
 async def set_limit(whose: Whose, body: LimitSet, request: Request, context: Context) -> LimitOut:
     """Set all three limits at once, of the workspace (owners only), of each of its users, or of one of them."""
     caller, now = caller_of(request), context.clock.now()
@@ -112,7 +113,7 @@ async def set_limit(whose: Whose, body: LimitSet, request: Request, context: Con
     return stored
 
 
-@router.delete("/{whose}", status_code=204)
+@router.delete("/{whose}", policy=Policy(ADMIN), status_code=204)
 async def remove_limit(whose: Whose, request: Request, context: Context) -> None:
     """Take a limit away."""
     caller = caller_of(request)

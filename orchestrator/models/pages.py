@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
+from orchestrator.http.policy import OWNER, READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.routes import PRICES, ModelsSynced, change_model, create_model, delete_model, sync_models
 from orchestrator.models.schemas import ModelCreate, ModelPatch
@@ -19,12 +20,12 @@ from runner.contract import Protocol
 router = page_router()
 
 
-@router.get("/models")
+@router.get("/models", policy=Policy(READ))
 async def models_page(page: Page) -> Response:
     return await _show(page)
 
 
-@router.post("/models")
+@router.post("/models", policy=Policy(OWNER))
 async def add_model(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
@@ -35,13 +36,13 @@ async def add_model(page: Page) -> Response:
     return page.go("/models")
 
 
-@router.post("/models/sync")
+@router.post("/models/sync", policy=Policy(OWNER))
 async def sync(page: Page) -> Response:
     """The answer is the page with what was found; nothing to keep, so nothing to redirect to."""
     return await _show(page, synced=await sync_models(page.context))
 
 
-@router.post("/models/{model_id}/prices")
+@router.post("/models/{model_id}/prices", policy=Policy(OWNER))
 async def change_prices(page: Page, model_id: int) -> Response:
     """An empty field means that the price is not known."""
     given = {name: values[-1] for name, values in (await page.form()).items()}
@@ -54,7 +55,7 @@ async def change_prices(page: Page, model_id: int) -> Response:
     return page.go("/models")
 
 
-@router.post("/models/{model_id}/remove")
+@router.post("/models/{model_id}/remove", policy=Policy(OWNER))
 async def remove_model(page: Page, model_id: int) -> Response:
     await delete_model(str(model_id), page.context)
     return page.go("/models")

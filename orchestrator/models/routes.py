@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.db import idempotency as idempotency_queries
@@ -14,6 +14,7 @@ from orchestrator.db.service_tables import IdempotencyKey as KnownKey
 from orchestrator.db.session import KeyTaken
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.http.context import Context
+from orchestrator.http.policy import OWNER, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.models.schemas import ModelCreate, ModelOut, ModelPatch
@@ -22,7 +23,7 @@ from orchestrator.runs.routes import IdempotencyKey
 from orchestrator.runs.unasked_model import COMMAND_MODEL
 from runner.contract import Protocol
 
-router = APIRouter(prefix="/api/models", tags=["models"])
+router = Router(prefix="/api/models", tags=["models"])
 
 
 class ModelsSynced(Answer):
@@ -40,7 +41,7 @@ PRICES = ("input_price", "output_price", "cached_input_price", "cache_write_pric
 SCOPE = "POST /api/models"
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_models(
     context: Context,
     limit: Annotated[int, Query(ge=1, le=500)] = 200,
@@ -54,7 +55,7 @@ async def list_models(
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
 
-@router.post("", status_code=201)
+@router.post("", policy=Policy(OWNER), status_code=201)
 async def create_model(
     body: ModelCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> ModelOut:
@@ -100,18 +101,18 @@ def _same_model(session: Session, known: KnownKey, digest: str) -> LlmModel:
     return row
 
 
-@router.post("/sync")
+@router.post("/sync", policy=Policy(OWNER))
 async def sync_models(context: Context) -> ModelsSynced:
     """Ask every configured provider for its list of models: add new ones, mark those that disappeared."""
     return ModelsSynced(**asdict(await context.sync_models()))
 
 
-@router.get("/{model:path}")
+@router.get("/{model:path}", policy=Policy(READ))
 async def get_model(model: ModelRef, context: Context) -> ModelOut:
     return ModelOut.of(await context.runs.find_model(model))
 
 
-@router.patch("/{model:path}")
+@router.patch("/{model:path}", policy=Policy(OWNER))
 async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> ModelOut:
     """Change some fields. A price that is given is dated now."""
     found = await context.runs.find_model(model)
@@ -138,7 +139,7 @@ async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> M
     return ModelOut.of(await context.db.write(update))
 
 
-@router.delete("/{model:path}", status_code=204)
+@router.delete("/{model:path}", policy=Policy(OWNER), status_code=204)
 async def delete_model(model: ModelRef, context: Context) -> None:
     """Remove a model; one that has runs is archived, so that its results stay."""
     found = await context.runs.find_model(model)

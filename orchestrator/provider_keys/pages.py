@@ -11,6 +11,7 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.context import caller_of
+from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.provider_keys import routes as api
 from orchestrator.scopes import Scope
 
@@ -20,12 +21,12 @@ Id = Annotated[int, Path(ge=0, le=2**31 - 1)]
 FIELDS = ("provider", "key", "name", "holder")
 
 
-@router.get("/keys")
+@router.get("/keys", policy=Policy(READ))
 async def keys_page(page: Page) -> Response:
     return await keys_view(page)
 
 
-@router.post("/keys")
+@router.post("/keys", policy=Policy(RUN))
 async def give_key(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if name in FIELDS}
     answer = Response()
@@ -39,7 +40,7 @@ async def give_key(page: Page) -> Response:
     )
 
 
-@router.post("/keys/{key_id}/remove")
+@router.post("/keys/{key_id}/remove", policy=Policy(RUN))
 async def remove_key(page: Page, key_id: Id) -> Response:
     await api.remove_key(key_id, page.request, page.context)
     return page.go("/keys")

@@ -6,17 +6,18 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 from pydantic import Field, SecretStr
 
 from orchestrator.errors import Forbidden, Invalid
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import Context, caller_of
+from orchestrator.http.policy import OWNER, READ, RUN, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page, Text
 from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
 from orchestrator.scopes import Scope
 
-router = APIRouter(prefix="/api/keys", tags=["keys"])
+router = Router(prefix="/api/keys", tags=["keys"])
 
 
 class Holder(StrEnum):
@@ -59,14 +60,16 @@ class Rotated(Answer):
     unreadable: int
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_keys(request: Request, context: Context) -> Page[KeyOut]:
     """The workspace's keys and your own, with the last four characters of each."""
     rows = await context.accounts.keys.listed(caller_of(request).user_id)
     return Page(items=[KeyOut.of(row) for row in rows])
 
 
-@router.post("", status_code=201, responses={200: {"description": "It replaced the one that was there."}})
+@router.post(
+    "", policy=Policy(RUN), status_code=201, responses={200: {"description": "It replaced the one that was there."}}
+)
 async def put_key(body: KeyCreate, request: Request, response: Response, context: Context) -> KeyOut:
     """Give a key for a provider: 201, or 200 if it replaces the one that the holder had."""
     caller = caller_of(request)
@@ -88,14 +91,14 @@ async def put_key(body: KeyCreate, request: Request, response: Response, context
     return KeyOut.of(row)
 
 
-@router.post("/rotate")
+@router.post("/rotate", policy=Policy(OWNER))
 async def rotate_keys(context: Context) -> Rotated:
     """Seal everything anew with the first of the master keys, so that the others can be taken away."""
     keys, logins = await context.accounts.keys.rotate(), await context.accounts.sessions.seal_again()
     return Rotated(sealed_again=keys[0] + logins[0], unreadable=keys[1] + logins[1])
 
 
-@router.delete("/{key_id}", status_code=204)
+@router.delete("/{key_id}", policy=Policy(RUN), status_code=204)
 async def remove_key(key_id: Annotated[int, Path(ge=0, le=2**31 - 1)], request: Request, context: Context) -> None:
     """Remove a key. Calls that are at the provider end; the next one is paid by whoever is next."""
     caller = caller_of(request)

@@ -12,6 +12,7 @@ from orchestrator.dashboard.overview import model_names
 from orchestrator.dashboard.shell import Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.context import Services, caller_of
+from orchestrator.http.policy import ADMIN, RUN, Policy
 from orchestrator.retention.routes import DeletionOut, RunsDelete, wanted_of
 
 router = page_router()
@@ -21,7 +22,7 @@ Word = Annotated[str, Query(max_length=100)]
 ENDED = ("completed", "failed", "cancelled")
 
 
-@router.get("/runs/delete")
+@router.get("/runs/delete", policy=Policy(ADMIN))
 async def deletion_page(
     page: Page, status: Word = "", model: Word = "", benchmark: Word = "", trigger: Word = "", older_than_days: Word = ""
 ) -> Response:
@@ -36,7 +37,7 @@ async def deletion_page(
     return await _show(page, {name: value for name, value in given.items() if value})
 
 
-@router.post("/runs/delete")
+@router.post("/runs/delete", policy=Policy(ADMIN))
 async def delete_runs(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
@@ -49,20 +50,20 @@ async def delete_runs(page: Page) -> Response:
     return await _show(page, given, done=done)
 
 
-@router.post("/runs/{run_id}/delete")
+@router.post("/runs/{run_id}/delete", policy=Policy(ADMIN))
 async def delete_run(page: Page, run_id: RunId) -> Response:
     await page.context.runs.get(run_id)
     await page.context.deletion.delete(run_id, by=caller_of(page.request).name)
     return page.go("/runs")
 
 
-@router.post("/runs/{run_id}/pin")
+@router.post("/runs/{run_id}/pin", policy=Policy(RUN))
 async def pin_run(page: Page, run_id: RunId) -> Response:
     await page.context.deletion.pin(run_id, pinned=True)
     return page.go(f"/runs/{run_id}")
 
 
-@router.post("/runs/{run_id}/unpin")
+@router.post("/runs/{run_id}/unpin", policy=Policy(RUN))
 async def unpin_run(page: Page, run_id: RunId) -> Response:
     await page.context.deletion.pin(run_id, pinned=False)
     return page.go(f"/runs/{run_id}")

@@ -5,18 +5,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.policy import ADMIN, RUN, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Text
 from orchestrator.retention.queries import Wanted
 from orchestrator.retention.service import Deletion
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.routes import RunId
 
-router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+router = Router(prefix="/api/container-runs", tags=["runs"])
 
 DryRun = Annotated[bool, Query(description="Delete nothing: only say what would go.")]
 RunKey = Annotated[Text, Field(min_length=1, max_length=36, pattern=r"^[0-9a-zA-Z-]+$")]
@@ -93,7 +94,7 @@ async def wanted_of(context: Services, body: RunsDelete) -> Wanted:
     )
 
 
-@router.post("/delete", status_code=202)
+@router.post("/delete", policy=Policy(ADMIN), status_code=202)
 async def delete_runs(body: RunsDelete, request: Request, context: Context) -> DeletionOut:
     """Delete ended runs that match, with items, calls, events, artefacts and archives; or say what would go.
 
@@ -105,7 +106,7 @@ async def delete_runs(body: RunsDelete, request: Request, context: Context) -> D
     return DeletionOut.of(found, dry_run=body.dry_run)
 
 
-@router.delete("/{run_id}", status_code=202)
+@router.delete("/{run_id}", policy=Policy(ADMIN), status_code=202)
 async def delete_run(run_id: RunId, request: Request, context: Context, dry_run: DryRun = False) -> DeletionOut:
     """Delete an ended run with all that it stored. 409 if something still needs it."""
     await context.runs.get(run_id)
@@ -113,13 +114,13 @@ async def delete_run(run_id: RunId, request: Request, context: Context, dry_run:
     return DeletionOut.of(found, dry_run=dry_run)
 
 
-@router.post("/{run_id}/pin", status_code=204)
+@router.post("/{run_id}/pin", policy=Policy(RUN), status_code=204)
 async def pin_run(run_id: RunId, context: Context) -> None:
     """Keep a run: it cannot be deleted, neither by hand nor by age, until it is unpinned."""
     await context.deletion.pin(run_id, pinned=True)
 
 
-@router.post("/{run_id}/unpin", status_code=204)
+@router.post("/{run_id}/unpin", policy=Policy(RUN), status_code=204)
 async def unpin_run(run_id: RunId, context: Context) -> None:
     """Let it be deleted again."""
     await context.deletion.pin(run_id, pinned=False)

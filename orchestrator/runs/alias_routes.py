@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import Discriminator, Field, Tag, model_validator
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,6 +17,7 @@ from orchestrator.batches.schemas import BatchDetail
 from orchestrator.commands.schemas import CommandRunCreate
 from orchestrator.errors import NotFound
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Page, Text
 from orchestrator.runs import routes as container_runs
@@ -24,8 +25,8 @@ from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.routes import BatchFilter, Cursor, IdempotencyKey, Limit, ModelFilter, RunId, Trigger
 from orchestrator.runs.schemas import RunCreate, RunCreated, RunDetail, RunOut
 
-router = APIRouter(prefix="/api/runs", tags=["runs"])
-bare = APIRouter(tags=["batches"], include_in_schema=False)
+router = Router(prefix="/api/runs", tags=["runs"])
+bare = Router(tags=["batches"], include_in_schema=False)
 
 ExternalId = Annotated[str, Path(min_length=1, max_length=60, pattern=r"^[0-9a-zA-Z-]+$")]
 Names = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(max_length=20)]
@@ -65,7 +66,7 @@ RunsBody = Annotated[
 ]
 
 
-@router.post("", status_code=202)
+@router.post("", policy=Policy(RUN, spends=True), status_code=202)
 async def create_named_run(
     body: RunsBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunCreated:
@@ -73,7 +74,7 @@ async def create_named_run(
     return await container_runs.create_run(body, context, response, idempotency_key)
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_named_runs(
     context: Context,
     limit: Limit = 50,
@@ -88,14 +89,14 @@ async def list_named_runs(
     return Page(items=[RunWithNames.named(run) for run in found.items], next=found.next)
 
 
-@router.get("/{run_id}")
+@router.get("/{run_id}", policy=Policy(READ))
 async def get_named_run(run_id: RunId, context: Context) -> RunDetailWithNames:
     """`GET /api/container-runs/{run_id}`; what is below it is there under both paths."""
     run = await container_runs.get_run(run_id, context)
     return RunDetailWithNames(**run.model_dump(), benchmark_names=run.benchmarks)
 
 
-@bare.get("/run/{external_id}")
+@bare.get("/run/{external_id}", policy=Policy(READ))
 async def get_external(external_id: ExternalId, context: Context) -> BatchDetail | RunDetail:
     """The batch of this external id (or id), or the run of this id."""
     try:

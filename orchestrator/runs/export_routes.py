@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import StreamingResponse
 
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs import item_queries
 from orchestrator.runs.reports import exports
 from orchestrator.runs.reports.exports import ExportFormat
 from orchestrator.runs.routes import RunId, get_run, get_score
 from orchestrator.runs.tables import ItemRow
 
-router = APIRouter(tags=["runs"])
+router = Router(tags=["runs"])
 
 PAGE = 100
 _ANSWERS: dict[int | str, dict[str, Any]] = {
@@ -25,7 +26,12 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/api/container-runs/{run_id}/export", response_class=StreamingResponse, responses=_ANSWERS)
+@router.get(
+    "/api/container-runs/{run_id}/export",
+    policy=Policy(READ, deadline=False),
+    response_class=StreamingResponse,
+    responses=_ANSWERS,
+)
 async def export_run(
     run_id: RunId, context: Context, format: Annotated[ExportFormat, Query()] = ExportFormat.JSONL
 ) -> StreamingResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
@@ -15,6 +15,7 @@ from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context
+from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Page
 from orchestrator.models import queries as model_queries
@@ -43,7 +44,7 @@ from orchestrator.runs.schemas import (
 from orchestrator.runs.service import Idempotency, NewRun
 from runner.contract import ItemResult, Outcome, RunKind
 
-router = APIRouter(prefix="/api/container-runs", tags=["runs"])
+router = Router(prefix="/api/container-runs", tags=["runs"])
 
 RunId = Annotated[str, Path(min_length=1, max_length=60, description="A run's id.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -74,7 +75,7 @@ RunBody = Annotated[
 ]
 
 
-@router.post("", status_code=202)
+@router.post("", policy=Policy(RUN, spends=True), status_code=202)
 async def create_run(
     body: RunBody,
     context: Context,
@@ -100,7 +101,7 @@ async def _queued(body: RunCreate | CommandRunCreate, context: Context, key: Ide
     return await context.runs.create(request, key)
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_runs(
     context: Context,
     limit: Limit = 50,
@@ -129,7 +130,7 @@ async def list_runs(
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
 
 
-@router.get("/{run_id}")
+@router.get("/{run_id}", policy=Policy(READ))
 async def get_run(run_id: RunId, context: Context) -> RunDetail:
     await context.runs.get(run_id)
 
@@ -159,7 +160,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
     return await context.db.read(read)
 
 
-@router.get("/{run_id}/score")
+@router.get("/{run_id}/score", policy=Policy(READ))
 async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
     """The score so far with its groups. Groups are empty where the dataset is not the run's any more; a command has none."""
     run = await context.runs.get(run_id)
@@ -184,7 +185,7 @@ async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
     return await context.db.read(read)
 
 
-@router.get("/{run_id}/items")
+@router.get("/{run_id}/items", policy=Policy(READ))
 async def list_items(
     run_id: RunId,
     context: Context,
@@ -201,7 +202,7 @@ async def list_items(
     return Page(items=items, next=str(items[-1].position) if len(rows) > limit else None)
 
 
-@router.get("/{run_id}/items/{position}")
+@router.get("/{run_id}/items/{position}", policy=Policy(READ))
 async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> ItemResult:
     """One result whole: prompt, answer, code, tests, usage, calls."""
     await context.runs.get(run_id)
@@ -211,7 +212,7 @@ async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 -
     return stored_item(row.data, row.outcome)
 
 
-@router.get("/{run_id}/logs")
+@router.get("/{run_id}/logs", policy=Policy(READ))
 async def get_logs(
     run_id: RunId,
     context: Context,
@@ -239,7 +240,7 @@ async def get_logs(
     return await context.db.read(read)
 
 
-@router.post("/{run_id}/cancel", status_code=202)
+@router.post("/{run_id}/cancel", policy=Policy(RUN), status_code=202)
 async def cancel_run(run_id: RunId, context: Context) -> RunOut:
     """Stop a run. One that waits ends at once; one that runs ends when its container is confirmed gone."""
     await context.runs.cancel(run_id)
@@ -247,7 +248,7 @@ async def cancel_run(run_id: RunId, context: Context) -> RunOut:
     return await _out(run_id, context)
 
 
-@router.post("/{run_id}/retry", status_code=202)
+@router.post("/{run_id}/retry", policy=Policy(RUN, spends=True), status_code=202)
 async def retry_run(
     run_id: RunId, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunCreated:

@@ -6,14 +6,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import Header, Path, Query
 from fastapi.responses import StreamingResponse
 
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.live import LoggedEvent, Told
 
-router = APIRouter(tags=["live"])
+router = Router(tags=["live"])
 
 PING_S = 15.0
 END = "event: end\ndata: {}\n\n"
@@ -28,14 +29,14 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
 
-@router.get("/api/events", response_class=EventStream)
+@router.get("/api/events", policy=Policy(READ, streams=True), response_class=EventStream)
 async def all_events(context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
     """Everything that happens, as it happens."""
     start = stream_start(last_event_id, after)
     return stream_of(_written(_events(context, start, None)))
 
 
-@router.get("/api/container-runs/{run_id}/stream", response_class=EventStream)
+@router.get("/api/container-runs/{run_id}/stream", policy=Policy(READ, streams=True), response_class=EventStream)
 async def run_events(
     run_id: Annotated[str, Path(min_length=1, max_length=60)],
     context: Context,

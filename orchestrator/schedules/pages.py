@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, NotFound
+from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
@@ -39,20 +40,20 @@ class ScheduleLine:
     """The next fires as the clocks of the schedule's zone show them."""
 
 
-@router.get("/schedules")
+@router.get("/schedules", policy=Policy(READ))
 async def schedules_page(page: Page) -> Response:
     listed = await api.list_schedules(page.context)
     lines = [await _line(page, each.model_id) for each in listed.items]
     return page.show("schedules/schedules.html", lines=lines)
 
 
-@router.get("/schedules/new")
+@router.get("/schedules/new", policy=Policy(READ))
 async def schedule_form(page: Page, request: Request) -> Response:
     given = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
     return await _form(page, given)
 
 
-@router.post("/schedules/new")
+@router.post("/schedules/new", policy=Policy(SCHEDULE))
 async def save_schedule(page: Page) -> Response:
     given = await page.form()
     try:
@@ -63,7 +64,7 @@ async def save_schedule(page: Page) -> Response:
     return page.go(f"/schedules/{saved.model_id}")
 
 
-@router.get("/schedules/{model_id}")
+@router.get("/schedules/{model_id}", policy=Policy(READ))
 async def show_schedule(page: Page, model_id: ModelId) -> Response:
     line = await _line(page, model_id)
     fires = await api.list_fires(str(model_id), page.context, limit=SHOWN_FIRES)
@@ -72,19 +73,19 @@ async def show_schedule(page: Page, model_id: ModelId) -> Response:
     )
 
 
-@router.post("/schedules/{model_id}/pause")
+@router.post("/schedules/{model_id}/pause", policy=Policy(SCHEDULE))
 async def pause(page: Page, model_id: ModelId, paused: Annotated[bool, Query()] = True) -> Response:
     await api.pause_schedule(str(model_id), page.context, PauseChange(paused=paused))
     return page.go("/schedules")
 
 
-@router.post("/schedules/{model_id}/run")
+@router.post("/schedules/{model_id}/run", policy=Policy(RUN, spends=True))
 async def run_now(page: Page, model_id: ModelId) -> Response:
     created = await api.run_schedule(str(model_id), page.context, Response())
     return page.go(f"/runs/{created.run_id}")
 
 
-@router.post("/schedules/{model_id}/remove")
+@router.post("/schedules/{model_id}/remove", policy=Policy(SCHEDULE))
 async def remove(page: Page, model_id: ModelId) -> Response:
     await api.delete_schedule(str(model_id), page.context)
     return page.go("/schedules")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 from sqlmodel import Session
 
 from orchestrator.alerts.schemas import Badge
 from orchestrator.alerts.share_routes import read_badge
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Page
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.schemas import RunCreated
@@ -36,14 +37,14 @@ from orchestrator.schedules.schemas import (
 )
 from orchestrator.schedules.tables import Schedule
 
-router = APIRouter(prefix="/api/schedules", tags=["schedules"])
+router = Router(prefix="/api/schedules", tags=["schedules"])
 
 SHOWN = 5
 ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
-@router.get("")
+@router.get("", policy=Policy(READ))
 async def list_schedules(
     context: Context, limit: Limit = 200, after: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None
 ) -> Page[ScheduleOut]:
@@ -53,7 +54,7 @@ async def list_schedules(
     return Page(items=items, next=str(items[-1].model_id) if len(rows) > limit else None)
 
 
-@router.post("", status_code=200, responses={201: {"description": "The schedule was made."}})
+@router.post("", policy=Policy(SCHEDULE), status_code=200, responses={201: {"description": "The schedule was made."}})
 async def save_schedule(body: ScheduleSave, context: Context, response: Response) -> ScheduleDetail:
     """Make or change a model's schedule. The answer says when it fires next and what it can see."""
     saved = await context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
@@ -62,7 +63,7 @@ async def save_schedule(body: ScheduleSave, context: Context, response: Response
     return await _detail(saved.schedule, context)
 
 
-@router.get("/preview")
+@router.get("/preview", policy=Policy(READ))
 async def preview(
     context: Context,
     cron: Annotated[str, Query(max_length=400, description="A cron expression.")],
@@ -89,7 +90,7 @@ async def preview(
     )
 
 
-@router.get("/{model_id:path}/fires")
+@router.get("/{model_id:path}/fires", policy=Policy(READ))
 async def list_fires(
     model_id: ModelRef,
     context: Context,
@@ -104,7 +105,7 @@ async def list_fires(
     return Page(items=items, next=_cursor(items[-1].instant) if len(rows) > limit else None)
 
 
-@router.get("/{model_id:path}/panel")
+@router.get("/{model_id:path}/panel", policy=Policy(READ))
 async def get_panel(
     model_id: ModelRef, context: Context, version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None
 ) -> PanelDetail:
@@ -117,31 +118,31 @@ async def get_panel(
     return PanelDetail(**PanelOut.of(row).model_dump(), benchmarks=row.benchmarks)
 
 
-@router.get("/{model_id:path}/badge")
+@router.get("/{model_id:path}/badge", policy=Policy(READ))
 async def get_badge(model_id: ModelRef, context: Context) -> Badge:
     """The newest judged run as a badge, in the form that shields.io reads from an endpoint."""
     found = await context.runs.find_model(model_id)
     return await context.db.read(lambda s: read_badge(s, found))
 
 
-@router.get("/{model_id:path}")
+@router.get("/{model_id:path}", policy=Policy(READ))
 async def get_schedule(model_id: ModelRef, context: Context) -> ScheduleDetail:
     return await _detail(await context.schedules.get(model_id), context)
 
 
-@router.delete("/{model_id:path}", status_code=204)
+@router.delete("/{model_id:path}", policy=Policy(SCHEDULE), status_code=204)
 async def delete_schedule(model_id: ModelRef, context: Context) -> None:
     """Stop measuring this model. Runs, fires and panels stay as history."""
     await context.schedules.delete(model_id)
 
 
-@router.patch("/{model_id:path}/pause")
+@router.patch("/{model_id:path}/pause", policy=Policy(SCHEDULE))
 async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
     """Pause (without a body, or `paused: true`), or go on (`paused: false`). What passes meanwhile is not made up for."""
     return await _detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
 
 
-@router.patch("/{model_id:path}")
+@router.patch("/{model_id:path}", policy=Policy(SCHEDULE))
 async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleChange | None = None) -> ScheduleChanged:
     """Pause or go on (`is_paused`); without a body, the other of the two."""
     wanted = None if body is None else body.wanted
@@ -151,7 +152,7 @@ async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleCh
     return ScheduleChanged(**detail.model_dump(), is_paused=detail.paused)
 
 
-@router.post("/{model_id:path}/run", status_code=202)
+@router.post("/{model_id:path}/run", policy=Policy(RUN, spends=True), status_code=202)
 async def run_schedule(
     model_id: ModelRef,
     context: Context,

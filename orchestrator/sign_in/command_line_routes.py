@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import Field
 
 from orchestrator.accounts import queries as account_queries
@@ -13,6 +13,7 @@ from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, Forbidden, NotFound, Unauthorized, Unavailable
 from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import ANYONE, Policy, Router
 from orchestrator.http.schemas import Answer, Body
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.claims import NotBelieved
@@ -21,7 +22,7 @@ from orchestrator.sign_in.service import SignInFailed
 from orchestrator.system.identifiers import new_token
 from orchestrator.tokens.routes import TokenCreate, make_token
 
-router = APIRouter(prefix="/login", tags=["accounts"])
+router = Router(prefix="/login", tags=["accounts"])
 
 DAYS = 30
 WAITING = ("authorization_pending", "slow_down")
@@ -63,7 +64,7 @@ class DeviceState(Answer):
     slower: bool = False
 
 
-@router.post("/command-line")
+@router.post("/command-line", policy=Policy(ANYONE))
 async def exchange_code(body: CodeGiven, context: Context) -> TokenGiven:
     """The token for a code that a browser brought to a waiting command line; once."""
     token = context.accounts.command_lines.redeem(body.code, body.verifier)
@@ -72,7 +73,7 @@ async def exchange_code(body: CodeGiven, context: Context) -> TokenGiven:
     return TokenGiven(token=token)
 
 
-@router.post("/device")
+@router.post("/device", policy=Policy(ANYONE))
 async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
     """Begin to sign in with a code that is typed in elsewhere. 404 where the identity provider does not offer it."""
     provider = context.accounts.provider
@@ -93,7 +94,7 @@ async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
     )
 
 
-@router.post("/device/poll")
+@router.post("/device/poll", policy=Policy(ANYONE))
 async def poll_device(body: DevicePolled, request: Request, context: Context) -> DeviceState:
     """Whether the person has agreed; then a token for them, good for 30 days."""
     provider, sign_in = context.accounts.provider, context.accounts.sign_in

@@ -21,6 +21,7 @@ from orchestrator.http.callers import SESSION_S
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.cookies import drop_cookie, put_cookie
 from orchestrator.http.login_throttle import GuessDelay, names_of
+from orchestrator.http.policy import ANYONE, READ, Body, Policy
 from orchestrator.sign_in.routes import sign_out_address
 from orchestrator.sign_in.service import ATTEMPT_LASTS, SignInFailed
 from orchestrator.system.identifiers import new_token
@@ -64,7 +65,7 @@ def from_elsewhere(request: Request, public_url: str | None) -> bool:
     return not urlsplit(origin).netloc or urlsplit(origin).netloc not in ours
 
 
-@router.get("/login")
+@router.get("/login", policy=Policy(ANYONE))
 async def login_page(
     request: Request,
     context: Context,
@@ -87,7 +88,7 @@ async def login_page(
     return await _sign_in(request, context, delay, token, next)
 
 
-@router.post("/login")
+@router.post("/login", policy=Policy(ANYONE, body=Body.SMALL))
 async def login(request: Request, context: Context, delay: Delay) -> Response:
     if from_elsewhere(request, context.settings.public_url):
         return _form(request, 403, "This came from another site's page. Sign in here.", "")
@@ -96,7 +97,7 @@ async def login(request: Request, context: Context, delay: Delay) -> Response:
     return await _sign_in(request, context, delay, token, wanted)
 
 
-@router.get("/login/provider")
+@router.get("/login/provider", policy=Policy(ANYONE))
 async def to_provider(request: Request, context: Context, next: Next = "") -> Response:
     """Off to the identity provider."""
     sign_in = context.accounts.sign_in
@@ -112,7 +113,7 @@ async def to_provider(request: Request, context: Context, next: Next = "") -> Re
     return response
 
 
-@router.get("/login/callback")
+@router.get("/login/callback", policy=Policy(ANYONE))
 async def from_provider(request: Request, context: Context) -> Response:
     """Back from the identity provider."""
     sign_in = context.accounts.sign_in
@@ -136,7 +137,7 @@ async def from_provider(request: Request, context: Context) -> Response:
     return response
 
 
-@router.post("/logout")
+@router.post("/logout", policy=Policy(READ, needs_workspace=False))
 async def logout(request: Request, context: Context) -> Response:
     """Sign out here and, where it offers that, at the identity provider."""
     session_id, elsewhere = caller_of(request).session_id, None
@@ -156,7 +157,7 @@ async def logout(request: Request, context: Context) -> Response:
     return response
 
 
-@router.get("/docs")
+@router.get("/docs", policy=Policy(ANYONE))
 async def reference(request: Request) -> Response:
     found = endpoints(request.app.openapi())
     return draw("shell/docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from orchestrator.alerts.share_routes import base_url
@@ -11,11 +11,12 @@ from orchestrator.http.authentication import COOKIE
 from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.cookies import drop_cookie
+from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.oidc import ProviderTrouble
 
-router = APIRouter(prefix="/api/auth", tags=["accounts"])
+router = Router(prefix="/api/auth", tags=["accounts"])
 
 
 class AuthStatus(Answer):
@@ -29,14 +30,14 @@ class AuthStatus(Answer):
     identity_provider: bool
 
 
-@router.get("/login", status_code=303, response_class=RedirectResponse)
+@router.get("/login", policy=Policy(ANYONE), status_code=303, response_class=RedirectResponse)
 async def auth_login(context: Context) -> Response:
     """To the identity provider if there is one, else to the page that takes a token."""
     path = "/login" if context.accounts.sign_in is None else "/login/provider"
     return RedirectResponse(f"{context.settings.root}{path}", 303)
 
 
-@router.get("/status")
+@router.get("/status", policy=Policy(ANYONE))
 async def auth_status(request: Request, context: Context) -> AuthStatus:
     """For everybody: a stranger is told `authenticated: false`, with status 200."""
     caller = await _caller(request, context)
@@ -53,7 +54,7 @@ async def auth_status(request: Request, context: Context) -> AuthStatus:
     )
 
 
-@router.get("/logout", status_code=303, response_class=RedirectResponse)
+@router.get("/logout", policy=Policy(READ, needs_workspace=False), status_code=303, response_class=RedirectResponse)
 async def auth_logout(request: Request, context: Context) -> Response:
     """End the browser's session, also at the identity provider where it offers that. A token is not ended by it."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
 from orchestrator.errors import Forbidden
+from orchestrator.http.policy import AGENT, ANYONE, Audit, Body, Policy, Router
 from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import command_of
@@ -48,13 +49,14 @@ def desk_of(request: Request) -> TaskDesk:
 
 
 Desk = Annotated[TaskDesk, Depends(desk_of)]
-router = APIRouter(prefix="/api/tasks", tags=["tasks"])
-files = APIRouter(prefix="/tasks", tags=["tasks"], include_in_schema=False)
-bare = APIRouter(tags=["tasks"], include_in_schema=False)
+TASK = Policy(AGENT, body=Body.EVENTS, audit=Audit.REFUSALS)
+router = Router(prefix="/api/tasks", tags=["tasks"])
+files = Router(prefix="/tasks", tags=["tasks"], include_in_schema=False)
+bare = Router(tags=["tasks"], include_in_schema=False)
 
 
-@bare.post("/claim")
-@router.post("/claim")
+@bare.post("/claim", policy=TASK)
+@router.post("/claim", policy=TASK)
 async def claim_task(body: TaskClaim, request: Request, desk: Desk) -> Task | Done:
     """Take the next command benchmark of this provider, or be told that there is none (`done`)."""
     found = await desk.service.claim(body)
@@ -63,16 +65,16 @@ async def claim_task(body: TaskClaim, request: Request, desk: Desk) -> Task | Do
     return _task(found, body, desk, str(desk.settings.public_url or request.base_url).rstrip("/"))
 
 
-@bare.post("/heartbeat")
-@router.post("/heartbeat")
+@bare.post("/heartbeat", policy=TASK)
+@router.post("/heartbeat", policy=TASK)
 async def task_heartbeat(body: TaskHeartbeat, desk: Desk) -> TaskState:
     """Keep the task; with `results`, repeats that are done are stored already. `cancel`: stop, then report `fail`."""
     held = await desk.service.heartbeat(body, body.results, body.message)
     return _state(held, "cancel" if held.cancel else "ok")
 
 
-@bare.post("/complete")
-@router.post("/complete")
+@bare.post("/complete", policy=TASK)
+@router.post("/complete", policy=TASK)
 async def complete_task(body: TaskComplete, desk: Desk) -> TaskState:
     """Every repeat is done. The run completes, or fails if none of them ended well."""
     held = await desk.service.complete(body, body.results)
@@ -80,8 +82,8 @@ async def complete_task(body: TaskComplete, desk: Desk) -> TaskState:
     return _state(held, "failed" if held.run.status == Status.FAILED else "completed")
 
 
-@bare.post("/fail")
-@router.post("/fail")
+@bare.post("/fail", policy=TASK)
+@router.post("/fail", policy=TASK)
 async def fail_task(body: TaskFail, desk: Desk) -> TaskState:
     """Give the task up, with a reason. Its run is tried again, up to three times without progress."""
     held = await desk.service.fail(body)
@@ -89,7 +91,7 @@ async def fail_task(body: TaskFail, desk: Desk) -> TaskState:
     return _state(held, "failed" if held.run.status == Status.FAILED else "retrying")
 
 
-@files.get("/{task_id}/command.sh")
+@files.get("/{task_id}/command.sh", policy=Policy(ANYONE, audit=Audit.NEVER))
 async def get_script(task_id: TaskId, desk: Desk, expires: Expires, signature: Signature) -> Response:
     """The command as a script for sh."""
     _check(desk, "GET", script_path(task_id), expires, signature)
@@ -99,7 +101,11 @@ async def get_script(task_id: TaskId, desk: Desk, expires: Expires, signature: S
     return PlainTextResponse(shell_script(task), media_type="text/x-shellscript")
 
 
-@files.put("/{task_id}/artefacts/{name}", status_code=204)
+@files.put(
+    "/{task_id}/artefacts/{name}",
+    policy=Policy(ANYONE, body=Body.UNLIMITED, deadline=False, audit=Audit.NEVER),
+    status_code=204,
+)
 async def put_file(
     task_id: TaskId, name: FileName, request: Request, desk: Desk, expires: Expires, signature: Signature
 ) -> None:

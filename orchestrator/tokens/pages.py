@@ -12,6 +12,7 @@ from starlette.responses import Response
 from orchestrator.alerts.routes import list_webhooks
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
+from orchestrator.http.policy import ADMIN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.scopes import Scope
 from orchestrator.tokens import routes as api
@@ -36,12 +37,12 @@ class Secret:
     value: str
 
 
-@router.get("/settings")
+@router.get("/settings", policy=Policy(ADMIN))
 async def settings_page(page: Page) -> Response:
     return await settings_view(page)
 
 
-@router.post("/settings/tokens")
+@router.post("/settings/tokens", policy=Policy(ADMIN))
 async def make_token(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
@@ -54,7 +55,7 @@ async def make_token(page: Page) -> Response:
     return await settings_view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
 
 
-@router.post("/settings/tokens/{token_id}/revoke")
+@router.post("/settings/tokens/{token_id}/revoke", policy=Policy(ADMIN))
 async def revoke_token(page: Page, token_id: Id) -> Response:
     await api.revoke_token(token_id, page.context)
     return page.go("/settings")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal, Self
 
 import structlog
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from pydantic import Field, StrictInt
 from sqlmodel import Session
 
@@ -16,13 +16,14 @@ from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.http.audit_trail import note
 from orchestrator.http.callers import Caller, new_secret
 from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.policy import ADMIN, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page, Text
 from orchestrator.scopes import Scope
 from orchestrator.system.identifiers import token_hash
 from orchestrator.tokens import queries as token_queries
 from orchestrator.tokens.tables import ApiToken
 
-router = APIRouter(prefix="/api/tokens", tags=["tokens"])
+router = Router(prefix="/api/tokens", tags=["tokens"])
 log = structlog.get_logger()
 
 
@@ -60,7 +61,7 @@ class TokenCreated(TokenOut):
     token: str = ""
 
 
-@router.get("")
+@router.get("", policy=Policy(ADMIN))
 async def list_tokens(context: Context) -> Page[TokenOut]:
     """The named tokens, oldest first. The installation's own, which is in no table, is not among them."""
     now = context.clock.now()
@@ -72,7 +73,7 @@ async def list_tokens(context: Context) -> Page[TokenOut]:
     return Page(items=await context.db.read(read))
 
 
-@router.post("", status_code=201)
+@router.post("", policy=Policy(ADMIN), status_code=201)
 async def create_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
     """Make a token for this workspace. It is shown only now: of its secret the service keeps a hash."""
     return await make_token(body, caller_of(request), request, context)
@@ -106,7 +107,7 @@ async def make_token(body: TokenCreate, maker: Caller, request: Request, context
     return TokenCreated.of(stored, now, owner).model_copy(update={"token": secret})
 
 
-@router.delete("/{token_id}", status_code=204)
+@router.delete("/{token_id}", policy=Policy(ADMIN), status_code=204)
 async def revoke_token(token_id: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> None:
     """Revoke a token: its next request is refused, and the pages that were signed in with it are signed out."""
     await remove_token(token_id, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from sqlmodel import Session
 
 from orchestrator.errors import Invalid
@@ -12,6 +12,8 @@ from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.schemas import LabelFilter, LeftOutLine, TraceOut, TracesImported
 from orchestrator.evals.service import known_set, no_trace
 from orchestrator.http.context import Context
+from orchestrator.http.policy import ADMIN, READ, RUN, Body, Policy, Router
+from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Page
 from orchestrator.runs.routes import Limit
 from orchestrator.traces import queries as trace_queries
@@ -19,7 +21,7 @@ from orchestrator.traces.reading import Format
 from orchestrator.traces.removal import remove_trace
 from orchestrator.traces.searching import found_traces
 
-router = APIRouter(prefix="/api/traces", tags=["evals"])
+router = Router(prefix="/api/traces", route_class=DatabaseErrorRoute, tags=["evals"])
 
 _LINES: dict[str, Any] = {
     "requestBody": {
@@ -36,7 +38,7 @@ SetQuery = Annotated[str | None, Query(max_length=60)]
 Project = Annotated[str | None, Query(max_length=100, pattern=r"^[^\x00]*$")]
 
 
-@router.post("", status_code=201, openapi_extra=_LINES)
+@router.post("", policy=Policy(RUN, body=Body.FILE, deadline=False), status_code=201, openapi_extra=_LINES)
 async def import_traces(
     request: Request,
     context: Context,
@@ -61,7 +63,7 @@ async def import_traces(
     )
 
 
-@router.get("")
+@router.get("", policy=Policy(READ, deadline=False))
 async def list_traces(
     context: Context,
     limit: Limit = 50,
@@ -101,7 +103,7 @@ async def list_traces(
     return Page(items=traces, next=None if more is None else str(more))
 
 
-@router.get("/{trace_id:path}")
+@router.get("/{trace_id:path}", policy=Policy(READ, deadline=False))
 async def get_trace(
     trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context, eval_set_id: SetQuery = None
 ) -> TraceOut:
@@ -117,7 +119,7 @@ async def get_trace(
     return await context.db.read(read)
 
 
-@router.delete("/{trace_id:path}", status_code=204)
+@router.delete("/{trace_id:path}", policy=Policy(ADMIN, deadline=False), status_code=204)
 async def delete_trace(trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context) -> None:
     """With its labels and verdicts; the counts of evals follow at once. 409 while a job works on it."""
     await context.db.write(lambda session: remove_trace(session, trace_id))

@@ -28,15 +28,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+from starlette.routing import Mount
 
 from orchestrator.accounts.vault import load_vault
+from orchestrator.app import MODEL_CALLS
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.gateway.edge.router import Gateway
 from orchestrator.gateway.wiring import open_gateway
 from orchestrator.http.guard import Guard
+from orchestrator.http.policy import set_policy
 from orchestrator.http.problems import not_found
-from orchestrator.http.routing import body_cap_of, deadline_of
+from orchestrator.http.route_table import RouteTable
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.runs.tables import Attempt, ContainerRun
@@ -89,7 +92,10 @@ async def serve(port: int, data: Path) -> None:
 
     keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, KeyPolicy(system_for_all=True), nobody)
     async with open_gateway(settings, db, clock, "bench", keys) as deps:
-        app = Guard(Gateway(deps, not_found), body_cap=body_cap_of(settings), deadline=deadline_of(settings))
+        mount, routes = Mount("/gateway", not_found), RouteTable(settings)
+        set_policy(mount, MODEL_CALLS)
+        routes.read([mount])
+        app = Guard(Gateway(deps, not_found), routes=routes)
         await QuietServer(server_config(app, "127.0.0.1", port)).serve()
     await db.close()
 

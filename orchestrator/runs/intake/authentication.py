@@ -12,16 +12,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import Request
-from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from orchestrator.errors import Unauthorized
+from orchestrator.http.policy import PolicyRoute
 from orchestrator.runs.intake.attempt_tokens import Callers, bearer
 
 IsPoolToken = Callable[[str], Awaitable[bool]]
 
 
-def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[APIRoute]:
+def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[PolicyRoute]:
     """Routes that answer 401, and close the connection, unless the token fits. A path without a run takes the token of a
     warm runner as well: it claims before it has a run."""
 
@@ -35,7 +35,7 @@ def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[AP
         if run_id is not None or not await is_pool_token(token):
             raise _refusal()
 
-    class AuthenticatedRoute(APIRoute):
+    class AuthenticatedRoute(PolicyRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 

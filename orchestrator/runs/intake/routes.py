@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
@@ -19,6 +19,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.errors import ClientError, Code, Conflict
 from orchestrator.grading import queries as given_queries
+from orchestrator.http.policy import ANYONE, Audit, Body, Policy, Router
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.artefacts import ArtefactStore
@@ -69,14 +70,14 @@ class RunnerDeps:
     """The traces that a job about evals still has to do."""
 
 
-def runner_router(deps: RunnerDeps) -> APIRouter:
+def runner_router(deps: RunnerDeps) -> Router:
     callers = Callers(deps.db, deps.clock)
     turns = Turns()
-    router = APIRouter(
+    router = Router(
         prefix="/runner", include_in_schema=False, route_class=authenticated_route(callers, deps.hand_over.knows)
     )
 
-    @router.post("/claim")
+    @router.post("/claim", policy=Policy(ANYONE, body=Body.SMALL, audit=Audit.NEVER))
     async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
         if body.contract_version != CONTRACT_VERSION:
             raise WrongContract(
@@ -112,7 +113,7 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
         )
         return ClaimedRun(spec=spec)
 
-    @router.post("/runs/{run_id}/events")
+    @router.post("/runs/{run_id}/events", policy=Policy(ANYONE, body=Body.EVENTS, audit=Audit.NEVER))
     async def events(run_id: RunId, request: Request) -> EventAck:
         attempt = await callers.of(request, run_id, recent=True)
         async with turns.turn(run_id):
@@ -132,21 +133,25 @@ def runner_router(deps: RunnerDeps) -> APIRouter:
                 give_back(size)
         return ack
 
-    @router.get("/runs/{run_id}/problems")
+    @router.get("/runs/{run_id}/problems", policy=Policy(ANYONE, deadline=False, audit=Audit.NEVER))
     async def problems(run_id: RunId, request: Request) -> StreamingResponse:
         attempt = await callers.of(request, run_id)
         run, finished = await deps.db.read(lambda s: _run_and_finished(s, attempt))
         lines = _lines(deps, run, finished)
         return StreamingResponse(_compressed(lines), media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
 
-    @router.get("/runs/{run_id}/traces")
+    @router.get("/runs/{run_id}/traces", policy=Policy(ANYONE, deadline=False, audit=Audit.NEVER))
     async def traces(run_id: RunId, request: Request) -> StreamingResponse:
         attempt = await callers.of(request, run_id)
         run, _ = await deps.db.read(lambda s: _run_and_finished(s, attempt))
         lines = _compressed(deps.trace_lines(deps.db, run))
         return StreamingResponse(lines, media_type="application/x-ndjson", headers={"content-encoding": "gzip"})
 
-    @router.put("/runs/{run_id}/artefacts/{name}", status_code=204)
+    @router.put(
+        "/runs/{run_id}/artefacts/{name}",
+        policy=Policy(ANYONE, body=Body.UNLIMITED, deadline=False, audit=Audit.NEVER),
+        status_code=204,
+    )
     async def artefact(
         run_id: RunId, name: Annotated[str, Path(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,99}$")], request: Request
     ) -> None:

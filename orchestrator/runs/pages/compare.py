@@ -12,6 +12,7 @@ from starlette.responses import Response
 from orchestrator.commands.routes import compare_commands
 from orchestrator.commands.views import ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
 from orchestrator.runs.page_queries import RunFilter
@@ -28,7 +29,7 @@ ON_A_PAGE = 100
 RunIds = Annotated[list[Annotated[str, Query(max_length=60)]] | None, Query(max_length=20)]
 
 
-@router.get("/compare")
+@router.get("/compare", policy=Policy(READ))
 async def compare_page(
     page: Page,
     run: RunIds = None,

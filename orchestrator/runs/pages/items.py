@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router
 from orchestrator.errors import NotFound
+from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import item_queries, page_queries
 from orchestrator.runs.intake.bounds import stored_item
@@ -24,7 +25,7 @@ router = page_router()
 Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
-@router.get("/runs/{run_id}/items/{position}")
+@router.get("/runs/{run_id}/items/{position}", policy=Policy(READ))
 async def show_item(
     page: Page,
     run_id: RunId,
@@ -62,7 +63,7 @@ async def show_item(
     )
 
 
-@router.get("/runs/{run_id}/items/{position}/{text}")
+@router.get("/runs/{run_id}/items/{position}/{text}", policy=Policy(READ))
 async def item_text(page: Page, run_id: RunId, position: Position, text: str) -> Response:
     """One text of an item, whole."""
     if text not in TEXTS:

@@ -17,6 +17,7 @@ from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.errors import ClientError
+from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import page_queries
@@ -65,13 +66,13 @@ class FormValues:
         return body
 
 
-@router.get("/runs/new")
+@router.get("/runs/new", policy=Policy(READ))
 async def new_run_page(page: Page, request: Request) -> Response:
     given = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
     return await _form(page, FormValues.of(given))
 
 
-@router.post("/runs/new")
+@router.post("/runs/new", policy=Policy(RUN, spends=True))
 async def start_run(page: Page) -> Response:
     values = FormValues.of(await page.form())
     try:

@@ -20,6 +20,7 @@ from orchestrator.errors import Conflict
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.grading.service import Move
 from orchestrator.http.context import Services
+from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import page_queries
@@ -52,7 +53,7 @@ class _Read:
     pinned: bool
 
 
-@router.get("/runs/{run_id}")
+@router.get("/runs/{run_id}", policy=Policy(READ))
 async def show_run(
     page: Page,
     run_id: RunId,
@@ -107,19 +108,19 @@ async def show_run(
     )
 
 
-@router.post("/runs/{run_id}/cancel")
+@router.post("/runs/{run_id}/cancel", policy=Policy(RUN))
 async def cancel_run(page: Page, run_id: RunId) -> Response:
     await page.context.runs.cancel(run_id)
     page.context.signals.look()
     return page.go(f"/runs/{run_id}")
 
 
-@router.post("/runs/{run_id}/retry")
+@router.post("/runs/{run_id}/retry", policy=Policy(RUN, spends=True))
 async def retry_run(page: Page, run_id: RunId) -> Response:
     return page.go(f"/runs/{await page.context.runs.retry(run_id)}")
 
 
-@router.post("/runs/{run_id}/regrade")
+@router.post("/runs/{run_id}/regrade", policy=Policy(RUN))
 async def regrade_run(page: Page, run_id: RunId) -> Response:
     """Judge the stored answers again, as a run of its own; its page says which verdicts moved."""
     again = await page.context.grades.regrade(run_id)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.overview import model_names, reasons_to_wait
 from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
 from orchestrator.runs.lifecycle import Status
@@ -23,7 +24,7 @@ PAGE_SIZE = 50
 Word = Annotated[str, Query(max_length=100)]
 
 
-@router.get("/runs")
+@router.get("/runs", policy=Policy(READ))
 async def runs_page(
     page: Page,
     status: Word = "",

@@ -17,7 +17,7 @@ from sqlmodel import Session
 from orchestrator.audit import queries as audit_queries
 from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.http.audit_trail import NO_CHANGE, REFUSALS_AT_ONCE
+from orchestrator.http.audit_trail import REFUSALS_AT_ONCE
 from orchestrator.scopes import SAFE_METHODS
 from orchestrator.settings import Settings
 from tests.manual_clock import START
@@ -25,6 +25,13 @@ from tests.served import TOKEN, Service, served
 
 pytestmark = pytest.mark.anyio
 
+NO_CHANGE = {
+    "/api/quotes",
+    "/api/agents/claim",
+    "/api/agents/report",
+    *(f"{prefix}/{step}" for prefix in ("", "/api/tasks") for step in ("claim", "heartbeat", "complete", "fail")),
+}
+"""A price, and what agents and task runners say every few seconds."""
 CANARY = "by_canary_0123456789_canary_0123456789"
 
 

@@ -10,10 +10,13 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from orchestrator.app import create_app
 from orchestrator.errors import RateLimited
 from orchestrator.http.callers import SESSION_S
 from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
-from orchestrator.scopes import Scope, needed
+from orchestrator.http.route_table import RouteTable
+from orchestrator.scopes import Scope
+from orchestrator.settings import Settings
 from tests.served import TOKEN, Service
 
 SAME = {"sec-fetch-site": "same-origin"}
@@ -125,6 +128,13 @@ async def test_a_session_cannot_be_made_up_and_ends_by_itself(service: Service, 
     assert await authority.by_session(session) is None
 
 
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory) -> RouteTable:
+    app = create_app(Settings(data=tmp_path_factory.mktemp("routes"), token=TOKEN))
+    table: RouteTable = app.state.routes
+    return table
+
+
 @pytest.mark.parametrize(
     ("method", "path", "scope"),
     [
@@ -158,8 +168,8 @@ async def test_a_session_cannot_be_made_up_and_ends_by_itself(service: Service, 
         ("POST", "/what/will/come", "admin"),
     ],
 )
-def test_what_a_request_needs(method: str, path: str, scope: str) -> None:
-    assert needed(method, path) == scope
+def test_what_a_request_needs(routes: RouteTable, method: str, path: str, scope: str) -> None:
+    assert routes.find(method, path).policy.scope == scope
 
 
 def test_scopes_are_steps_and_agents_stand_apart() -> None:

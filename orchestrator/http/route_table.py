@@ -1,0 +1,167 @@
+"""Finds the route of a request, and with it the policy, before any layer decides about it.
+
+FastAPI matches behind all layers, one regular expression after the other. Here routes are kept by the first two segments of
+their paths, so that a handful remains, in the order in which they were declared. The route that was found also handles the
+request (`_Dispatch`): what was checked is what runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute, Match, Mount, NoMatchFound, Route
+from starlette.types import Receive, Scope, Send
+
+from orchestrator.http.policy import ADMIN, ANYONE, MATCH, READ, Audit, Policy, RouteWithoutPolicy
+from orchestrator.scopes import SAFE_METHODS
+from orchestrator.scopes import Scope as Permission
+from orchestrator.settings import Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class RouteMatch:
+    """What holds for a request; one object serves all requests of a route."""
+
+    policy: Policy
+    body_cap: int | None
+    deadline_s: float | None
+    for_people: bool
+    """Whether errors are pages."""
+    route: Route | Mount | None = None
+    """None: no route takes the request, which will be answered with 404 or 405."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Routes whose paths begin alike."""
+
+    candidates: Sequence[tuple[Collection[str] | None, re.Pattern[str], RouteMatch]]
+    safe_miss: RouteMatch
+    unsafe_miss: RouteMatch
+
+
+class RouteTable:
+    """The routes of one application."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._groups: dict[str, _Group] = {}
+        self._elsewhere = self._group([], [])
+
+    def serve(self, app: FastAPI) -> None:
+        """Take up the routes of `app`, and have its requests handled by the route found here. Called again when routes were
+        added. Raises `RouteWithoutPolicy`."""
+        if not any(isinstance(route, _Dispatch) for route in app.routes):
+            app.router.routes.insert(0, _Dispatch())
+        self.read(app.routes)
+
+    def read(self, routes: Iterable[BaseRoute]) -> None:
+        """Take up these routes in place of the earlier ones."""
+        matches = [self._match(route) for route in routes if not isinstance(route, _Dispatch)]
+        placed = [(*_leading(_literal(match)), match) for match in matches]
+        keys = {pair: first for first, pair, _ in placed} | {first: first for first, _, _ in placed}
+        self._groups = {
+            key: self._group(
+                [match for _, pair, match in placed if pair in (key, key_first)],
+                [match for first, pair, match in placed if key in (first, pair)],
+            )
+            for key, key_first in keys.items()
+        }
+
+    def apply(self, scope: Scope) -> RouteMatch:
+        """The match of a request, noted in `scope` for the layers behind, with the ids in its path."""
+        match = self.find(scope["method"], scope["path"])
+        scope[MATCH] = match
+        if isinstance(match.route, Route):
+            scope.update(match.route.matches(scope)[1])
+        return match
+
+    def find(self, method: str, path: str) -> RouteMatch:
+        first, pair = _leading(path)
+        group = self._groups.get(pair) or self._groups.get(first, self._elsewhere)
+        for methods, path_regex, match in group.candidates:
+            if (methods is None or method in methods) and path_regex.match(path):
+                return match
+        if method == "HEAD":
+            return replace(self.find("GET", path), route=None)
+        return group.safe_miss if method in SAFE_METHODS else group.unsafe_miss
+
+    def _match(self, route: BaseRoute) -> RouteMatch:
+        policy: Policy | None = getattr(route, "policy", None)
+        if policy is None or not isinstance(route, Route | Mount):
+            methods = " ".join(sorted(getattr(route, "methods", None) or ()))
+            raise RouteWithoutPolicy(f"{methods} {getattr(route, 'path', repr(route))}".strip())
+        if policy.open_on_loopback and self._settings.host in LOOPBACK:
+            policy = replace(policy, scope=ANYONE)
+        return self._rules(policy, for_people=getattr(route, "for_people", False), route=route)
+
+    def _group(self, matches: Sequence[RouteMatch], neighbours: Sequence[RouteMatch]) -> _Group:
+        """A request that no route takes is treated as its neighbours are: closed unless all of them are open, for readers if
+        one of them is, for administrators if it would change something."""
+        policies = [each.policy for each in neighbours]
+        reading = [each.policy.scope for each in neighbours if each.route and "GET" in _methods(each.route)]
+        scope = min((each for each in reading if each is not None), key=list(Permission).index, default=READ)
+        miss = Policy(
+            ANYONE if policies and all(each.scope is ANYONE for each in policies) else scope,
+            audit=Audit.NEVER if policies and all(each.audit is Audit.NEVER for each in policies) else Audit.CHANGES,
+            needs_workspace=not policies or any(each.needs_workspace for each in policies),
+        )
+        for_people = not neighbours or any(each.for_people for each in neighbours)
+        unsafe = miss if miss.scope is ANYONE else replace(miss, scope=ADMIN)
+        return _Group(
+            [(_methods(each.route) or None, each.route.path_regex, each) for each in matches if each.route],
+            self._rules(miss, for_people=for_people),
+            self._rules(unsafe, for_people=for_people),
+        )
+
+    def _rules(self, policy: Policy, *, for_people: bool, route: Route | Mount | None = None) -> RouteMatch:
+        deadline_s = self._settings.request_timeout_s if policy.deadline and not policy.streams else None
+        return RouteMatch(policy, policy.body.cap(self._settings), deadline_s, for_people, route)
+
+
+class _Dispatch(BaseRoute):
+    """The first route of an application: has the route that the table found handle the request. What the table did not find
+    is left to the routes behind, which answer 404, 405, or with the address that has no slash at its end."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match: RouteMatch | None = scope.get(MATCH)
+        if match is None or match.route is None:
+            return Match.NONE, {}
+        return match.route.matches(scope) if isinstance(match.route, Mount) else (Match.FULL, {})
+
+    def url_path_for(self, name: str, /, **path_params: object) -> str:  # type: ignore[override]
+        raise NoMatchFound(name, path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope[MATCH].route.handle(scope, receive, send)
+
+
+def include(app: FastAPI, *routers: APIRouter) -> None:
+    """Add their routes as they are. FastAPI's own way makes every route anew for each application."""
+    for router in routers:
+        app.router.routes.extend(router.routes)
+
+
+def _leading(path: str) -> tuple[str, str]:
+    """The first segment of a path, and the first two."""
+    first = path.find("/", 1)
+    if first < 0:
+        return path, path
+    second = path.find("/", first + 1)
+    return path[:first], path if second < 0 else path[:second]
+
+
+def _literal(match: RouteMatch) -> str:
+    assert match.route is not None
+    literal, variable, _ = match.route.path.partition("{")
+    return literal.rpartition("/")[0] if variable else literal
+
+
+def _methods(route: Route | Mount) -> Collection[str]:
+    """Empty: all of them."""
+    return () if isinstance(route, Mount) else route.methods or ()
