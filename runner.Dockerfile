@@ -13,7 +13,7 @@ RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && find /opt/venv/lib -type d -path '*/numpy/*' -name tests -prune -exec rm -rf {} +
 
 # An interpreter of its own for the runner in containers of other images (docs/commands.md).
-COPY runner/kit.py /src/
+COPY runner/commands/kit.py /src/
 RUN /opt/venv/bin/python -B /src/kit.py /opt/benchyard-kit
 
 FROM ${BASE}

@@ -1,8 +1,8 @@
 """`python -m runner`: the program in the container. Reads its boot configuration, claims a run, carries it out.
-A runner that stands ready opens everything first (`runner.ready`).
+A runner that stands ready opens everything first (`runner.standby`).
 
 The claim and the first event go out before anything large is imported; the imports load in a thread while the
-orchestrator answers. The process always ends at once (`runner.last_reading`), so that no thread can hold it up.
+orchestrator answers. The process always ends at once (`runner.process.final_reading`), so that no thread can hold it up.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 import threading
 from typing import Any
 
-from runner.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
-from runner.claim import claim
 from runner.errors import EXIT_CRASHED, EXIT_REFUSED, EXIT_TERMINATED, BootRefused, ClaimRefused
-from runner.last_reading import Counted, Ended, end
 from runner.log import Log
+from runner.process.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
+from runner.process.claim import claim
+from runner.process.final_reading import Counted, Ended, end
 
 MAX_DIGITS = 50_000
 """Tests of the benchmarks hold numbers of many digits."""
@@ -48,7 +48,7 @@ def main() -> Ended:
 
 
 def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> Ended:
-    from runner.kernel_usage import EarlyUsage, process_age_s, reader
+    from runner.process.kernel_usage import EarlyUsage, process_age_s, reader
 
     read = reader(str(facts.get("engine", "")))
     early = EarlyUsage(read, process_age_s)
@@ -56,10 +56,10 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
 
     from pydantic import ValidationError
 
-    from runner.commands.keeper import open_keeper
+    from runner.attempt import carry_out
+    from runner.commands.measuring_process import open_keeper
     from runner.contract import RunSpec
-    from runner.run import carry_out
-    from runner.usage import UsageLog
+    from runner.reporting.usage_samples import UsageLog
 
     try:
         spec = RunSpec.model_validate(raw)
@@ -84,7 +84,7 @@ def _stand_ready(boot: Boot, log: Log) -> Ended:
     import asyncio
 
     hide_memory()
-    from runner.ready import stand_ready
+    from runner.standby import stand_ready
 
     sys.set_int_max_str_digits(MAX_DIGITS)
     return asyncio.new_event_loop().run_until_complete(stand_ready(boot, log))
@@ -92,7 +92,7 @@ def _stand_ready(boot: Boot, log: Log) -> Ended:
 
 def _warm_up() -> None:
     hide_memory()
-    import runner.run  # noqa: F401
+    import runner.attempt  # noqa: F401
 
 
 if __name__ == "__main__":

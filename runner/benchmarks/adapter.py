@@ -12,14 +12,12 @@ from typing import Any, Protocol
 
 from runner.benchmarks.extraction import Extraction
 from runner.benchmarks.gsm8k import Gsm8kTask
-from runner.benchmarks.humaneval import HumanEvalTask
-from runner.benchmarks.humaneval_plus import HumanEvalPlusTask
+from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.benchmarks.mbpp import MbppTask
-from runner.benchmarks.mbpp_plus import MbppPlusTask
+from runner.benchmarks.mbpp import MbppPlusTask, MbppTask
 from runner.benchmarks.mmlu_pro import MmluProTask
 from runner.contract import BenchmarkSpec, ExecutionLimits
-from runner.grading import Verdict
+from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 

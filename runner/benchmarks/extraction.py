@@ -7,7 +7,9 @@ backticks or tildes; a block that is never closed counts as cut off.
 from __future__ import annotations
 
 import ast
+import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +18,9 @@ from runner.parsing import MOST_CHARS, parse
 PYTHON = frozenset({"python", "python3", "py", "py3", "python2", "pypy", "pypy3"})
 MAX_TEXT_CHARS = 4_000_000
 """Of a longer text only the end is searched: no honest answer is as long."""
+SHORT_CHARS = 64_000
+"""Searched at once: a thread would take longer."""
+SEARCH_S = 60.0
 CODE_LINE = re.compile(r"(import|from|def|class|print|for|while|if|with|try|async|@|\w+\s*=[^=])")
 
 
@@ -124,6 +129,17 @@ def extract_code(text: str, entry: str | None = None) -> Extraction:
     if not blocks and _is_program(text):
         return Extraction(text, Rule.BARE_CODE)
     return Extraction(None, Rule.NONE, complete)
+
+
+async def search(extract: Callable[[str], Extraction], text: str, *, within_s: float = SEARCH_S) -> Extraction:
+    """What `extract` finds in the text; nothing if that takes too long. A long text is searched in a thread."""
+    if len(text) <= SHORT_CHARS:
+        return extract(text)
+    try:
+        async with asyncio.timeout(within_s):
+            return await asyncio.to_thread(extract, text)
+    except TimeoutError:
+        return Extraction(None, Rule.NONE)
 
 
 def _is_program(text: str) -> bool:

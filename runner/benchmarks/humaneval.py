@@ -1,4 +1,5 @@
-"""HumanEval: complete a function from its signature and docstring; assertions decide.
+"""HumanEval and HumanEval+: complete a function from its signature and docstring. Assertions decide, or the comparison with
+a reference solution.
 
 A chat model answers with the whole function. What stands before it in the prompt (imports, helpers) is put in front of its
 code, since the task was given in that context. Everything else continues the prompt, as for the benchmark's own script: a
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
-from runner.benchmarks.humaneval_check import check_limits, judge_by_check
+from runner.benchmarks.record import entry_point, required
 from runner.contract import ExecutionLimits
-from runner.errors import ProblemError
-from runner.grading import Verdict
+from runner.grading.assertions import check_limits, judge_by_check
+from runner.grading.reference import Comparison, atol_of, inputs_of
+from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 
@@ -41,17 +43,12 @@ FIRST_LINE = re.compile(r"^\f?([ \t]*)[^\s#]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class HumanEvalTask:
+class _FunctionTask:
     """A function to complete."""
 
     source: str
     """The beginning of the program, as the benchmark gives it."""
     entry: str
-    test: str
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> HumanEvalTask:
-        return cls(required(record, "prompt"), entry_point(record), required(record, "test"))
 
     def prompt(self) -> Prompt:
         return Prompt(SYSTEM, TASK.format(entry=self.entry, prompt=self.source.rstrip()), PROMPT_VERSION)
@@ -59,25 +56,34 @@ class HumanEvalTask:
     def extract(self, text: str) -> Extraction:
         return extract_code(text, self.entry)
 
+
+@dataclass(frozen=True)
+class HumanEvalTask(_FunctionTask):
+    test: str
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> HumanEvalTask:
+        return cls(required(record, "prompt"), entry_point(record), required(record, "test"))
+
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         program = whole_program(self.source, self.entry, code)
-        context = stub(self.source)
         bounds = check_limits(limits, min(limits.cpu_s, CPU_S), WALL_S)
-        return await judge_by_check(program, self.test, self.entry, executor, bounds, context=context)
+        return await judge_by_check(program, self.test, self.entry, executor, bounds, context=stub(self.source))
 
 
-def required(record: Mapping[str, Any], field: str) -> str:
-    value = record.get(field)
-    if not isinstance(value, str) or not value.strip():
-        raise ProblemError(f"the record has no {field}")
-    return value
+@dataclass(frozen=True)
+class HumanEvalPlusTask(_FunctionTask):
+    comparison: Comparison
 
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> HumanEvalPlusTask:
+        source, entry = required(record, "prompt"), entry_point(record)
+        reference = source + required(record, "canonical_solution")
+        return cls(source, entry, Comparison(reference, entry, inputs_of(record), atol_of(record)))
 
-def entry_point(record: Mapping[str, Any]) -> str:
-    name = required(record, "entry_point")
-    if not name.isidentifier():
-        raise ProblemError(f"entry_point is not a function name: {name!r:.100}")
-    return name
+    async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
+        program = whole_program(self.source, self.entry, code)
+        return await self.comparison.judge(program, executor, limits, context=stub(self.source))
 
 
 def defines(code: str, entry: str) -> re.Match[str] | None:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
-from runner.benchmarks.fragile import close_to_limit, flips
-from runner.benchmarks.parity import parity_of_calls, parity_of_program
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract import ExecutionLimits, Outcome, TestResult
 from runner.errors import ProblemError
-from runner.grading import Shown, Verdict, same_output, verdict
+from runner.grading.parity import parity_of_calls, parity_of_program
+from runner.grading.verdict import Shown, Verdict, same_output, verdict
 from runner.llm.client import Prompt
-from runner.sandbox import values
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.protocol import values
 
 PROMPT_VERSION = "livecodebench-1"
 SYSTEM = (
@@ -50,6 +49,8 @@ what it returns. Do not read input, and do not call the method yourself.
 
 End your reply with the whole class in one block that begins with ```python.
 """
+FRAGILE_SHARE = 0.7
+MOST_REPEATED = 3
 METHOD = re.compile(r"^[ \t]+def[ \t]+(\w+)[ \t]*\(\s*self", re.MULTILINE)
 
 
@@ -162,6 +163,26 @@ class LiveCodeBenchTask:
             return calls, [json.loads(test.output) for test in self.tests]
         except (ValueError, RecursionError) as error:
             raise ProblemError(f"a test of the record is not JSON: {error}") from None
+
+
+def close_to_limit(tests: Sequence[TestResult], cpu_s: float) -> list[int]:
+    """Indices of the tests to judge again: the slowest that passed with more than 70 % of the limit, at most three.
+
+    A test that ran out of time was already repeated alone, except the first of all, which had nothing before it.
+    """
+    close = [
+        place
+        for place, test in enumerate(tests)
+        if test.outcome is Outcome.PASSED and test.usage.cpu_s > FRAGILE_SHARE * cpu_s
+    ]
+    slowest = sorted(close, key=lambda place: -tests[place].usage.cpu_s)[:MOST_REPEATED]
+    first = [0] if tests and tests[0].outcome is Outcome.TIME_LIMIT else []
+    return first + slowest
+
+
+def flips(before: Outcome, again: Outcome) -> bool:
+    """Did the verdict change? A failure of ours says nothing."""
+    return again is not Outcome.INFRA_ERROR and (before is Outcome.PASSED) != (again is Outcome.PASSED)
 
 
 def _bounds(limits: ExecutionLimits, longest_output: int) -> Limits:

@@ -16,10 +16,10 @@ from enum import StrEnum
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, without_thinking
-from runner.benchmarks.humaneval import required
+from runner.benchmarks.record import required
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
-from runner.grading import Verdict
+from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.kernel_usage import CGROUP, Reading, limits, reader
-from runner.sandbox import tree
+from runner.process.kernel_usage import CGROUP, Reading, limits, reader
+from runner.sandbox.kernel import process_tree
 
 KILLED = {"memory.events": "oom_kill", "memory/memory.oom_control": "oom_kill"}
 LOOK_S, RAREST_LOOK_S = 0.05, 0.5
@@ -32,7 +32,7 @@ class Counters:
 
     def own_cpu_s(self) -> float:
         """What the runner itself has used: this process and the one above it."""
-        return time.process_time() + tree.cpu_seconds(os.getppid())
+        return time.process_time() + process_tree.cpu_seconds(os.getppid())
 
     def occupied_bytes(self) -> int:
         """Memory that programs occupy, without the kernel's copies of files."""
@@ -41,7 +41,7 @@ class Counters:
                 found = _pairs(self._cgroup / name)
                 if parts[0] in found:
                     return sum(found.get(part, 0) for part in parts)
-        return sum(tree.resident_pages(pid) for pid in tree.descendants(os.getpid())) * tree.PAGE
+        return sum(process_tree.resident_pages(pid) for pid in process_tree.descendants(os.getpid())) * process_tree.PAGE
 
     def killed_for_memory(self) -> int:
         """How many processes the kernel has killed so far because memory ran out."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from runner.contract_commands import LARGEST_FIGURE, Better, Figure, FigureRule
-from runner.trimming import clean
+from runner.reporting.truncation import clean
 
 MAX_FIGURES = 200
 MAX_NAME = 100

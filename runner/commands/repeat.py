@@ -18,8 +18,8 @@ from typing import NoReturn
 
 from runner.commands.capture import Capture
 from runner.commands.counters import Counters
-from runner.commands.walls import CommandFilter
-from runner.sandbox import kernel, tree
+from runner.commands.isolation import CommandFilter
+from runner.sandbox.kernel import process_tree, syscalls
 
 FIRST_LOOK_S = 0.002
 PIECE = 1 << 18
@@ -142,9 +142,9 @@ class _Family:
                 self._take(*found)
                 continue
             if self._uid >= 0:
-                tree.kill_everything_of(self._uid)
+                process_tree.kill_everything_of(self._uid)
             else:
-                for pid in tree.descendants(os.getpid()):
+                for pid in process_tree.descendants(os.getpid()):
                     with contextlib.suppress(OSError):
                         os.kill(pid, signal.SIGKILL)
             time.sleep(0.001)
@@ -202,7 +202,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
             if now >= deadline:
                 return deadline, seen, most
             if now >= look_at and began:
-                pids = tree.descendants(os.getpid())
+                pids = process_tree.descendants(os.getpid())
                 seen = max([seen, *map(highest_bytes, pids[:LOOKED_AT])])
                 if len(pids) > 1:  # what one process occupies, the kernel knows better
                     most = max(most, counters.occupied_bytes())
@@ -281,7 +281,7 @@ def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
             os.setgroups([])
             os.setresgid(program.uid, program.uid, program.uid)
             os.setresuid(program.uid, program.uid, program.uid)
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # a change of user resets it
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # a change of user resets it
         os.umask(0o022)
         os.chdir(program.workdir)
         for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):

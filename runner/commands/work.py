@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 
 from runner.commands.capture import shortened
-from runner.commands.keeper import GO
+from runner.commands.measuring_process import GO
 from runner.contract import FailureReason, ItemResult, Outcome, RunSpec, Stage, Usage
 from runner.contract_commands import CommandTask, RepeatFacts
 from runner.errors import RunFailed
 from runner.log import Log
-from runner.reporter import Reporter
-from runner.trimming import clean
+from runner.reporting.reporter import Reporter
+from runner.reporting.truncation import clean
 
 MAX_ANSWER = 64 << 20
 EXCERPT = 64 << 10

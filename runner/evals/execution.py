@@ -16,7 +16,7 @@ from runner.contract_evals import EvalFailure, EvalTask, Judgement, TraceLine
 from runner.errors import RunFailed
 from runner.evals.trial import CHUNK, Subject, Trial, Unsteady
 from runner.log import Log
-from runner.reporter import Reporter
+from runner.reporting.reporter import Reporter
 from runner.sandbox.executor import Executor
 
 SLOW_AT_FIRST = 10

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.benchmarks.extraction import extract_code
-from runner.benchmarks.searching import search
+from runner.benchmarks.extraction import extract_code, search
 from runner.contract import FailureReason
 from runner.contract_evals import (
     STAGE_PERCENT,
@@ -32,9 +31,9 @@ from runner.evals.trial import Subject, Trial, Unsteady, difference, differs, to
 from runner.llm.calls import Calls
 from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
-from runner.reporter import Reporter
+from runner.reporting.reporter import Reporter
+from runner.reporting.truncation import clean
 from runner.sandbox.executor import Executor
-from runner.trimming import clean
 
 INVALID, TIMEOUT, ERROR, EXTERNAL = "INVALID_CODE", "EXECUTION_TIMEOUT", "EXECUTION_ERROR", "EXTERNAL_API_ERROR"
 SHOWN_FAILURES = 3

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.contract_evals import MAX_REASON_CHARS, TRACE_ID_MARK, EvalFailure, EvalLimits, Judgement
+from runner.reporting.truncation import clean
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.values import DICT, TUPLE, Tree
-from runner.trimming import clean
+from runner.sandbox.protocol.values import DICT, TUPLE, Tree
 
 CHUNK = 100
 SHORTEST = 2

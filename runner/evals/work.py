@@ -12,7 +12,7 @@ from runner.evals.prompt import Training
 from runner.evals.traces import fetch
 from runner.llm.calls import Calls
 from runner.log import Log
-from runner.reporter import Reporter
+from runner.reporting.reporter import Reporter
 from runner.sandbox.executor import Executor
 
 

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runner import contract
-from runner.boot import seconds
 from runner.contract import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
-from runner.sockets import SOCKET_OPTIONS
+from runner.process.boot import seconds
+from runner.process.sockets import SOCKET_OPTIONS
 
 if TYPE_CHECKING:
     import httpx2

@@ -5,8 +5,8 @@ import json
 import sys
 from dataclasses import asdict
 
-from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
+from runner.sandbox.pool.worker_pool import SandboxUnavailableError
 
 
 async def _level() -> dict[str, object]:

@@ -8,19 +8,19 @@ from contextlib import asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Self
 
-from runner.sandbox.checking import Checked, combine
-from runner.sandbox.checking import tag as _tag
-from runner.sandbox.child import Child
-from runner.sandbox.crew import CANDIDATE, JUDGE, Crew, SandboxUnavailableError, Slot, choices
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
-from runner.sandbox.lane import GoneError, Lane
 from runner.sandbox.level import Level, suffices
-from runner.sandbox.libraries import flavour_for
 from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.sequence import Accept, Tests, TestSequence, failed
-from runner.sandbox.values import Json
-from runner.sandbox.wire import Mode
+from runner.sandbox.pool.checking import Checked, combine
+from runner.sandbox.pool.checking import tag as _tag
+from runner.sandbox.pool.child import Child
+from runner.sandbox.pool.sequence import Accept, Tests, TestSequence, failed
+from runner.sandbox.pool.worker import GoneError, Worker
+from runner.sandbox.pool.worker_pool import CANDIDATE, JUDGE, SandboxUnavailableError, Slot, WorkerPool, choices
+from runner.sandbox.processes.libraries import flavour_for
+from runner.sandbox.protocol.messages import Mode
+from runner.sandbox.protocol.values import Json
 
 _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
 _LAST_WORDS_S = 0.25
@@ -43,7 +43,7 @@ class Executor:
         self._turn = asyncio.Semaphore(slots)
         self._writing = asyncio.Lock()
         self._slots = slots
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
 
     @classmethod
     def open(
@@ -67,9 +67,9 @@ class Executor:
     @property
     def level(self) -> Level:
         """Which layers are on."""
-        if self._crew is None or self._crew.level is None:
+        if self._pool is None or self._pool.level is None:
             raise RuntimeError("the executor is not open")
-        return self._crew.level
+        return self._pool.level
 
     async def run_stdin(
         self,
@@ -141,20 +141,20 @@ class Executor:
                 trouble += 1
 
     async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
-        lane = await self._open_crew().lane(slot, flavour_for(program), CANDIDATE, limits.allow)
+        worker = await self._open_pool().worker(slot, flavour_for(program), CANDIDATE, limits.allow)
         judge = await self._judge(slot, judge_flavour, limits)
         fresh = judge.tests == 0
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with near, far:
                 payload = _payload(program, prelude=False)
-                async with await Child.start(lane, Mode.CALLS, payload, limits, control=far) as candidate:
-                    watch = candidate.overlooked(judge)
+                async with await Child.start(worker, Mode.CALLS, payload, limits, control=far) as candidate:
+                    watchdog = candidate.start_watchdog(judge)
                     try:
                         said = await judge.judgement(task, near)
-                        ended = await candidate.conclude(watch, _LAST_WORDS_S if _tag(said) == "gone" else 0)
+                        ended = await candidate.conclude(watchdog, _LAST_WORDS_S if _tag(said) == "gone" else 0)
                     finally:
-                        watch.stop()
+                        watchdog.stop()
         except BaseException:
             slot.dismiss(judge_flavour)
             raise
@@ -173,8 +173,8 @@ class Executor:
         if judge is not None and judge.limits == limits:
             return judge
         slot.dismiss(flavour)
-        lane = await self._open_crew().lane(slot, flavour, JUDGE)
-        slot.judges[flavour] = await Child.start(lane, Mode.JUDGE, b"", limits, tests=_CHECKS_PER_JUDGE)
+        worker = await self._open_pool().worker(slot, flavour, JUDGE)
+        slot.judges[flavour] = await Child.start(worker, Mode.JUDGE, b"", limits, tests=_CHECKS_PER_JUDGE)
         return slot.judges[flavour]
 
     async def _sequence(
@@ -190,15 +190,15 @@ class Executor:
     ) -> list[Execution]:
         async with self._slot(limits) as slot:
 
-            async def open_lane() -> Lane:
-                return await self._open_crew().lane(slot, flavour_for(program), CANDIDATE, limits.allow)
+            async def open_worker() -> Worker:
+                return await self._open_pool().worker(slot, flavour_for(program), CANDIDATE, limits.allow)
 
-            sequence = TestSequence(open_lane, slot.discard, mode, payload, test, count, limits, accept, stop_at_first)
+            sequence = TestSequence(open_worker, slot.discard, mode, payload, test, count, limits, accept, stop_at_first)
             return await sequence.run()
 
     @asynccontextmanager
     async def _slot(self, limits: Limits) -> AsyncIterator[Slot]:
-        self._open_crew()
+        self._open_pool()
         # Files share a disk: a program that fills it must not make another one fail.
         async with self._writing if Allow.FILES in limits.allow else nullcontext(), self._turn:
             slot = self._idle.pop()
@@ -207,15 +207,15 @@ class Executor:
             finally:
                 self._idle.append(slot)
 
-    def _open_crew(self) -> Crew:
-        if self._crew is None:
+    def _open_pool(self) -> WorkerPool:
+        if self._pool is None:
             raise RuntimeError("the executor is not open")
-        return self._crew
+        return self._pool
 
     async def _start(self) -> Self:
         tried = []
         for choice in self._choices:
-            self._crew = Crew(choice, self._slots)
+            self._pool = WorkerPool(choice, self._slots)
             try:
                 (execution,) = await self.run_stdin(_probe(choice.use_landlock), [b"1"], _PROBE_LIMITS, lambda *_: False)
             except BaseException:
@@ -233,9 +233,9 @@ class Executor:
         """End every process of the sandbox."""
         for slot in self._idle:
             slot.discard()
-        crew, self._crew = self._crew, None
-        if crew is not None:
-            await crew.aclose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.aclose()
 
     def __await__(self) -> Generator[object, None, Self]:
         return self._start().__await__()

@@ -1,4 +1,4 @@
-"""What one execution may use, as one value; how a limit is enforced is the business of the jail and the warden."""
+"""What one execution may use, as one value; how a limit is enforced is the business of the jail and the supervisor."""
 
 from dataclasses import dataclass
 from enum import IntFlag

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from runner.sandbox.values import Tree
+from runner.sandbox.protocol.values import Tree
 
 
 class Ending(StrEnum):

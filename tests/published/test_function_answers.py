@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.adapter import Task
-from runner.benchmarks.humaneval import HumanEvalTask
-from runner.benchmarks.humaneval_check import check_limits, judge_by_check
-from runner.benchmarks.humaneval_plus import HumanEvalPlusTask
+from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.mbpp import MbppTask
 from runner.contract import ExecutionLimits, Outcome
-from runner.grading import Verdict
+from runner.grading.assertions import check_limits, judge_by_check
+from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import read_json_lines, records
 

@@ -8,7 +8,7 @@ import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.contract import ExecutionLimits, Outcome
-from runner.grading import Verdict
+from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import read_json_lines, records
 

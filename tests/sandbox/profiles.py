@@ -87,9 +87,9 @@ if os.fork() == 0:
         "signal the runner, the parent and everybody from a forked process",
         """
 import signal
-runner, warden = {{RUNNER_PID}}, os.getppid()
+runner, supervisor = {{RUNNER_PID}}, os.getppid()
 if os.fork() == 0:
-    for pid in (runner, warden, 1):
+    for pid in (runner, supervisor, 1):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, 0):
             attempt('kill %d %d' % (pid, number), os.kill, pid, number)
     os._exit(0)

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from runner.sandbox.executor import Executor
-from runner.sandbox.jail import drop_privileges
-from runner.sandbox.landlock import FOR_WRITING
+from runner.sandbox.kernel.landlock import FOR_WRITING
 from runner.sandbox.limits import Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.values import same
+from runner.sandbox.processes.jail import drop_privileges
+from runner.sandbox.protocol.values import same
 
 from .cheats import CHEATS
 from .hostile import HOSTILE
@@ -60,7 +60,7 @@ class Canaries:
     servers: list[socket.socket]
 
     @classmethod
-    def plant(cls) -> "Canaries":
+    def start(cls) -> "Canaries":
         os.environ["BENCHYARD_CANARY"] = "canary-token-0123456789"
         folder = Path(tempfile.mkdtemp(prefix="canaries-"))
         folder.chmod(0o755)
@@ -204,7 +204,7 @@ async def none_left(users: Iterable[int], within_s: float = 60) -> bool:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    canaries = Canaries.plant()
+    canaries = Canaries.start()
     base = arguments.uid_base
     bad = 0
 
@@ -237,8 +237,8 @@ async def run(arguments: argparse.Namespace) -> int:
         for line in await asyncio.gather(*jobs):
             if line is not None:
                 tell(line)
-        programs, crew = range(base, base + arguments.slots), range(base, base + 2 * arguments.slots)
-        users = crew if executor.level.uid else [os.getuid()]
+        programs, pool = range(base, base + arguments.slots), range(base, base + 2 * arguments.slots)
+        users = pool if executor.level.uid else [os.getuid()]
         left = {
             thing for thing in objects(users) - before if not thing.startswith(f"{tempfile.gettempdir()}/benchyard-work-")
         }
@@ -254,7 +254,7 @@ async def run(arguments: argparse.Namespace) -> int:
         for name, good in facts.items():
             tell({"kind": "aftermath", "name": name, "passed": good, "objects": sorted(left)})
     canaries.remove()
-    folders = {thing for thing in objects(crew) if "benchyard-work-" in thing}
+    folders = {thing for thing in objects(pool) if "benchyard-work-" in thing}
     tell({"kind": "aftermath", "name": "working folders are gone", "passed": not folders, "objects": sorted(folders)})
     return bad
 

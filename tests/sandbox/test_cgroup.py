@@ -11,8 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox.cgroup import INTERPRETER_BYTES, NEEDED, NoCgroupError, Pen, Yard, _delegate, find
 from runner.sandbox.executor import Executor
+from runner.sandbox.kernel.cgroup import (
+    INTERPRETER_BYTES,
+    NEEDED,
+    ExecutionGroup,
+    NoCgroupError,
+    SandboxGroup,
+    _delegate,
+    find,
+)
 from runner.sandbox.limits import MIB, Limits
 from tests.uids import own_uid_base
 
@@ -57,10 +65,10 @@ def test_missing_controllers_are_named(mounts: str) -> None:
 
 
 @pytest.fixture
-def yard() -> Iterator[Yard | NoCgroupError]:
+def sandbox_group() -> Iterator[SandboxGroup | NoCgroupError]:
     """Or why none can be made on this machine, as the sandbox must then say."""
     try:
-        made = Yard.make()
+        made = SandboxGroup.make()
     except NoCgroupError as why:
         yield why
     else:
@@ -69,24 +77,24 @@ def yard() -> Iterator[Yard | NoCgroupError]:
         assert _own_groups() == []
 
 
-def test_the_kernel_holds_the_limits(yard: Yard | NoCgroupError) -> None:
-    if isinstance(yard, NoCgroupError):
-        assert "cgroup" in str(yard) or "controllers" in str(yard)
+def test_the_kernel_holds_the_limits(sandbox_group: SandboxGroup | NoCgroupError) -> None:
+    if isinstance(sandbox_group, NoCgroupError):
+        assert "cgroup" in str(sandbox_group) or "controllers" in str(sandbox_group)
         return
-    pen = yard.pen()
-    pen.limit(8 * MIB, 3)
+    group = sandbox_group.execution_group()
+    group.limit(8 * MIB, 3)
     hog = os.fork()
     if hog == 0:
-        pen.walk_in()
+        group.join()
         bytearray(b"x" * (200 * MIB))
         os._exit(0)
     _, status = os.waitpid(hog, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
-    assert pen.ran_out_of_memory()
-    assert not pen.ran_out_of_memory()
+    assert group.ran_out_of_memory()
+    assert not group.ran_out_of_memory()
     forker = os.fork()
     if forker == 0:
-        pen.walk_in()
+        group.join()
         born = 0
         try:
             for _ in range(10):
@@ -98,14 +106,14 @@ def test_the_kernel_holds_the_limits(yard: Yard | NoCgroupError) -> None:
         os._exit(99)
     _, status = os.waitpid(forker, 0)
     assert os.waitstatus_to_exitcode(status) == 2
-    assert len(pen.members()) == 2
+    assert len(group.members()) == 2
 
 
-def test_every_yard_is_made_at_the_same_place(yard: Yard | NoCgroupError) -> None:
+def test_every_sandbox_group_is_made_at_the_same_place(sandbox_group: SandboxGroup | NoCgroupError) -> None:
     first = Path("/proc/self/cgroup").read_text()
-    if not isinstance(yard, NoCgroupError):
-        yard.remove()
-        Yard.make().remove()
+    if not isinstance(sandbox_group, NoCgroupError):
+        sandbox_group.remove()
+        SandboxGroup.make().remove()
     assert Path("/proc/self/cgroup").read_text() == first
 
 
@@ -114,13 +122,13 @@ def _own_groups() -> list[str]:
     return [entry for folder in place.distinct for entry in os.listdir(folder) if entry == f"benchyard-{os.getpid()}"]
 
 
-def test_executions_run_in_a_group_of_their_own(yard: Yard | NoCgroupError) -> None:
+def test_executions_run_in_a_group_of_their_own(sandbox_group: SandboxGroup | NoCgroupError) -> None:
     groups: list[str] = []
 
     async def main() -> None:
         async with Executor.open(1, own_uid_base()) as executor:
             level = executor.level
-            assert bool(level.cgroup) != isinstance(yard, NoCgroupError)
+            assert bool(level.cgroup) != isinstance(sandbox_group, NoCgroupError)
             assert (level.cgroup or level.no_cgroup) in level.sentence
             limits = Limits(cpu_s=2, wall_s=60, memory_bytes=64 * MIB)
             job = asyncio.create_task(executor.run_stdin("import time; time.sleep(1)", [b""], limits, lambda *_: True))
@@ -132,7 +140,7 @@ def test_executions_run_in_a_group_of_their_own(yard: Yard | NoCgroupError) -> N
             await job
 
     asyncio.run(main())
-    assert bool(groups) != isinstance(yard, NoCgroupError)
+    assert bool(groups) != isinstance(sandbox_group, NoCgroupError)
     assert [group for group in groups if glob(f"/sys/fs/cgroup/*{group}") or os.path.exists(f"/sys/fs/cgroup{group}")] == []
 
 
@@ -160,7 +168,7 @@ def tree_of_version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name, content in FILES_OF_A_GROUP.items():
             Path(path, name).write_text(content)
 
-    monkeypatch.setattr("runner.sandbox.cgroup.os.mkdir", make_group)
+    monkeypatch.setattr("runner.sandbox.kernel.cgroup.os.mkdir", make_group)
     own = tmp_path / "run.scope"
     make_group(str(own))
     return own
@@ -182,16 +190,16 @@ def test_version_2_leaves_groups_alone_that_others_are_in(tree_of_version_2: Pat
 
 
 def test_version_2_limits_and_counts(tree_of_version_2: Path) -> None:
-    folder = tree_of_version_2 / "pen"
-    pen = Pen(2, dict.fromkeys(NEEDED, str(folder)))
-    pen.limit(64 * MIB, 5)
-    pen.walk_in()
+    folder = tree_of_version_2 / "group"
+    group = ExecutionGroup(2, dict.fromkeys(NEEDED, str(folder)))
+    group.limit(64 * MIB, 5)
+    group.join()
     assert (folder / "memory.max").read_text() == str(64 * MIB + INTERPRETER_BYTES)
     written = {name: (folder / name).read_text() for name in ("pids.max", "memory.swap.max", "memory.oom.group")}
     assert written == {"pids.max": "5", "memory.swap.max": "0", "memory.oom.group": "1"}
     assert (folder / "cgroup.procs").read_text() == "0"
-    assert pen.memory_bytes() == 4096
-    assert not pen.ran_out_of_memory()
+    assert group.memory_bytes() == 4096
+    assert not group.ran_out_of_memory()
     (folder / "memory.events").write_text(FILES_OF_A_GROUP["memory.events"].replace("oom_kill 0", "oom_kill 1"))
-    assert pen.ran_out_of_memory()
-    assert not pen.ran_out_of_memory()
+    assert group.ran_out_of_memory()
+    assert not group.ran_out_of_memory()

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox.crew import SandboxUnavailableError
 from runner.sandbox.executor import Executor
-from runner.sandbox.lane import ENVIRONMENT, _pair, _receive
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.values import same
+from runner.sandbox.pool.worker import ENVIRONMENT, _pair, _receive
+from runner.sandbox.pool.worker_pool import SandboxUnavailableError
+from runner.sandbox.protocol.values import same
 from tests.uids import own_uid_base
 
 LIMITS = Limits(cpu_s=2, wall_s=120, memory_bytes=128 * MIB)
@@ -217,7 +217,7 @@ async def _result_after_killing(executor: Executor, choose: Callable[[list[int]]
     return await job
 
 
-@pytest.mark.parametrize("generation", range(5), ids=["keeper", "zygote", "warden", "stem", "child"])
+@pytest.mark.parametrize("generation", range(5), ids=["fork server", "zygote", "supervisor", "template", "child"])
 def test_whatever_dies_is_replaced_and_the_work_repeated(generation: int) -> None:
     async def work(executor: Executor) -> None:
         def chain(processes: list[int]) -> list[int]:
@@ -238,18 +238,18 @@ def test_a_numpy_that_does_not_load_costs_nothing_but_itself(
     mentions_it = "try:\n    import numpy\nexcept Exception:\n    pass\nprint(1)"
 
     async def work(executor: Executor) -> None:
-        keeper = _descendants(os.getpid())[0]
+        fork_server = _descendants(os.getpid())[0]
         for program in (mentions_it if "raise" in fault else "# numpy\nprint(1)", "print(1)"):
             (execution,) = await executor.run_stdin(program, [b""], LIMITS, lambda *_: True)
             assert execution.stdout == b"1\n", execution
         # A runner that has given up root could not start another one.
-        assert _descendants(os.getpid())[0] == keeper
+        assert _descendants(os.getpid())[0] == fork_server
 
     use(work)
 
 
-def test_a_keeper_that_is_late_is_no_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.sandbox.lane.START_S", 0.001)
+def test_a_keeper_that_is_late_is_no_fork_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.sandbox.pool.worker.START_S", 0.001)
     with pytest.raises(SandboxUnavailableError, match="no answer"):
         use(lambda _: asyncio.sleep(0))
 
@@ -301,7 +301,7 @@ def test_cancelled_work_frees_its_slot_and_leaves_no_process() -> None:
         (execution,) = await executor.run_stdin("print(1)", [b""], LIMITS, lambda *_: True)
         assert execution.stdout == b"1\n"
         async with asyncio.timeout(60):
-            while len(_descendants(os.getpid())) > 6:  # wardens of cancelled work end in their own time
+            while len(_descendants(os.getpid())) > 6:  # supervisors of cancelled work end in their own time
                 await asyncio.sleep(0.05)
 
     use(work)

@@ -11,9 +11,9 @@ from .conftest import HARDENED
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import gc, json, sys, weakref
-from runner.sandbox.inside.lasting import make_lasting
+from runner.sandbox.inside.immortal import make_immortal
 class Own: pass
-many = make_lasting()
+many = make_immortal()
 fixed = sys.getrefcount(None)
 later, own = [], Own()
 gone = weakref.ref(own)

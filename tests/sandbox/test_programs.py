@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runner.sandbox import landlock
+from runner.sandbox.kernel import landlock
 
 from .cheats import CHEATS
 from .conftest import ENVIRONMENTS, Results

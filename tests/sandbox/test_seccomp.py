@@ -5,12 +5,11 @@ import struct
 
 import pytest
 
-from runner.sandbox.bpf import ALLOW, ASK, KILL_PROCESS, refuse
-from runner.sandbox.limits import Allow
-from runner.sandbox.seccomp import (
+from runner.sandbox.kernel.bpf import ALLOW, ASK, KILL_PROCESS, refuse
+from runner.sandbox.kernel.seccomp import (
     ALWAYS,
     AUDIT_ARCH,
-    CLONE_BY_STEM,
+    CLONE_BY_TEMPLATE,
     FOR_FILES,
     FOR_JUDGES,
     FOR_OWN_FILES,
@@ -22,7 +21,8 @@ from runner.sandbox.seccomp import (
     build,
     build_gate,
 )
-from runner.sandbox.syscall_numbers import NUMBERS
+from runner.sandbox.kernel.syscall_numbers import NUMBERS
+from runner.sandbox.limits import Allow
 
 ARCHES = sorted(NUMBERS)
 EPERM, ENOSYS, EACCES, ENOTTY = (refuse(code) for code in (errno.EPERM, errno.ENOSYS, errno.EACCES, errno.ENOTTY))
@@ -198,8 +198,8 @@ STEM = Rules(OpenMode.by_landlock, inherited=Inherited(uid=58_001, jobs_fd=1000)
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
-        ("clone", (CLONE_BY_STEM,), ALLOW),
-        ("clone", (CLONE_BY_STEM | 0x10000000,), EPERM),
+        ("clone", (CLONE_BY_TEMPLATE,), ALLOW),
+        ("clone", (CLONE_BY_TEMPLATE | 0x10000000,), EPERM),
         ("clone", (17,), EPERM),
         ("clone", (0x00010000 | 0x100,), ALLOW),
         ("clone3", (0, 0), ENOSYS),
@@ -230,7 +230,7 @@ def test_the_gate_asks_about_forks_and_signals_and_nothing_else(arch: str) -> No
     for number in range(600):
         asked = number in (numbers["kill"], numbers["tgkill"])
         assert answer(program, number, arch=AUDIT_ARCH[arch]) == (ASK if asked else ALLOW)
-    assert answer(program, numbers["clone"], CLONE_BY_STEM, arch=AUDIT_ARCH[arch]) == ASK
+    assert answer(program, numbers["clone"], CLONE_BY_TEMPLATE, arch=AUDIT_ARCH[arch]) == ASK
     assert answer(program, numbers["clone"], 0x00010000, arch=AUDIT_ARCH[arch]) == ALLOW
     assert answer(program, numbers["kill"], arch=0x40000003) == KILL_PROCESS
 

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.benchmarks.parity import parity_of_program
 from runner.contract import ExecutionLimits, Outcome
+from runner.grading.parity import parity_of_program
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.values import same
+from runner.sandbox.protocol.values import same
 
 LIMITS = Limits(cpu_s=2, wall_s=30, memory_bytes=128 * MIB)
 UID_BASE = 58_340

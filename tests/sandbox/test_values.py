@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runner.sandbox.inside.encoding import decode, encode
-from runner.sandbox.values import BadValueError, parse, plain, same
+from runner.sandbox.protocol.values import BadValueError, parse, plain, same
 
 
 class Equal:

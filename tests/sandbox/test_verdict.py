@@ -6,17 +6,17 @@ import pytest
 
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Ending
-from runner.sandbox.verdict import Evidence, decide, killed_from_outside
-from runner.sandbox.wire import How, Report
+from runner.sandbox.pool.diagnosis import Evidence, decide, killed_from_outside
+from runner.sandbox.protocol.messages import EndedBy, Report
 
 LIMITS = Limits(cpu_s=1, wall_s=2, memory_bytes=100 * MIB, output_bytes=1000, file_bytes=2000)
-ENDED = Report(How.ITSELF, 0, 1, 0.1, 0)
+ENDED = Report(EndedBy.ITSELF, 0, 1, 0.1, 0)
 FINE = Evidence(LIMITS, b"f", 0, None, None, 0.1, 0.1, MIB, 10, 0)
 SILENT = replace(FINE, said=None, report=ENDED)
 
 
-def killed(signal: int, how: How = How.ITSELF) -> Report:
-    return ENDED._replace(status=signal, how=how)
+def killed(signal: int, ended_by: EndedBy = EndedBy.ITSELF) -> Report:
+    return ENDED._replace(status=signal, ended_by=ended_by)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def killed(signal: int, how: How = How.ITSELF) -> Report:
         (replace(SILENT, report=killed(11)), Ending.crashed),
         (replace(SILENT, report=killed(9)), Ending.crashed),
         (replace(SILENT, report=killed(9), own_bytes=95 * MIB), Ending.memory_limit),
-        (replace(SILENT, report=killed(9, How.MEMORY)), Ending.memory_limit),
-        (replace(SILENT, report=killed(9, How.WALL)), Ending.time_limit),
-        (replace(SILENT, report=killed(9, How.RUNNER), cut="cpu"), Ending.time_limit),
-        (replace(SILENT, report=killed(9, How.RUNNER), cut="wall"), Ending.time_limit),
+        (replace(SILENT, report=killed(9, EndedBy.MEMORY)), Ending.memory_limit),
+        (replace(SILENT, report=killed(9, EndedBy.WALL)), Ending.time_limit),
+        (replace(SILENT, report=killed(9, EndedBy.RUNNER), cut="cpu"), Ending.time_limit),
+        (replace(SILENT, report=killed(9, EndedBy.RUNNER), cut="wall"), Ending.time_limit),
         (replace(SILENT, report=killed(24), cpu_s=0.2), Ending.crashed),
         (replace(SILENT, report=killed(24), cpu_s=1.2), Ending.time_limit),
         (replace(SILENT, report=killed(25), out_bytes=10), Ending.crashed),
@@ -59,7 +59,7 @@ def test_decide(seen: Evidence, ending: Ending) -> None:
 
 def test_a_kill_by_nobody_here_deserves_another_try() -> None:
     assert killed_from_outside(replace(SILENT, report=killed(9)))
-    assert not killed_from_outside(replace(SILENT, report=killed(9, How.WALL)))
+    assert not killed_from_outside(replace(SILENT, report=killed(9, EndedBy.WALL)))
     assert not killed_from_outside(replace(SILENT, report=killed(11)))
     assert not killed_from_outside(FINE)
 

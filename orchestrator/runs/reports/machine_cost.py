@@ -12,7 +12,7 @@ from runner.contract import UsageSample
 
 GIB = float(1 << 30)
 GONE = "runner.gone"
-"""The action of the last line that a runner leaves, see `runner/last_reading.py`."""
+"""The action of the last line that a runner leaves, see `runner/process/final_reading.py`."""
 HOUR_S = 3600.0
 LONGEST_GAP_S = 60.0
 SLOW_WAIT_S = 60.0

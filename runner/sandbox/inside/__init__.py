@@ -6,12 +6,12 @@ from collections.abc import Callable
 from runner.sandbox.inside import calls, judge, multiprocessing_parts, private_mappings, stdin_tests
 from runner.sandbox.inside.program import Interpreter, read_program
 from runner.sandbox.limits import Allow
-from runner.sandbox.wire import Job, Mode, Post
+from runner.sandbox.protocol.messages import Job, Mode, SupervisorSpec
 
 
-def prepare(post: Post) -> Callable[[Job, bytes], None]:
+def prepare(spec: SupervisorSpec) -> Callable[[Job, bytes], None]:
     """Do before the fork what every child would do; what a jailed child then calls with its program."""
-    if post.allow & Allow.PROCESSES:
+    if spec.allow & Allow.PROCESSES:
         multiprocessing_parts.install()
     else:
         private_mappings.install()

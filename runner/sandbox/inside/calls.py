@@ -10,8 +10,8 @@ from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import read_frame, write_frame
 from runner.sandbox.inside.program import NAME, Interpreter, show_exception
 from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
-from runner.sandbox.values import OBJECT, Tree
-from runner.sandbox.wire import CONTROL_FD
+from runner.sandbox.protocol.messages import CONTROL_FD
+from runner.sandbox.protocol.values import OBJECT, Tree
 
 ITEMS = 1_000_000
 

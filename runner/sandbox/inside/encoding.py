@@ -1,4 +1,4 @@
-"""Turns Python values into the type-tagged trees of `runner.sandbox.values`, and back, inside the sandbox.
+"""Turns Python values into the type-tagged trees of `runner.sandbox.protocol.values`, and back, inside the sandbox.
 
 The sender picks the tag by the real type of a value, never by asking the value; what is no plain data is sent as
 an opaque object that equals nothing. Decoding builds sets and dictionaries, so it is only for disposable processes.
@@ -7,7 +7,7 @@ an opaque object that equals nothing. Decoding builds sets and dictionaries, so 
 from collections.abc import Callable
 from typing import Any
 
-from runner.sandbox.values import BIG, BYTES, COMPLEX, DICT, LIST, OBJECT, SET, TUPLE, Tree
+from runner.sandbox.protocol.values import BIG, BYTES, COMPLEX, DICT, LIST, OBJECT, SET, TUPLE, Tree
 
 MAX_DEPTH = 400
 SMALL = 1 << 63

@@ -16,8 +16,8 @@ from typing import Any
 from runner.sandbox.inside.encoding import decode, encode
 from runner.sandbox.inside.frames import HEADER_BYTES, read_exactly, read_frame, write_frame
 from runner.sandbox.inside.program import NAME, Interpreter, show_exception
-from runner.sandbox.values import OBJECT, Tree
-from runner.sandbox.wire import CONTROL_FD, PEER_FD
+from runner.sandbox.protocol.messages import CONTROL_FD, PEER_FD
+from runner.sandbox.protocol.values import OBJECT, Tree
 
 _ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 PASSED, FAILED, RAISED, MEMORY, GONE = "passed", "failed", "raised", "memory", "gone"

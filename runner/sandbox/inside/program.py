@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from runner.sandbox.inside.prelude import RECURSION_LIMIT, namespace
-from runner.sandbox.wire import CODE_FD
+from runner.sandbox.protocol.messages import CODE_FD
 
 NAME = "solution.py"
 STREAMS, KEPT_FROM = (0, 1, 2), 24

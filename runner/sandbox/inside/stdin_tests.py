@@ -14,7 +14,7 @@ from runner.sandbox.inside.program import (
     has_company,
     show_exception,
 )
-from runner.sandbox.wire import CONTROL_FD
+from runner.sandbox.protocol.messages import CONTROL_FD
 
 PRELUDE_MARK = b"P"
 

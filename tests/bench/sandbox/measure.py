@@ -22,10 +22,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from runner.sandbox.executor import Executor
+from runner.sandbox.kernel.process_tree import cpu_seconds, descendants
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Execution
-from runner.sandbox.tree import cpu_seconds, descendants
-from runner.sandbox.values import same
+from runner.sandbox.protocol.values import same
 from tests.benchmark_records.humaneval import published_file
 
 from . import peers

@@ -100,13 +100,13 @@ async def run(executions: int, slots: int) -> int:
         while done < executions:
             batch = await asyncio.gather(*(soak.one(number + offset) for offset in range(200)))
             number, done = number + 200, done + sum(batch)
-            crew = descendants(os.getpid())
+            pool = descendants(os.getpid())
             memory.append(
-                (resident_kib(os.getpid()), sum(map(resident_kib, crew)), len(crew), len(os.listdir("/proc/self/fd")))
+                (resident_kib(os.getpid()), sum(map(resident_kib, pool)), len(pool), len(os.listdir("/proc/self/fd")))
             )
             if len(memory) % 10 == 1:
                 own, others, _, fds = memory[-1]
-                print(f"{done:7} done, {time.monotonic() - started:5.0f} s, runner {own} KiB, crew {others} KiB, {fds} fds")
+                print(f"{done:7} done, {time.monotonic() - started:5.0f} s, runner {own} KiB, pool {others} KiB, {fds} fds")
     left, after = descendants(os.getpid()), objects(users)
     taken = time.monotonic() - started
     print(f"{done} executions in {taken:.0f} s ({done / taken:.0f}/s): {dict(soak.endings)}")
@@ -117,7 +117,7 @@ async def run(executions: int, slots: int) -> int:
         "nothing in shared memory, no queue, no file": after <= before,
         "descriptors all closed": len(os.listdir("/proc/self/fd")) <= fds_before + 1,
         "runner's memory has not grown by more than 4 MiB": late[0] - early[0] < 4096,
-        "crew's memory has not grown by more than 8 MiB per process": late[1] - early[1] < 8192 * max(late[2], 1),
+        "pool's memory has not grown by more than 8 MiB per process": late[1] - early[1] < 8192 * max(late[2], 1),
     }
     for fact, good in facts.items():
         print(f"{'yes' if good else 'NO '}  {fact}")

@@ -15,7 +15,7 @@ for f in (0x8000 | 17, 0x8000, 0x8011 | 0x1000000, 0x8011 | 0x200000): attempt('
     ),
     Hostile(
         "stem_clone_flood",
-        "have the warden asked without end, by many threads",
+        "have the supervisor asked without end, by many threads",
         """
 import threading, time
 end = time.monotonic() + 0.4
@@ -58,7 +58,7 @@ if os.getuid() != own or os.geteuid() != own: breach('ids', os.getresuid())
     ),
     Hostile(
         "stem_prctl",
-        "outlive the warden, become dumpable or traceable",
+        "outlive the supervisor, become dumpable or traceable",
         """
 for option, value in ((1, 0), (1, 17), (4, 1), (4, 2), (36, 1), (0x59616d61, -1), (35, 1), (24, 0), (8, 1), (28, 0), (22, 1), (41, 1), (47, 1), (53, 0)):
     attempt('prctl %d %d' % (option, value), syscall, 157, option, value, 0, 0, 0)

@@ -60,16 +60,16 @@ for f in (json.__file__, sys.executable, os.__file__, s.__file__, '/usr/lib/os-r
     ),
     Hostile(
         "disk_pycache",
-        "plant a module for the next program",
+        "start a module for the next program",
         """
 import sysconfig
 for d in (*sys.path, '.', sysconfig.get_path('stdlib') + '/__pycache__'):
-    attempt('plant', lambda: open(os.path.join(d, 'evil.py'), 'w'))
+    attempt('start', lambda: open(os.path.join(d, 'evil.py'), 'w'))
 """,
     ),
     Hostile(
         "symlink",
-        "plant links to secrets",
+        "start links to secrets",
         """
 for d in ('.', '/tmp', '/dev/shm'):
     attempt('symlink', os.symlink, '{{SECRET_FILE}}', d + '/l'); attempt('link', os.link, '{{SECRET_FILE}}', d + '/h')

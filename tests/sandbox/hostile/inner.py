@@ -13,7 +13,7 @@ gc.unfreeze()
 word = b'canary-' + b'token'
 for o in gc.get_objects():
     if type(o) is dict and o is not globals() and '_fields' not in o and any(type(k) is str and k in ('expected', 'run_token', 'answers') for k in list(o)): breach('dict', list(o)[:5])
-    if type(o).__name__ in ('RunSpec', 'Executor', 'Lane', 'Reporter', 'Settings'): breach(type(o))
+    if type(o).__name__ in ('RunSpec', 'Executor', 'Worker', 'Reporter', 'Settings'): breach(type(o))
 for o in gc.get_objects():
     for r in gc.get_referents(o):
         if r not in (word, word.decode()) and (type(r) is bytes and word in r or type(r) is str and word.decode() in r): breach(r[:60])
@@ -138,7 +138,7 @@ for _ in range(50):
     ),
     Hostile(
         "inner_pickle_bomb",
-        "small texts that grow: pickle, zip, regular expressions, formats",
+        "small texts that run_child: pickle, zip, regular expressions, formats",
         """
 import zlib
 for f in (lambda: zlib.decompress(zlib.compress(bytes(1 << 28))), lambda: '%2147483647d' % 1, lambda: '{:>2147483647}'.format(1), lambda: b'x' * (1 << 40), lambda: [0] * (1 << 40), lambda: int('9' * 4000) ** 999999):

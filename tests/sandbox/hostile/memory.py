@@ -143,7 +143,7 @@ while True:
         "allocate in eight threads",
         """
 import threading
-def grow():
+def run_child():
     a = []
     while True: a.append(bytearray(b'x' * (1 << 20)))
 for _ in range(8): threading.Thread(target=grow).start()

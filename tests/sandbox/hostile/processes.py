@@ -154,7 +154,7 @@ print('done')
     ),
     Hostile(
         "kill_runner",
-        "kill runner, warden, init",
+        "kill runner, supervisor, init",
         """
 for p in (1, os.getppid(), {{RUNNER_PID}}):
     for s in (9, 15, 19, 0): attempt('kill', os.kill, p, s)

@@ -136,7 +136,7 @@ for f in (s.__file__, os.path.dirname(s.__file__) + '/executor.py', os.path.dirn
         "inspect_source",
         "get the sandbox's source through inspect",
         """
-import inspect, runner.sandbox.jail as j
+import inspect, runner.sandbox.processes.jail as j
 attempt('inspect', inspect.getsource, j)
 """,
     ),
@@ -193,7 +193,7 @@ while f:
 for n, m in list(sys.modules.items()):
     for k, v in list(vars(m).items()) if hasattr(m, '__dict__') else []:
         if isinstance(v, str) and 'canary-token' in v.lower(): breach(n, k)
-for n in ('anthropic', 'openai', 'httpx', 'runner.contract', 'runner.sandbox.executor', 'orchestrator', 'docker'):
+for n in ('anthropic', 'openai', 'httpx', 'runner.contract', 'runner.sandbox.executor', 'runner.sandbox.pool', 'runner.process', 'orchestrator', 'docker'):
     if n in sys.modules: breach('loaded', n)
 """,
     ),
@@ -201,7 +201,7 @@ for n in ('anthropic', 'openai', 'httpx', 'runner.contract', 'runner.sandbox.exe
         "import_orchestrator",
         "import the product's own packages",
         """
-for n in ('orchestrator', 'orchestrator.app', 'runner.contract', 'runner.claim', 'docker', 'anthropic', 'openai', 'fastapi'):
+for n in ('orchestrator', 'orchestrator.app', 'runner.contract', 'runner.process.claim', 'docker', 'anthropic', 'openai', 'fastapi'):
     attempt('import ' + n, __import__, n, ok=lambda m: getattr(m, '__file__', None) and os.path.basename(m.__file__) != '__init__.py' or n.startswith('orch'))
 """,
     ),

@@ -3,8 +3,7 @@
 import pytest
 
 from runner import contract
-from runner.benchmarks.fragile import close_to_limit, flips
-from runner.benchmarks.livecodebench import LiveCodeBenchTask
+from runner.benchmarks.livecodebench import LiveCodeBenchTask, close_to_limit, flips
 from runner.contract import ExecutionLimits, Outcome, Usage
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.adapter import Task
-from runner.benchmarks.humaneval import HumanEvalTask, whole_program
-from runner.benchmarks.humaneval_plus import HumanEvalPlusTask
+from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask, whole_program
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
-from runner.grading import Verdict
+from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records import humaneval
 from tests.benchmark_records.files import records

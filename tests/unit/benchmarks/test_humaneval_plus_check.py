@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from runner.benchmarks.humaneval_plus import tagged
-from runner.benchmarks.humaneval_plus_check import accepted, untagged
+from runner.grading.reference import tagged
+from runner.grading.reference_check import accepted, untagged
 
 CASES: list[tuple[str, str, list[Any], Any, Any, float, bool, bool]] = [
     ("equal", "f", [], [1, 2], [1, 2], 0, False, True),

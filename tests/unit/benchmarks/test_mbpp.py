@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from runner.benchmarks.humaneval_check import check_limits, judge_by_check
-from runner.benchmarks.mbpp import MbppTask, function_under_test
-from runner.benchmarks.mbpp_plus import MbppPlusTask, restored
+from runner.benchmarks.mbpp import MbppPlusTask, MbppTask, function_under_test, restored
 from runner.contract import ExecutionLimits, Outcome
 from runner.errors import ProblemError
+from runner.grading.assertions import check_limits, judge_by_check
 from runner.sandbox.executor import Executor
 from tests.benchmark_records import mbpp
 from tests.benchmark_records.files import records

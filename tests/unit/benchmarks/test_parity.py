@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.benchmarks.parity import parity_of_calls, parity_of_program
 from runner.contract import ExecutionLimits, Outcome
+from runner.grading.parity import parity_of_calls, parity_of_program
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits
 

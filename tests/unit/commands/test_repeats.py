@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runner.commands.guest import Guest
-from runner.commands.keeper import GO, start
+from runner.commands.measuring_process import GO, start
+from runner.commands.user_image import Guest
 from runner.commands.work import item_of
 from runner.contract import ItemResult, Outcome
 from runner.contract_commands import CommandFile, CommandTask, file_name_problem
@@ -104,7 +104,7 @@ def test_peak_memory_is_the_commands_and_not_the_runners(keep: Any) -> None:
 def test_ends(
     keep: Any, argv: tuple[str, ...], more: dict[str, Any], outcome: Outcome, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.commands.keeper.FIGURES_S", 1)
+    monkeypatch.setattr("runner.commands.measuring_process.FIGURES_S", 1)
     item = keep(*argv, **more).repeat()
     assert (item.outcome, said in item.detail) == (outcome, True), item
 

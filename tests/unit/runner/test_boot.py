@@ -13,8 +13,8 @@ from fake_orchestrator import RUN_ID, RUN_TOKEN, FakeOrchestrator
 from fastapi.responses import JSONResponse
 
 from runner import contract
-from runner.boot import CONTRACT_VERSION, Boot, Link, announce, boot_event, read_boot, seconds
 from runner.errors import BootRefused
+from runner.process.boot import CONTRACT_VERSION, Boot, Link, announce, boot_event, read_boot, seconds
 
 LINE = {"orchestrator_url": "http://o:1", "token": "t", "instance_type": "lite", "engine": "docker"}
 
@@ -84,5 +84,5 @@ def test_nothing_large_is_imported_before_the_first_event() -> None:
 
 
 def test_memory_is_hidden() -> None:
-    look = "import ctypes, runner.boot; runner.boot.hide_memory(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    look = "import ctypes, runner.process.boot as boot; boot.hide_memory(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     assert subprocess.check_output([sys.executable, "-c", look], text=True).strip() == "0"

@@ -8,10 +8,10 @@ import pytest
 from fake_orchestrator import RUN_ID, TOKEN, FakeOrchestrator
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from runner.boot import Boot, Link
-from runner.claim import claim
 from runner.errors import ClaimRefused
 from runner.log import Log
+from runner.process.boot import Boot, Link
+from runner.process.claim import claim
 
 
 class Clock:

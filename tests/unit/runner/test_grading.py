@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.contract import Outcome
-from runner.grading import Shown, same_output, verdict
+from runner.grading.verdict import Shown, same_output, verdict
 from runner.sandbox.outcome import Ending, Execution, Usage
 
 SAME = {

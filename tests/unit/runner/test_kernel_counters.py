@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.runs.reports.machine_cost import last_reading
-from runner.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
-from runner.last_reading import Counted, arguments
-from runner.usage import MAX_WAITING, UsageLog
+from runner.process.final_reading import Counted, arguments
+from runner.process.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
+from runner.reporting.usage_samples import MAX_WAITING, UsageLog
 
 UNIFIED = {
     "cpu.stat": "usage_usec 2500000\nuser_usec 1\nnr_throttled 3\nthrottled_usec 700000\n",

@@ -24,9 +24,9 @@ from runner.benchmarks.livecodebench import METHOD
 from runner.benchmarks.mmlu_pro import extract_letter
 from runner.commands.figures import figures_in
 from runner.eval_rules import problem_of
-from runner.grading import same_output
+from runner.grading.verdict import same_output
 from runner.parsing import parse
-from runner.trimming import cut
+from runner.reporting.truncation import cut
 from tests.benchmark_records.mmlu_pro_published import published_letter
 
 CHARS = 300_000

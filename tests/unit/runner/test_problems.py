@@ -14,8 +14,8 @@ from fake_orchestrator import RUN_ID, FakeOrchestrator, problem
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from runner.errors import ProblemError
+from runner.items.problems import Problems
 from runner.log import Log
-from runner.problems import Problems
 
 pytestmark = pytest.mark.anyio
 

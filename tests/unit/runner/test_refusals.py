@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.errors import ProviderFailed
-from runner.refusals import ALIKE, CERTAIN, Refusals
+from runner.items.refusals import ALIKE, CERTAIN, Refusals
 
 CERTAINLY = ProviderFailed("no such model", 404, "run")
 ONE_QUESTION = ProviderFailed("too long", 400, "item")

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 
 from runner.contract import FailureReason, ItemResult, Outcome, Stage
 from runner.log import Log
-from runner.reporter import Reporter, Stop
+from runner.reporting.reporter import Reporter, Stop
 
 pytestmark = pytest.mark.anyio
 

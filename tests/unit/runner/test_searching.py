@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from runner.benchmarks.extraction import Extraction, Rule
-from runner.benchmarks.searching import SHORT_CHARS, search
+from runner.benchmarks.extraction import SHORT_CHARS, Extraction, Rule, search
 
 LONG = "x" * (SHORT_CHARS + 1)
 

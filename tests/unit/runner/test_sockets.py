@@ -11,11 +11,11 @@ import httpx
 import pytest
 from fake_orchestrator import RUN_TOKEN, FakeOrchestrator, chat_stream, message_stream
 
-from runner.boot import Link
+from runner.attempt import orchestrator_client
 from runner.contract import ModelSpec
 from runner.llm.client import Prompt, open_client
-from runner.run import orchestrator_client
-from runner.sockets import DEAD_AFTER_S, SOCKET_OPTIONS
+from runner.process.boot import Link
+from runner.process.sockets import DEAD_AFTER_S, SOCKET_OPTIONS
 
 pytestmark = pytest.mark.anyio
 

@@ -16,15 +16,15 @@ from fastapi.responses import JSONResponse, Response
 from runner.benchmarks.adapter import ADAPTERS
 from runner.contract import RunSpec
 from runner.errors import RunFailed
+from runner.items.problems import Problems
+from runner.items.refusals import ALIKE
+from runner.items.work import Item, Work, items_of
 from runner.llm.calls import Calls
 from runner.llm.client import open_client
 from runner.log import Log
-from runner.problems import Problems
-from runner.refusals import ALIKE
-from runner.reporter import Reporter
+from runner.reporting.reporter import Reporter
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
-from runner.work import Item, Work, items_of
 from tests.uids import own_uid_base
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,111 @@
+"""What a command may not do, beside what its container's limits say: reach the network, and make namespaces or mounts.
+
+The keeper leaves the container's network for an empty one with a loopback of its own, which takes two capabilities that the
+container has for this alone; it gives them up for good before the first command. Where the kernel does not let it, commands
+get no sockets but local ones. A filter refuses what Docker's own filter would refuse without those capabilities.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+
+from runner.sandbox.kernel import bpf, syscalls
+from runner.sandbox.kernel.bpf import ALLOW, ANY_BIT, AT_LEAST, EQUAL, Assembler, low, refuse
+from runner.sandbox.kernel.seccomp import AF_UNIX, AUDIT_ARCH, CLONE_NEW_ANYTHING, X32_BIT
+
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS = 0x8914
+IFF_UP_RUNNING = 0x41
+CAP_KILL, CAP_SETGID, CAP_SETUID = 5, 6, 7
+CAPABILITY_VERSION = 0x20080522
+
+_NAMES = (
+    "mount umount2 pivot_root sethostname setdomainname unshare setns bpf perf_event_open fanotify_init quotactl "
+    "open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr"
+)
+_REFUSED = {
+    "x86_64": (165, 166, 155, 170, 171, 272, 308, 321, 298, 300, 179, 428, 429, 430, 431, 432, 433, 442),
+    "aarch64": (40, 39, 41, 161, 162, 97, 268, 280, 241, 262, 60, 428, 429, 430, 431, 432, 433, 442),
+}
+"""Numbers of `_NAMES`, in that order."""
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_SOCKET = {"x86_64": 41, "aarch64": 198}
+_CLONE3, _IO_URING_SETUP = 435, 425
+
+
+def leave_network() -> bool:
+    """Into an empty network with a loopback; False where that is not allowed. For the calling process and its children."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        return False
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP_RUNNING))
+    return True
+
+
+def keep_only_needed_capabilities() -> None:
+    """Users can be changed and processes ended; nothing else, ever again."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    kept = 1 << CAP_KILL | 1 << CAP_SETGID | 1 << CAP_SETUID
+    header = struct.pack("Ii", CAPABILITY_VERSION, 0)
+    data = struct.pack("6I", kept, kept, 0, 0, 0, 0)
+    if libc.capset(header, data) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"capabilities could not be given up: {os.strerror(code)}")
+
+
+class CommandFilter:
+    """Laid out before the fork. `sockets` allows all kinds of them: the network is empty, or is meant to be reached."""
+
+    def __init__(self, *, sockets: bool, arch: str = syscalls.ARCH) -> None:
+        program = build(arch, sockets=sockets)
+        self._buffer = ctypes.create_string_buffer(program, len(program))
+        header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(self._buffer))
+        self._header = ctypes.create_string_buffer(header, len(header))
+        self._set = syscalls.Call("seccomp", 1, 0, self._header)
+
+    def install(self) -> None:
+        """Put the calling process under the filter, for good."""
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+        self._set()
+
+
+def build(arch: str, *, sockets: bool) -> bytes:
+    out = Assembler()
+    out.load(bpf.ARCHITECTURE)
+    out.test(EQUAL, AUDIT_ARCH[arch], "native", None)
+    out.answer(refuse(errno.ENOSYS))
+    out.label("native")
+    out.load(bpf.NUMBER)
+    if arch == "x86_64":
+        out.test(AT_LEAST, X32_BIT, "unknown", None)
+    out.test(EQUAL, _CLONE3, "unknown", None)  # its flags cannot be seen; libc falls back to clone
+    if not sockets:
+        out.test(EQUAL, _IO_URING_SETUP, "unknown", None)
+        out.test(EQUAL, _SOCKET[arch], "socket", None)
+    out.test(EQUAL, _CLONE[arch], "clone", None)
+    for number in _REFUSED[arch]:
+        out.test(EQUAL, number, "refused", None)
+    out.answer(ALLOW)
+    out.label("clone")
+    out.load(low(0))
+    out.test(ANY_BIT, CLONE_NEW_ANYTHING, "refused", "fine")
+    if not sockets:
+        out.label("socket")
+        out.load(low(0))
+        out.test(EQUAL, AF_UNIX, "fine", "refused")
+    out.label("fine")
+    out.answer(ALLOW)
+    out.label("unknown")
+    out.answer(refuse(errno.ENOSYS))
+    out.label("refused")
+    out.answer(refuse(errno.EPERM))
+    return out.assemble()

@@ -1,0 +1,147 @@
+"""The process that runs a command's repeats and measures them, apart from the one that reports: nothing disturbs its clock,
+and whatever a command or a pattern does, heartbeats go on.
+
+It is forked before anything else runs, and stays root in a container, to give commands a user of their own. A line asks for
+a repeat, a line answers; when the other side is gone, everything is ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from runner.commands.counters import Counters
+from runner.commands.figures import figures_in
+from runner.commands.files import put_files, working_directory
+from runner.commands.isolation import CommandFilter, keep_only_needed_capabilities, leave_network
+from runner.commands.repeat import NOT_STARTED, Measured, Program, Stopped, measure
+from runner.commands.user_image import Guest, find_guest, own_guest
+from runner.contract import RunSpec
+from runner.contract_commands import CommandTask, Figure
+from runner.sandbox.kernel import process_tree, syscalls
+
+FIGURES_S = 10
+NO_FILES = "its files could not be written; there may be too little room in /tmp: choose a larger instance type"
+GO = b"repeat\n"
+
+
+class _TookTooLong(Exception):
+    """A pattern that tries too many ways."""
+
+
+@dataclass(frozen=True)
+class Keeper:
+    link: socket.socket
+    facts: dict[str, Any]
+
+
+def open_keeper(spec: RunSpec, engine: str) -> Keeper | None:
+    """The keeper of a run with a command. None: there is no command, or this is not the image that it is for."""
+    task, guest = spec.command, find_guest()
+    if task is None:
+        return None
+    if guest is None and engine == "process":
+        guest = own_guest(task.image)
+    if guest is None or guest.image != task.image:
+        return None
+    link = start(task, guest, engine, spec.sandbox_uid_base)
+    return Keeper(link, {"image": guest.image, "image_id": guest.image_id})
+
+
+def start(task: CommandTask, guest: Guest, engine: str, uid: int) -> socket.socket:
+    """Fork the keeper; the connection to it. There must be no other thread."""
+    ours, its = socket.socketpair()
+    if os.fork() == 0:
+        ours.close()
+        code = 1
+        try:
+            _serve(its, task, guest, engine, uid)
+            code = 0
+        except BaseException as error:
+            sys.stderr.write(f"keeper: {type(error).__name__}: {error}\n")
+        finally:
+            _leave(code)
+    its.close()
+    return ours
+
+
+def _leave(code: int) -> NoReturn:
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _serve(link: socket.socket, task: CommandTask, guest: Guest, engine: str, uid: int) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end comes with that of the runner
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    contained = engine != "process"
+    apart = not guest.network and contained and leave_network()
+    if contained:
+        keep_only_needed_capabilities()
+    walls = CommandFilter(sockets=guest.network or apart) if syscalls.supported() else None
+    uid = uid if contained and os.geteuid() == 0 else -1
+    program = Program(
+        argv=task.argv,
+        env={**guest.env, **task.env},
+        workdir=working_directory(guest.scratch[0]) if task.files else task.workdir or guest.workdir,
+        timeout_s=task.timeout_s,
+        uid=uid,
+        walls=walls,
+    )
+    counters = Counters(engine)
+    network = "allowed" if guest.network else "loopback only" if apart else "none" if walls else "not restricted"
+    _say(link, {"ready": True, "network": network})
+    with link.makefile("rb") as orders:
+        while orders.readline() == GO:
+            with contextlib.suppress(Stopped):
+                if task.files and process_tree.as_user(uid, lambda: put_files(program.workdir, task.files)):
+                    found = Measured(exit_code=NOT_STARTED, trouble=NO_FILES)
+                else:
+                    found = measure(program, counters, link.fileno())
+                _say(link, _result(found, task))
+            for folder in guest.scratch:
+                process_tree.as_user(uid, lambda folder=folder: process_tree.empty(folder))  # type: ignore[misc]
+
+
+def _result(found: Measured, task: CommandTask) -> dict[str, Any]:
+    text = found.output.text()
+    figures: list[Figure] = []
+    missing: list[str] = []
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(FIGURES_S)
+    try:
+        figures, missing = figures_in(text, task.figures)
+    except _TookTooLong:
+        missing = [f"any: the patterns took longer than {FIGURES_S} s"]
+    finally:
+        signal.alarm(0)
+    return {
+        "wall_s": found.wall_s,
+        "user_s": found.user_s,
+        "system_s": found.system_s,
+        "throttled_s": found.throttled_s,
+        "peak_bytes": found.peak_bytes,
+        "exit_code": found.exit_code,
+        "signal": found.signal,
+        "timed_out": found.timed_out,
+        "out_of_memory": found.out_of_memory,
+        "trouble": found.trouble,
+        "figures": [figure.model_dump(mode="json") for figure in figures],
+        "missing": missing,
+        "output": text,
+        "output_bytes": found.output.total,
+    }
+
+
+def _too_long(*_: object) -> None:
+    raise _TookTooLong
+
+
+def _say(link: socket.socket, message: dict[str, Any]) -> None:
+    link.sendall(json.dumps(message).encode() + b"\n")

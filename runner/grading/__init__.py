@@ -1,0 +1,1 @@
+"""From what a program did to a verdict."""

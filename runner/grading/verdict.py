@@ -1,0 +1,137 @@
+"""What a program did and what was expected, made into an outcome. Pure: nothing is run, read or sent here.
+
+The comparison of outputs follows LiveCodeBench: the whole stripped, then line by line, each stripped; a line that differs as
+text is equal if its tokens are equal as decimal numbers. No tolerance, case matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from runner.contract import Outcome, TestResult, Usage
+from runner.reporting.truncation import excerpt
+from runner.sandbox.outcome import Ending, Execution
+
+OUTCOMES = {
+    Ending.time_limit: Outcome.TIME_LIMIT,
+    Ending.memory_limit: Outcome.MEMORY_LIMIT,
+    Ending.output_limit: Outcome.OUTPUT_LIMIT,
+    Ending.crashed: Outcome.RUNTIME_ERROR,
+    Ending.sandbox_failed: Outcome.INFRA_ERROR,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one answer was judged."""
+
+    outcome: Outcome
+    detail: str = ""
+    tests_total: int = 0
+    tests_passed: int = 0
+    tests: list[TestResult] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    exit: str = ""
+    parity: Outcome | None = None
+    """By the rules of the benchmark's own checker, where it has one that differs."""
+    fragile: bool = False
+    """A test close to its time limit came out otherwise when it was judged again."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The texts of a test that failed, for people."""
+
+    input: str
+    expected: str
+    got: str
+
+
+def same_output(expected: str, got: str) -> bool:
+    """Is the output right?"""
+    expected, got = expected.strip(), got.strip()
+    if expected == got:
+        return True
+    wanted, given = expected.split("\n"), got.split("\n")
+    return len(wanted) == len(given) and all(map(same_line, wanted, given))
+
+
+def same_line(expected: str, got: str) -> bool:
+    expected, got = expected.strip(), got.strip()
+    if expected == got:
+        return True
+    wanted, given = expected.split(), got.split()
+    if len(wanted) != len(given) or not wanted:
+        return False
+    try:
+        return all(Decimal(one) == Decimal(other) for one, other in zip(wanted, given, strict=True))
+    except InvalidOperation:
+        return False
+
+
+def outcome_of(execution: Execution, right: bool) -> Outcome:
+    """The outcome of one test; `right` counts only for a program that came to its own end."""
+    if execution.ending is Ending.finished:
+        return Outcome.PASSED if right else Outcome.WRONG_ANSWER
+    return OUTCOMES[execution.ending]
+
+
+def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int, shown: Sequence[Shown]) -> Verdict:
+    """Judge a program by its executions, which end with the first that failed, out of `total` tests.
+
+    `shown` holds one entry per execution; its texts are reported for tests that did not pass.
+    """
+    tests = [
+        _test(index, execution, outcome_of(execution, right), shown[index])
+        for index, (execution, right) in enumerate(zip(executions, rights, strict=True))
+    ]
+    passed = sum(test.outcome is Outcome.PASSED for test in tests)
+    failed = next((index for index, test in enumerate(tests) if test.outcome is not Outcome.PASSED), None)
+    last = executions[-1 if failed is None else failed] if executions else None
+    usage = Usage(
+        cpu_s=sum(test.usage.cpu_s for test in tests),
+        wall_s=sum(test.usage.wall_s for test in tests),
+        peak_bytes=max((test.usage.peak_bytes for test in tests), default=0),
+    )
+    if failed is None and passed < total:
+        outcome, detail = Outcome.INFRA_ERROR, f"only {passed} of {total} tests were carried out"
+    elif failed is None:
+        outcome, detail = Outcome.PASSED, f"all {total} tests accepted"
+    else:
+        outcome = tests[failed].outcome
+        detail = f"test {failed + 1} of {total}: {_why(executions[failed], outcome)}"
+    return Verdict(outcome, excerpt(detail), total, passed, tests, usage, exit_of(last) if last else "")
+
+
+def exit_of(execution: Execution) -> str:
+    """How the process ended, in a few characters."""
+    if execution.signal is not None:
+        return f"signal {execution.signal}"
+    return "" if execution.exit_code is None else f"exit {execution.exit_code}"
+
+
+def _why(execution: Execution, outcome: Outcome) -> str:
+    if outcome is Outcome.WRONG_ANSWER:
+        return "the answer is not the expected one"
+    last = execution.stderr_tail.rstrip().rsplit("\n", 1)[-1].strip()
+    if outcome is Outcome.RUNTIME_ERROR and last:
+        return last
+    return execution.detail or outcome.value
+
+
+def _test(index: int, execution: Execution, outcome: Outcome, shown: Shown) -> TestResult:
+    used = execution.usage
+    usage = Usage(cpu_s=used.cpu_s, wall_s=used.wall_s, peak_bytes=used.peak_bytes)
+    if outcome is Outcome.PASSED:
+        return TestResult(index=index, outcome=outcome, usage=usage)
+    return TestResult(
+        index=index,
+        outcome=outcome,
+        usage=usage,
+        input=excerpt(shown.input),
+        expected=excerpt(shown.expected),
+        got=excerpt(shown.got),
+        stderr=excerpt(execution.stderr_tail[-2000:]) or None,
+    )

@@ -1,0 +1,1 @@
+"""The items of a benchmark run: fetched, asked, judged and reported."""

@@ -1,0 +1,291 @@
+"""The items of a run: each is asked, extracted, judged and reported; several at once, each to exactly one outcome.
+
+Model calls and executions are bounded apart, so that judging never holds up the next call. An error while working on an
+item becomes that item's outcome and never ends the run; what ends a run is raised as `RunFailed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runner.benchmarks.adapter import Adapter, Task, adapter_for
+from runner.benchmarks.extraction import Extraction, Rule, search
+from runner.contract import (
+    BenchmarkSpec,
+    CallFacts,
+    ExecutionLimits,
+    FailureReason,
+    GivenAnswer,
+    ItemResult,
+    Outcome,
+    RunKind,
+    RunSpec,
+    call_key,
+)
+from runner.errors import (
+    BudgetExhausted,
+    CallsEnded,
+    GatewayAway,
+    PriceUnknown,
+    ProblemError,
+    ProviderFailed,
+    RunFailed,
+)
+from runner.grading.verdict import Verdict
+from runner.items.problems import Problems
+from runner.items.refusals import Refusals
+from runner.llm.calls import Calls
+from runner.llm.client import Completion, Finish
+from runner.log import Log
+from runner.reporting.reporter import Reporter
+from runner.reporting.truncation import ANSWER_CHARS, cut, excerpt
+from runner.sandbox.executor import Executor
+
+TRIES = 2
+
+
+@dataclass(frozen=True)
+class Item:
+    benchmark: str
+    adapter: Adapter
+    problem_id: str
+    sample_index: int
+
+    @property
+    def call_key(self) -> str:
+        return call_key(self.benchmark, self.problem_id, self.sample_index)
+
+
+def items_of(spec: RunSpec) -> list[Item]:
+    """All items that are still to do, in order; raises `RunFailed` for a benchmark that this runner cannot read."""
+    finished = {(key.benchmark, key.problem_id, key.sample_index) for key in spec.finished}
+    items: list[Item] = []
+    for benchmark in spec.benchmarks:
+        adapter = adapter_for(benchmark)
+        if adapter is None:
+            message = f"this runner has no adapter {benchmark.adapter!r} for benchmark {benchmark.name}; is its image older?"
+            raise RunFailed(FailureReason.DATASET_ERROR, message)
+        for problem_id, sample in benchmark.items(spec.samples_per_problem):
+            if (benchmark.name, problem_id, sample) not in finished:
+                items.append(Item(benchmark.name, adapter, problem_id, sample))
+    return items
+
+
+class Work:
+    """Carries out items; `run` returns how many it finished."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        items: list[Item],
+        reporter: Reporter,
+        problems: Problems,
+        calls: Calls,
+        executor: Executor,
+        log: Log,
+    ) -> None:
+        self._spec, self._items, self._log = spec, items, log
+        self._reporter, self._problems, self._calls, self._executor = reporter, problems, calls, executor
+        self._judging = asyncio.Semaphore(spec.sandbox_slots)
+        self._left = Counter((item.benchmark, item.problem_id) for item in items)
+        self._limits = {each.name: _limits(spec, each) for each in spec.benchmarks}
+        self._end: RunFailed | None = None
+        self._refusals = Refusals(len(items), measured_before=bool(spec.finished))
+        self._refused: ProviderFailed | None = None
+        self._unreadable = 0
+        self.finished = 0
+
+    async def run(self) -> int:
+        """Raises `RunFailed` when the run ended early; items that were being worked on are finished and reported first."""
+        queue = iter(self._items)
+        workers = min(self._spec.concurrency + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker(queue))
+        if self._end is not None:
+            raise self._end
+        if self._items and self._unreadable == len(self._items):
+            raise RunFailed(FailureReason.DATASET_ERROR, str(self._problems.failed or "no problem could be understood"))
+        return self.finished
+
+    async def _worker(self, queue: Iterator[Item]) -> None:
+        for item in queue:
+            if self._end is not None:
+                return
+            try:
+                result = await self._item(item)
+            except BudgetExhausted as error:
+                self._end_with(FailureReason.BUDGET_EXHAUSTED, str(error))
+                return
+            except PriceUnknown as error:
+                self._end_with(FailureReason.PRICE_UNKNOWN, str(error))
+                return
+            except CallsEnded:
+                return
+            finally:
+                self._done_with(item)
+                self._look_at_refusals()
+            await self._reporter.item(result)
+            self.finished += 1
+
+    def _done_with(self, item: Item) -> None:
+        key = (item.benchmark, item.problem_id)
+        self._left[key] -= 1
+        if not self._left[key]:
+            self._problems.release(*key)
+
+    async def _item(self, item: Item) -> ItemResult:
+        """One item to its outcome; an error of ours is tried once more."""
+        trouble = ""
+        for left in reversed(range(TRIES)):
+            try:
+                result = await self._once(item)
+                if result.outcome is not Outcome.INFRA_ERROR or not left:
+                    return result
+                self._log("item.again", item=item.call_key, trouble=result.detail)
+            except (BudgetExhausted, PriceUnknown, CallsEnded):
+                raise
+            except ProblemError as error:
+                self._unreadable += 1
+                return _without_answer(item, Outcome.INFRA_ERROR, str(error))
+            except ProviderFailed as error:
+                if self._refusals.refused(error):
+                    self._refused = error
+                    self._calls.hold()
+                return _without_answer(item, Outcome.PROVIDER_ERROR, str(error))
+            except GatewayAway as error:
+                return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
+            except Exception as error:
+                trouble = f"{type(error).__name__}: {error}"
+                self._log("item.trouble", item=item.call_key, trouble=trouble)
+                self._reporter.log("warning", f"trouble with {item.call_key}: {trouble}")
+        return _without_answer(item, Outcome.INFRA_ERROR, trouble)
+
+    async def _once(self, item: Item) -> ItemResult:
+        if self._spec.kind == RunKind.GRADE:
+            return await self._grade(item)
+        prompt = (await self._task(item)).prompt()
+        completion = await self._calls.ask(prompt, item.call_key)
+        self._refusals.answered()
+        self._refused = None
+        self._calls.go_on()
+        async with self._judging:
+            task = await self._task(item)
+            found = await search(task.extract, completion.text)
+            verdict = await self._verdict(item, task, completion, found)
+            del task
+        asked = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
+        result = _judged(item, completion.text, found, verdict)
+        return result.model_copy(update={**asked, "calls": [_facts(completion, item.call_key)]})
+
+    async def _grade(self, item: Item) -> ItemResult:
+        """Judge an answer that is there already: the same way, without a call."""
+        async with self._judging:
+            task = await self._task(item)
+            given = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
+            text = given.text or ""
+            found = Extraction(given.code or "", Rule.GIVEN)
+            if given.code is None:
+                found = await search(task.extract, text)
+            verdict = await self._verdict(item, task, Completion(text, finish=_finish(given)), found)
+        return _judged(item, text, found, verdict)
+
+    async def _verdict(self, item: Item, task: Task, completion: Completion, found: Extraction) -> Verdict:
+        outcome = unjudged(completion, found.code, found.complete)
+        if found.code is None or outcome is not None:
+            outcome = outcome or Outcome.NO_ANSWER
+            return Verdict(outcome, WHY[outcome])
+        return await task.judge(found.code, self._executor, self._limits[item.benchmark])
+
+    async def _task(self, item: Item) -> Task:
+        """The task, read afresh each time: with its tests it is large, and calls take minutes."""
+        return item.adapter(await self._problems.get(item.benchmark, item.problem_id))
+
+    def _look_at_refusals(self) -> None:
+        """A refusal comes sooner than an answer: the provider refuses every call only if none under way is answered."""
+        if self._refused is not None and not self._calls.in_flight:
+            self._end_with(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {self._refused}")
+
+    def _end_with(self, reason: FailureReason, message: str) -> None:
+        """End the run early. Calls at the provider are waited for, those that wait for their turn are not made."""
+        self._end = self._end or RunFailed(reason, message)
+        self._calls.end()
+
+
+WHY = {
+    Outcome.REFUSED: "the model declined to answer",
+    Outcome.TRUNCATED: "the model reached its token limit before it had given its answer",
+    Outcome.NO_ANSWER: "nothing in the model's text could be taken as its answer",
+}
+
+
+def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcome | None:
+    """The outcome of an answer that is not judged, or None.
+
+    An answer that hit the token limit is judged all the same if its last block is closed: the program is whole, and what is
+    missing is talk. If the text ends inside a block, it is truncated, even where an earlier draft is whole.
+    """
+    if completion.finish is Finish.REFUSAL:
+        return Outcome.REFUSED
+    if completion.finish is Finish.LENGTH and (code is None or not complete):
+        return Outcome.TRUNCATED
+    return Outcome.NO_ANSWER if code is None else None
+
+
+def _finish(given: GivenAnswer) -> Finish:
+    return Finish(given.finish) if given.finish in {each.value for each in Finish} else Finish.OTHER
+
+
+def _judged(item: Item, text: str, found: Extraction, verdict: Verdict) -> ItemResult:
+    return ItemResult(
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        outcome=verdict.outcome,
+        parity_outcome=verdict.parity,
+        detail=verdict.detail,
+        answer=cut(text, ANSWER_CHARS),
+        code=None if found.code is None else cut(found.code, ANSWER_CHARS),
+        extraction_rule=found.rule.value,
+        tests_total=verdict.tests_total,
+        tests_passed=verdict.tests_passed,
+        tests=verdict.tests,
+        usage=verdict.usage,
+        exit=verdict.exit,
+        fragile=verdict.fragile,
+    )
+
+
+def _without_answer(item: Item, outcome: Outcome, detail: str) -> ItemResult:
+    return ItemResult(
+        benchmark=item.benchmark,
+        problem_id=item.problem_id,
+        sample_index=item.sample_index,
+        outcome=outcome,
+        detail=excerpt(detail),
+    )
+
+
+def _facts(completion: Completion, call_key: str) -> CallFacts:
+    return CallFacts(
+        call_key=call_key,
+        input_tokens=_count(completion.input_tokens),
+        output_tokens=_count(completion.output_tokens),
+        reasoning_tokens=_count(completion.reasoning_tokens),
+        cached_tokens=_count(completion.cached_tokens),
+        latency_s=max(completion.latency_s, 0.0),
+        finish_reason=completion.finish.value,
+        replayed=completion.replayed,
+    )
+
+
+def _count(tokens: int) -> int:
+    """A provider may claim any number of tokens; the contract has bounds."""
+    return min(max(tokens, 0), (1 << 53) - 1)
+
+
+def _limits(spec: RunSpec, benchmark: BenchmarkSpec) -> ExecutionLimits:
+    return spec.limits if benchmark.cpu_s is None else spec.limits.model_copy(update={"cpu_s": benchmark.cpu_s})

@@ -1,0 +1,1 @@
+"""The process in the container: boot, claim, standby, what it uses and how it ends."""

@@ -1,0 +1,133 @@
+"""The first moments of a runner, with the standard library only: its configuration, and a plain link to the orchestrator.
+
+Imports are the slowest part of a start, so what is needed to claim a run and to say "I am here" does without pydantic,
+asyncio and httpx; these load in a thread meanwhile. Nothing here may import another package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from runner.errors import BootRefused
+from runner.process.sockets import notice_death
+
+CONTRACT_VERSION = 1  # as in runner.contract, which is too heavy to import here; a test holds them together
+MAX_LINE = 64 * 1024
+NO_ANSWER = (OSError, HTTPException)
+
+PR_SET_DUMPABLE = 4
+
+
+class Boot(NamedTuple):
+    """`contract.BootConfig` without pydantic."""
+
+    orchestrator_url: str
+    token: str
+    instance_type: str
+    engine: str
+    stand_ready: dict[str, int] | None = None
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+    retry_after_s: float | None
+
+
+def read_boot(fd: int = 0) -> Boot:
+    """Read the one line of JSON from `fd`, and put the null device in its place."""
+    line = b""
+    while b"\n" not in line and len(line) <= MAX_LINE:
+        piece = os.read(fd, MAX_LINE)
+        if not piece:
+            break
+        line += piece
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, fd)
+    os.close(null)
+    try:
+        given = json.loads(line.split(b"\n", 1)[0])
+        texts = [given[name] for name in Boot._fields[:-1]]
+        boot = Boot(texts[0], texts[1], texts[2], texts[3], given.get("stand_ready"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BootRefused("standard input holds no boot configuration: one line of JSON is expected") from None
+    if not all(isinstance(value, str) and value for value in boot[:-1]):
+        raise BootRefused("every field of the boot configuration must be a text that is not empty")
+    if urlsplit(boot.orchestrator_url).scheme not in ("http", "https"):
+        raise BootRefused("orchestrator_url must begin with http:// or https://")
+    return boot
+
+
+def runner_id() -> str:
+    """A name for this process that no other has."""
+    return f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}"
+
+
+def boot_facts(boot: Boot) -> dict[str, Any]:
+    """What the first event tells of the runner."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return {"python": version, "engine": boot.engine, "instance_type": boot.instance_type}
+
+
+def hide_memory() -> None:
+    """Let no other process of the same user read our memory, which holds the token and the expected answers."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+class Link:
+    """One kept-open connection to the orchestrator for the first requests; afterwards httpx takes over."""
+
+    def __init__(self, base_url: str, timeout_s: float = 30.0) -> None:
+        parts = urlsplit(base_url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._prefix = parts.path.rstrip("/")
+        self._connection = kind(parts.netloc, timeout=timeout_s)
+
+    def post(self, path: str, token: str, body: dict[str, Any]) -> Reply:
+        """Post JSON; raises one of `NO_ANSWER` when there is no whole answer."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        try:
+            if self._connection.sock is None:
+                self._connection.connect()
+                notice_death(self._connection.sock)  # type: ignore[arg-type] # connect() has set it
+            self._connection.request("POST", self._prefix + path, json.dumps(body).encode(), headers)
+            answer = self._connection.getresponse()
+            return Reply(answer.status, answer.read(), seconds(answer.getheader("Retry-After")))
+        except NO_ANSWER:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def seconds(header: str | None) -> float | None:
+    """The seconds of a Retry-After header; dates and nonsense count as none."""
+    try:
+        value = float(header or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < 3600 else None
+
+
+def announce(link: Link, run_id: str, attempt: int, token: str, facts: dict[str, Any]) -> int:
+    """Report the stage `boot` as event 1; answers how far the orchestrator has acknowledged. A failure is no matter:
+    the reporter sends the event again."""
+    event = boot_event(facts)
+    try:
+        reply = link.post(f"/runner/runs/{run_id}/events", token, {"attempt": attempt, "events": [event]})
+        ack = json.loads(reply.body)["ack_seq"] if 200 <= reply.status < 300 else 0
+    except (*NO_ANSWER, ValueError, KeyError, TypeError):
+        return 0
+    return 1 if isinstance(ack, int) and ack >= 1 else 0
+
+
+def boot_event(facts: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "stage", "seq": 1, "stage": "boot", "facts": facts}

@@ -1,0 +1,1 @@
+"""What the orchestrator is told of an attempt."""

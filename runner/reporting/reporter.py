@@ -1,0 +1,305 @@
+"""Everything that the orchestrator hears from a running attempt: events with consecutive numbers, sent until acknowledged.
+
+One task sends, one sees to the heartbeat. Events wait, encoded, in a backlog that only an acknowledgement shortens; an
+outage of hours loses nothing, because work pauses when the backlog is full. Only an orchestrator that is away for longer
+than `patience_s` is given up. Nothing here knows what an item is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import httpx
+from pydantic import ValidationError
+
+from runner.contract import (
+    CompleteEvent,
+    Desired,
+    EventAck,
+    FailedEvent,
+    FailureReason,
+    HeartbeatEvent,
+    ItemResult,
+    LogEvent,
+    ProgressEvent,
+    RunnerEvent,
+    Stage,
+    StageEvent,
+)
+from runner.contract_evals import EvalWrittenEvent, JobProgressEvent, JobStage, Judgement, JudgementsEvent, Round
+from runner.log import Log
+from runner.process.boot import boot_event, seconds
+from runner.reporting.truncation import clean, trimmed
+from runner.reporting.usage_samples import UsageLog
+
+MAX_BATCH_BYTES = 4 << 20
+MAX_BATCH_EVENTS = 500
+MAX_BACKLOG_BYTES = 32 << 20
+MAX_PAUSE_S = 3.0
+OVER = frozenset({401, 403, 409, 410, 422})
+
+
+class Stop(StrEnum):
+    """Why the work must end at once."""
+
+    SUPERSEDED = "superseded"  #: another attempt has taken over, or the token is dead
+    CANCELLED = "cancelled"  #: the orchestrator wants it so
+    LOST = "lost"  #: the orchestrator has forgotten events that it had acknowledged
+    ABANDONED = "abandoned"  #: the orchestrator has not answered for too long
+
+
+@dataclass(frozen=True)
+class _Pending:
+    seq: int
+    kind: str
+    body: bytes
+
+
+class Reporter:
+    """Use `async with`; then `stage`, `log`, `item`, and `complete` or `failed` as the last call."""
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        url: str,
+        *,
+        attempt: int,
+        heartbeat_s: float,
+        batch_s: float,
+        log: Log,
+        boot_facts: dict[str, Any] | None = None,
+        boot_acked: bool = False,
+        max_backlog_bytes: int = MAX_BACKLOG_BYTES,
+        usage: UsageLog | None = None,
+        patience_s: float = math.inf,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._url, self._attempt = client, url, attempt
+        self._heartbeat_s, self._batch_s, self._log = heartbeat_s, batch_s, log
+        self._max_backlog_bytes = max_backlog_bytes
+        self._usage = usage
+        self._patience_s, self._now = patience_s, now
+        self._max_batch_bytes = MAX_BATCH_BYTES
+        self._backlog: deque[_Pending] = deque()
+        self._bytes = 0
+        self._seq = 1
+        self._acked = 1
+        self._last = False
+        self.reachable = True
+        if not boot_acked:
+            self._acked = 0
+            self._put(StageEvent.model_validate(boot_event(boot_facts or {})))
+        self._news = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._beat_soon = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self.waiting_for: Callable[[], str | None] = lambda: None
+        """What heartbeats say that the run waits for."""
+
+    async def __aenter__(self) -> Reporter:
+        self._news.set()
+        self._tasks = [asyncio.create_task(job) for job in (self._send(), self._beat(), self._watch_usage())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def stage(self, stage: Stage, **facts: Any) -> None:
+        self._add(StageEvent(seq=self._next(), stage=stage, facts=facts))
+
+    def log(self, level: str, message: str) -> None:
+        self._add(LogEvent.model_validate({"seq": self._next(), "level": level, "message": clean(message[:4000])}))
+
+    async def item(self, item: ItemResult) -> None:
+        """Report an item; waits while the backlog is full, so that an outage pauses the work."""
+        await self._room()
+        self._add(ProgressEvent(seq=self._next(), item=item))
+
+    def job(self, stage: JobStage, percent: int, **facts: Any) -> None:
+        self._add(JobProgressEvent(seq=self._next(), stage=stage, percent=percent, **facts))
+
+    async def judgements(self, judgements: list[Judgement]) -> None:
+        """Report verdicts of an eval; waits as `item` does."""
+        await self._room()
+        self._add(JudgementsEvent(seq=self._next(), judgements=judgements))
+
+    async def eval_written(self, code: str, judgements: list[Judgement], rounds: list[Round]) -> None:
+        await self._room()
+        self._add(EvalWrittenEvent(seq=self._next(), code=code, judgements=judgements, rounds=rounds))
+
+    async def _room(self) -> None:
+        while self._bytes > self._max_backlog_bytes:
+            await self._moved.wait()
+
+    async def complete(self) -> None:
+        """Report the end, and return when all is acknowledged."""
+        self._last = True
+        self._take_usage()
+        self._add(CompleteEvent(seq=self._next()))
+        await self.flush()
+
+    async def failed(self, reason: FailureReason, message: str, code: str | None = None) -> None:
+        self._last = True
+        self._take_usage()
+        self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000]), code=code))
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Return when everything is acknowledged."""
+        self._hurry.set()
+        while self._backlog:
+            await self._moved.wait()
+        self._hurry.clear()
+
+    def beat_soon(self) -> None:
+        """Something that heartbeats tell has changed."""
+        self._beat_soon.set()
+
+    def _next(self) -> int:
+        return self._seq + 1
+
+    def _put(self, event: RunnerEvent) -> None:
+        body = event.model_dump_json(exclude_none=True).encode()
+        self._backlog.append(_Pending(event.seq, event.type, body))
+        self._bytes += len(body)
+        self._seq = event.seq
+
+    def _add(self, event: RunnerEvent) -> None:
+        self._put(event)
+        self._news.set()
+
+    async def _beat(self) -> None:
+        """A heartbeat at least every `heartbeat_s`, never two in the backlog; early ones keep a second's distance."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._heartbeat_s):
+                    await self._beat_soon.wait()
+                    await asyncio.sleep(min(1.0, self._heartbeat_s))
+            self._beat_soon.clear()
+            if not self._last and not any(pending.kind == "heartbeat" for pending in self._backlog):
+                self._add(HeartbeatEvent(seq=self._next(), waiting_for=self.waiting_for()))
+
+    async def _watch_usage(self) -> None:
+        """Samples ride along with the next batch: they never cause one."""
+        while self._usage is not None:
+            self._take_usage()
+            await asyncio.sleep(self._usage.step_s)
+
+    def _take_usage(self) -> None:
+        if self._usage is not None:
+            self._usage.take()
+
+    async def _send(self) -> None:
+        failures, heard = 0, self._now()
+        while not self.stop.done():
+            if not self._backlog:
+                self._news.clear()
+                await self._news.wait()
+                heard = self._now()  # nothing was to be said: silence was ours
+            began = time.monotonic()
+            batch = self._batch()
+            try:
+                trouble, retry_after_s = await self._post(batch)
+            except Exception as error:  # recorded, and tried again: a reporter that dies would take the run with it
+                trouble, retry_after_s = f"{type(error).__name__}: {error}", None
+            self.reachable = trouble is None
+            if trouble is None:
+                failures, heard = 0, self._now()
+                await self._pause(self._batch_s - (time.monotonic() - began))
+                continue
+            if self._now() - heard > self._patience_s:
+                self._end(
+                    Stop.ABANDONED, f"the orchestrator has not answered for {self._patience_s:.0f} s, at last: {trouble}"
+                )
+            if failures & (failures + 1) == 0:
+                self._log("report.again", trouble=trouble, tries=failures + 1, backlog=len(self._backlog))
+            pause = min(0.1 * 2 ** min(failures, 10), MAX_PAUSE_S)
+            failures += 1
+            await self._pause(max(pause, min(retry_after_s or 0.0, MAX_PAUSE_S)) * random.uniform(0.7, 1.3), floor_s=0.1)
+
+    async def _pause(self, pause_s: float, floor_s: float = 0.0) -> None:
+        """Sleep; somebody in a hurry cuts it down to `floor_s`."""
+        await asyncio.sleep(min(floor_s, max(pause_s, 0.0)))
+        if pause_s > floor_s:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s - floor_s):
+                    await self._hurry.wait()
+
+    def _batch(self) -> list[_Pending]:
+        batch: list[_Pending] = []
+        size = 0
+        for pending in self._backlog:
+            size += len(pending.body) + 1
+            if batch and (size > self._max_batch_bytes or len(batch) >= MAX_BATCH_EVENTS):
+                break
+            batch.append(pending)
+        return batch
+
+    async def _post(self, batch: list[_Pending]) -> tuple[str | None, float | None]:
+        """Send a batch; answers with what went wrong, if anything did."""
+        samples = self._usage.waiting() if self._usage is not None else []
+        usage = b",".join(sample.model_dump_json(exclude_none=True).encode() for sample in samples)
+        events = b",".join(pending.body for pending in batch)
+        body = b'{"attempt":%d,"usage":[%b],"events":[%b]}' % (self._attempt, usage, events)
+        try:
+            answer = await self._client.post(self._url, content=body, headers={"Content-Type": "application/json"})
+        except httpx.HTTPError as error:
+            return f"{type(error).__name__}: {error}", None
+        if answer.is_success:
+            if self._usage is not None:
+                self._usage.sent(samples)
+            try:
+                return self._acknowledge(EventAck.model_validate_json(answer.content)), None
+            except ValidationError:
+                return "the acknowledgement cannot be understood", None
+        if answer.status_code in OVER:
+            self._end(Stop.SUPERSEDED, f"status {answer.status_code}: {answer.text[:300]}")
+            return None, None
+        if answer.status_code == 413:
+            if self._usage is not None:
+                self._usage.sent(samples)
+            self._shrink(batch, sum(len(pending.body) for pending in batch))
+        return f"status {answer.status_code}: {answer.text[:300]}", seconds(answer.headers.get("Retry-After"))
+
+    def _acknowledge(self, ack: EventAck) -> str | None:
+        if ack.desired is Desired.CANCEL:
+            self._end(Stop.CANCELLED, "the orchestrator wants the run cancelled")
+        if ack.ack_seq < self._acked:
+            self._end(Stop.LOST, f"acknowledged {self._acked} events before, and now only {ack.ack_seq}")
+            return None
+        moved = ack.ack_seq > self._acked
+        self._acked = ack.ack_seq
+        while self._backlog and self._backlog[0].seq <= ack.ack_seq:
+            self._bytes -= len(self._backlog.popleft().body)
+        self._moved.set()
+        self._moved = asyncio.Event()
+        return None if moved else "the orchestrator took none of the events"
+
+    def _shrink(self, batch: list[_Pending], size: int) -> None:
+        """Too large: smaller batches first; then the texts of the event itself are cut, its verdict never."""
+        if len(batch) > 1:
+            self._max_batch_bytes = max(size // 2, 1)
+            return
+        pending = batch[0]
+        body = trimmed(pending.kind, pending.body)
+        self._log("report.trimmed", seq=pending.seq, from_bytes=len(pending.body), to_bytes=len(body))
+        self._bytes += len(body) - len(pending.body)
+        self._backlog[0] = _Pending(pending.seq, pending.kind, body)
+
+    def _end(self, stop: Stop, why: str) -> None:
+        if not self.stop.done():
+            self._log("report.stop", stop=stop.value, why=why)
+            self.stop.set_result(stop)

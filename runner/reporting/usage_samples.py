@@ -1,0 +1,67 @@
+"""The samples of what an attempt uses that have not been acknowledged yet."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from runner.contract import UsageSample
+from runner.process.kernel_usage import Reading
+
+FIRST_STEP_S, LAST_STEP_S = 0.1, 30.0
+STEPS_AT_ONCE = 60
+MAX_WAITING = 200
+
+
+class UsageLog:
+    """Samples that have not been acknowledged yet: often at first, seldom in a long run, never more than a few hundred."""
+
+    def __init__(
+        self,
+        read: Callable[[], Reading | None],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        age_s: float = 0.0,
+        early: Iterable[tuple[float, Reading]] = (),
+    ) -> None:
+        """`age_s`: how long what is measured has lived already; `early`: what was read of it by then, by its age."""
+        self._read, self._clock = read, clock
+        self._began = clock() - age_s
+        self._waiting = deque(_sample(*each) for each in early)
+
+    @property
+    def age_s(self) -> float:
+        """How long what is measured has lived by now."""
+        return self._clock() - self._began
+
+    @property
+    def step_s(self) -> float:
+        """How long to wait for the next sample."""
+        return min(max(self.age_s / STEPS_AT_ONCE, FIRST_STEP_S), LAST_STEP_S)
+
+    def take(self) -> None:
+        """Add a sample; what cannot be read is left out."""
+        reading = self._read()
+        if reading is None:
+            return
+        self._waiting.append(_sample(self.age_s, reading))
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting = deque(list(self._waiting)[1::2])
+
+    def waiting(self) -> list[UsageSample]:
+        return list(self._waiting)
+
+    def sent(self, samples: list[UsageSample]) -> None:
+        """They are stored: forget them."""
+        while samples and self._waiting and self._waiting[0].at_s <= samples[-1].at_s:
+            self._waiting.popleft()
+
+
+def _sample(at_s: float, reading: Reading) -> UsageSample:
+    return UsageSample(
+        at_s=round(at_s, 3),
+        cpu_s=round(reading.cpu_s, 3),
+        memory_bytes=reading.memory_bytes,
+        throttled_s=None if reading.throttled_s is None else round(reading.throttled_s, 3),
+    )

@@ -1,0 +1,1 @@
+"""What the kernel enforces: system call filters, Landlock, control groups, process trees."""

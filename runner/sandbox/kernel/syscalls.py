@@ -1,0 +1,101 @@
+"""Thin, typed calls into libc and the kernel that the standard library lacks. No policy lives here."""
+
+import ctypes
+import os
+import platform
+
+from runner.sandbox.kernel.syscall_numbers import NUMBERS
+
+# PyDLL keeps the interpreter lock: these calls are short, and fork must not release it.
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+_libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+# Looked up once: a library object searches its attributes anew each time.
+_syscall, _prctl, _fork = _libc.syscall, _libc.prctl, _libc.fork
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+PR_GET_TID_ADDRESS = 40
+
+ARCH = platform.machine()
+MOST_DESCRIPTORS = 65_536
+
+
+def supported() -> bool:
+    """Is this an architecture whose system call numbers are known?"""
+    return ARCH in NUMBERS
+
+
+def prctl(option: int, value: int) -> None:
+    """Set one attribute of the calling process."""
+    if _prctl(option, value, 0, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def try_prctl(option: int, value: int) -> bool:
+    """The same where the kernel may lack the attribute."""
+    try:
+        prctl(option, value)
+    except OSError:
+        return False
+    return True
+
+
+def syscall(name: str, *arguments: object) -> int:
+    """Call the kernel by name; integers, None and ctypes buffers are passed on."""
+    return Call(name, *arguments)()
+
+
+class Call:
+    """A system call whose arguments are laid out beforehand: a child then only has to make it."""
+
+    def __init__(self, name: str, *arguments: object) -> None:
+        self._name = name
+        passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+        self._arguments = (ctypes.c_long(NUMBERS[ARCH][name]), *passed)
+
+    def __call__(self) -> int:
+        result = int(_syscall(*self._arguments))
+        if result < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, f"{self._name}: {os.strerror(code)}")
+        return result
+
+
+def raw_fork() -> int:
+    """Fork without the interpreter's hooks (0.4 ms cheaper); only for a process with one thread."""
+    pid = int(_fork())
+    if pid < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"fork: {os.strerror(code)}")
+    return pid
+
+
+def sibling_fork(flags: int) -> Call:
+    """Fork whose child gets the caller's parent; as libc's own, it leaves the child's thread id where libc keeps it."""
+    place = ctypes.c_ulong(0)
+    if _prctl(PR_GET_TID_ADDRESS, ctypes.addressof(place), 0, 0, 0) < 0:
+        place.value = 0  # the kernel then stores nothing
+    order = (place.value, 0) if ARCH == "x86_64" else (0, place.value)
+    return Call("clone", flags, 0, 0, *order)
+
+
+def close_from(first: int) -> None:
+    """Close every descriptor from `first` on, gaps or not; one call where the kernel has close_range."""
+    os.closerange(first, MOST_DESCRIPTORS)
+
+
+def small_thread_stacks(size: int) -> bool:
+    """Set the stack size of new threads, which otherwise follows the (raised) stack limit of the process."""
+    attributes = ctypes.create_string_buffer(128)
+    try:
+        failed = (
+            _libc.pthread_attr_init(attributes)
+            or _libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(size))
+            or _libc.pthread_setattr_default_np(attributes)
+        )
+    except AttributeError:
+        return False
+    return not failed

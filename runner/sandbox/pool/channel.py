@@ -1,0 +1,74 @@
+"""The runner's end of the control socket of a child: buffered, bounded, one reader for the child's whole life."""
+
+import asyncio
+import contextlib
+import socket
+
+_PIECE = 64 * 1024
+LARGE = 1 << 20
+
+
+class Channel:
+    """Reads what is waited for and a little more; a child that sends what nobody asked for is not listened to."""
+
+    def __init__(self, ours: socket.socket) -> None:
+        ours.setblocking(False)
+        self._ours = ours
+        self._loop = asyncio.get_running_loop()
+        self._got = bytearray()
+        self._waiter: asyncio.Future[None] | None = None
+        self._listening = False
+
+    async def send(self, message: bytes) -> None:
+        """Send all of it."""
+        try:
+            sent = self._ours.send(message)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(message):
+            await self._loop.sock_sendall(self._ours, message[sent:])
+
+    def send_descriptor(self, header: bytes, fd: int) -> None:
+        """Send a few bytes with a descriptor."""
+        socket.send_fds(self._ours, [header], [fd])
+
+    async def receive(self, size: int) -> bytes:
+        """That many bytes; EOFError when the child has hung up."""
+        got = self._got
+        while len(got) < size:
+            got += await self._piece(size - len(got))
+        answer = bytes(got[:size])
+        del got[:size]
+        return answer
+
+    async def _piece(self, wanted: int) -> bytes:
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                piece = self._ours.recv(max(_PIECE, min(wanted, LARGE)))
+                if not piece:
+                    raise EOFError
+                return piece
+            self._waiter = self._loop.create_future()
+            if not self._listening:
+                self._listening = True
+                self._loop.add_reader(self._ours.fileno(), self._readable)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def _readable(self) -> None:
+        if self._waiter is None:
+            self._deafen()
+        elif not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _deafen(self) -> None:
+        if self._listening:
+            self._listening = False
+            self._loop.remove_reader(self._ours.fileno())
+
+    def close(self) -> None:
+        """Hang up."""
+        self._deafen()
+        self._ours.close()

@@ -1,0 +1,317 @@
+"""The life of one child from the runner's side: started on a worker, given tests one by one, ended, its traces read."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+from runner.sandbox.limits import Limits
+from runner.sandbox.outcome import Ending, Execution, Usage
+from runner.sandbox.pool.channel import LARGE, Channel
+from runner.sandbox.pool.diagnosis import Evidence, Verdict, decide, killed_from_outside
+from runner.sandbox.pool.memory_files import sealed
+from runner.sandbox.pool.watchdog import LONGEST_STRETCH, Watchdog, peak_bytes
+from runner.sandbox.pool.worker import GoneError, Worker
+from runner.sandbox.protocol.messages import INLINE_BYTES, Job, Mode, Report
+from runner.sandbox.protocol.values import BadValueError, Tree, parse
+
+TAIL_BYTES = 4096
+FRAME_SLACK = 64 * 1024
+QUICK_S = 0.002
+"""A test that took less can't have touched much new memory."""
+
+
+@dataclass
+class Reply:
+    """What came back over the control socket for one test."""
+
+    said: bytes | None = None
+    status: int = 0
+    value: Tree = None
+    too_large: bool = False
+    last: bool = False
+    """The process can't serve another test."""
+
+
+class Child:
+    """One program in one process; several tests of that same program may follow each other."""
+
+    def __init__(self, worker: Worker, pid: int, limits: Limits, control: socket.socket | None, new_files: bool) -> None:
+        self._worker, self._pid, self._streams = worker, pid, worker.pool.take(new=new_files)
+        self._channel = None if control is None else Channel(control)
+        self.limits = limits
+        self._report: Report | None = None
+        self._peak = 0
+        self._watchdog: Watchdog | None = None
+        self.tests = 0
+        self.disturbed = False
+        """Somebody else killed it: the execution deserves a second try."""
+
+    @classmethod
+    async def start(
+        cls,
+        worker: Worker,
+        mode: Mode,
+        payload: bytes,
+        limits: Limits,
+        *,
+        tests: int = 1,
+        control: socket.socket | None = None,
+        new_files: bool = False,
+    ) -> Self:
+        """Start a child that will serve that many tests.
+
+        `control` is the child's end when somebody else than the runner talks to it; it is closed here. `new_files`: its
+        streams were never used before, so their times and numbers tell nothing of the process before it.
+        """
+        try:
+            pid = await worker.ready()
+        except BaseException:
+            if control is not None:
+                control.close()
+            worker.close()  # an answer may still be under way there
+            raise
+        ours: socket.socket | None = None
+        if control is None:
+            ours, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        child = cls(worker, pid, limits, ours, new_files)
+        lent: list[int] = []
+        try:
+            lent = child._streams.for_child()
+            inline = len(payload) <= INLINE_BYTES
+            if not inline:
+                lent.append(sealed(payload))
+            job = Job(
+                pid=pid,
+                mode=mode,
+                wall_s=limits.wall_s * LONGEST_STRETCH * tests + 5,
+                cpu_s=limits.cpu_s * tests,
+                memory_bytes=limits.memory_bytes,
+                file_bytes=max(limits.output_bytes, limits.file_bytes) + 1,
+                processes=limits.processes,
+                open_files=limits.open_files,
+                disk_bytes=limits.disk_bytes,
+                code_bytes=0 if inline else len(payload),
+                tests=tests,
+            )
+            worker.start(job, payload if inline else b"", [*lent[:3], control.fileno(), *lent[3:]])
+        except BaseException:
+            child.abandon()
+            raise
+        finally:
+            control.close()
+            for fd in lent:
+                os.close(fd)
+        return child
+
+    async def stdin_test(self, given: bytes) -> Execution:
+        """Run the program on one input."""
+        if len(given) > LARGE:
+            await asyncio.to_thread(self._streams.prepare, given)
+        else:
+            self._streams.prepare(given)
+        return await self._test(self._stdin_turn)
+
+    async def call(self, request: bytes) -> Execution:
+        """Have a function of the program called; the value is in the execution."""
+        self._streams.prepare(b"")
+        return await self._test(lambda: self._call_turn(request))
+
+    async def calls(self, requests: list[bytes]) -> list[Execution]:
+        """Several calls in a row, asked for at once; none is told of unless all of them kept every limit together."""
+        started, before = self.tests, len(requests)
+        self._streams.prepare(b"")
+        replies: list[Reply] = []
+        whole = await self._test(lambda: self._calls_turn(requests, replies))
+        self.tests = started + len(replies)
+        if len(replies) < before or whole.ending is not Ending.finished:
+            return []
+        share = replace(whole.usage, cpu_s=whole.usage.cpu_s / before, wall_s=whole.usage.wall_s / before)
+        return [self._called(reply, replace(whole, usage=share)) for reply in replies]
+
+    @property
+    def _control(self) -> Channel:
+        assert self._channel is not None, "somebody else talks to this child"
+        return self._channel
+
+    async def _stdin_turn(self) -> Reply:
+        await self._control.send(b"g")
+        said = await self._control.receive(2)
+        return Reply(said[:1].lower(), said[1], last=said[:1].isupper())
+
+    async def _call_turn(self, request: bytes) -> Reply:
+        await self._control.send(_frame(request))
+        return await self._call_reply()
+
+    async def _calls_turn(self, requests: list[bytes], replies: list[Reply]) -> Reply:
+        await self._control.send(b"".join(map(_frame, requests)))
+        for _ in requests:
+            reply = await self._call_reply()
+            if reply.too_large:
+                return reply
+            replies.append(reply)
+        return Reply(b"f")
+
+    async def _call_reply(self) -> Reply:
+        size = int.from_bytes(await self._control.receive(4), "little")
+        if size > self.limits.output_bytes + FRAME_SLACK:
+            return Reply(too_large=True)
+        answer = parse(await self._control.receive(size))
+        if not isinstance(answer, list) or not answer or answer[0] not in ("v", "x", "m"):
+            raise BadValueError("no answer")
+        if answer[0] == "v":
+            return Reply(b"f", 0, answer[1])
+        return Reply(b"x" if answer[0] == "x" else b"m", 1)
+
+    async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
+        """Let test code run to its end against the program behind `peer`; its verdict is the execution's value."""
+        self._streams.prepare(b"")
+        # It mostly waits for the program, whose own watch looks at the clock.
+        if self._watchdog is None:
+            self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s * LONGEST_STRETCH, self._worker.kill)
+        return await self._test(lambda: self._judgement_turn(task, peer))
+
+    async def _judgement_turn(self, task: bytes, peer: socket.socket) -> Reply:
+        with peer:
+            self._control.send_descriptor(len(task).to_bytes(4, "little"), peer.fileno())
+        await self._control.send(task)
+        answer = json.loads(await self._control.receive(int.from_bytes(await self._control.receive(4), "little")))
+        return Reply(b"f", 0, answer)
+
+    def start_watchdog(self, partner: "Child") -> Watchdog:
+        """Over a child that another one talks to; hand it to `conclude`."""
+        self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s, self._worker.kill, partner=partner._pid)
+        self._watchdog.start()
+        return self._watchdog
+
+    async def conclude(self, watchdog: Watchdog, patience_s: float) -> Execution:
+        """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
+        with contextlib.suppress(TimeoutError):
+            if patience_s and self._report is None:
+                async with asyncio.timeout(patience_s):
+                    await self._ended()
+        wall, cpu = watchdog.stop()
+        if self._report is None and cpu is not None and not watchdog.cut and not self.limits.allow:
+            return self._conclude(Reply(b"f"), None, cpu, wall, None)
+        report = await self.end()
+        return self._conclude(Reply(), watchdog.cut, report.cpu_s, wall, None)
+
+    async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
+        self.tests += 1
+        watchdog = self._watchdog
+        if watchdog is None:
+            watchdog = self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s, self._worker.kill)
+        watchdog.start()
+        broken: str | None = None
+        reply = Reply()
+        try:
+            reply = await turn()
+        except (EOFError, OSError):
+            await self._ended()  # it died, or hung up and goes on: the watch is still running
+        except (BadValueError, IndexError) as error:
+            broken = f"It sent back what is no value ({error})."
+        finally:
+            wall, cpu = watchdog.stop()
+        whole = bool(self.limits.allow)  # more than one process, or files: only the end of all tells
+        if reply.last or broken or reply.too_large or watchdog.cut or whole:
+            await self.end()
+        if self._report is not None and (cpu is None or reply.said is None or whole):
+            cpu = self._report.cpu_s - watchdog.cpu_before
+        return self._conclude(reply, watchdog.cut, max(cpu or 0.0, 0.0), wall, broken)
+
+    def _conclude(self, reply: Reply, cut: str | None, cpu: float, wall: float, broken: str | None) -> Execution:
+        if self._report is not None:
+            self._peak = self._report.peak_bytes
+        elif cpu > QUICK_S or not self._peak:
+            self._peak = peak_bytes(self._pid)
+        peak = self._peak
+        out, err = self._streams.sizes()
+        output = self._streams.output(min(out, self.limits.output_bytes))
+        tail = self._streams.error_tail(err, TAIL_BYTES)
+        seen = Evidence(
+            limits=self.limits,
+            said=reply.said,
+            status=reply.status,
+            report=self._report,
+            cut=cut,
+            cpu_s=cpu,
+            wall_s=wall,
+            own_bytes=max(0, peak - self._worker.base_bytes),
+            out_bytes=out,
+            err_bytes=err,
+        )
+        if reply.too_large:
+            verdict = Verdict(Ending.output_limit, f"It returned more than {self.limits.output_bytes} bytes.")
+        else:
+            verdict = decide(seen)
+            if broken and verdict.ending in (Ending.finished, Ending.crashed):
+                verdict = Verdict(Ending.crashed, broken)
+        self.disturbed = killed_from_outside(seen) and verdict.signal == signal.SIGKILL
+        return Execution(
+            ending=verdict.ending,
+            stdout=output,
+            stderr_tail=tail,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            usage=Usage(cpu, wall, peak),
+            value=reply.value if verdict.ending is Ending.finished else None,
+            detail=verdict.detail,
+        )
+
+    def _called(self, reply: Reply, whole: Execution) -> Execution:
+        if reply.said == b"f":
+            return replace(whole, value=reply.value)
+        return replace(whole, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
+
+    @property
+    def alive(self) -> bool:
+        """Can it serve another test?"""
+        return self._report is None
+
+    async def _ended(self) -> Report:
+        if self._report is None:
+            self._report = await self._worker.report()
+        return self._report
+
+    async def end(self) -> Report:
+        """Kill it if it lives, wait until it is gone; the worker is free afterwards."""
+        if self._report is None:
+            self._worker.kill()
+        return await self._ended()
+
+    def _release(self, gone: bool) -> None:
+        if self._watchdog is not None:
+            self._watchdog.close()
+        if self._channel is not None:
+            self._channel.close()
+        self._worker.pool.give_back(self._streams, unused=gone)
+
+    def abandon(self) -> None:
+        """Let go at once, whatever it is doing; its worker is lost with it if it still ran."""
+        self._release(self._report is not None)
+        if self._report is None:
+            with contextlib.suppress(GoneError):
+                self._worker.kill()
+            self._worker.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._report is None:
+            try:
+                self._worker.dismiss(self._release)  # the worker tells of its end before it serves again
+                return
+            except GoneError:
+                self.abandon()
+                raise
+        self.abandon()
+
+
+def _frame(request: bytes) -> bytes:
+    return len(request).to_bytes(4, "little") + request

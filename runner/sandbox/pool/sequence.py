@@ -1,0 +1,126 @@
+"""All tests of one program in their order: in one process as long as that works, otherwise each in a process of its own.
+
+A refused test is repeated in a fresh process, because state that an honest program left behind must not cost it a point. The
+repetition also tells the program that its answer was refused, so it never counts in the program's favour: if it is accepted,
+every test is run again in a fresh process, once, and only those executions count.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from runner.sandbox.limits import Limits
+from runner.sandbox.outcome import Ending, Execution
+from runner.sandbox.pool.child import QUICK_S, Child
+from runner.sandbox.pool.worker import GoneError, Worker
+from runner.sandbox.protocol.messages import Mode
+
+Accept = Callable[[int, Execution], bool]
+Tests = Callable[[Child, range], Awaitable[list[Execution]]]
+"""Runs some of the tests, numbered; fewer executions than tests: the rest could not be run together."""
+
+MOST_TOGETHER = 32
+"""So many quick calls are asked for at once."""
+
+
+def failed(why: str) -> Execution:
+    """An execution that could not take place."""
+    return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")
+
+
+@dataclass(frozen=True)
+class TestSequence:
+    """The tests of one program in one slot."""
+
+    open_worker: Callable[[], Awaitable[Worker]]
+    discard_slot: Callable[[], None]
+    """Lets go of all processes of the slot when one of them has died."""
+    mode: Mode
+    payload: bytes
+    test: Tests
+    count: int
+    limits: Limits
+    accept: Accept
+    stop_at_first: bool
+
+    async def run(self) -> list[Execution]:
+        """One execution per test, up to and including the first that is refused, or all of them."""
+        done = await self._in_one_process()
+        return await self._each_alone() if done is None else done
+
+    async def _in_one_process(self) -> list[Execution] | None:
+        """None if a refused test was accepted when it was repeated: then nothing of this counts."""
+        done: list[Execution] = []
+        trouble, most = 0, MOST_TOGETHER if self.mode is Mode.CALLS else 1
+        while len(done) < self.count:
+            repeat = False
+            try:
+                async with await self._start(tests=self.count - len(done)) as child:
+                    together = 1
+                    while len(done) < self.count and child.alive:
+                        some = await self.test(child, range(len(done), min(len(done) + together, self.count)))
+                        if not some:  # as a whole they were too much: one by one from here
+                            most = 1
+                            break
+                        if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not trouble:
+                            trouble += 1
+                            break
+                        trouble = 0
+                        refused = next((n for n, one in enumerate(some) if not self.accept(len(done) + n, one)), None)
+                        if refused is None:
+                            done += some
+                        elif child.tests > 1:
+                            done += some[:refused]
+                            repeat = True
+                            break
+                        else:
+                            done += some  # the first test of this process: it was alone already
+                            if self.stop_at_first:
+                                return done
+                        together = most if some[-1].usage.cpu_s < QUICK_S else 1
+            except GoneError as error:
+                self.discard_slot()
+                trouble += 1
+                if trouble > 1:
+                    done.append(failed(str(error)))
+                    trouble = 0
+                    if not self.accept(len(done) - 1, done[-1]) and self.stop_at_first:
+                        return done
+            if repeat:
+                again = await self._alone(len(done))
+                if self.accept(len(done), again):
+                    return None
+                done.append(again)
+                if self.stop_at_first:
+                    return done
+        return done
+
+    async def _each_alone(self) -> list[Execution]:
+        """No process sees more than one test, no test is repeated because of its answer."""
+        done: list[Execution] = []
+        for index in range(self.count):
+            done.append(await self._alone(index))
+            if self.stop_at_first and not self.accept(index, done[-1]):
+                break
+        return done
+
+    async def _alone(self, index: int) -> Execution:
+        """One test in a fresh process that can't tell which of the program's processes it is.
+
+        It is tried again only if the sandbox failed or somebody else killed it, whatever its answer.
+        """
+        execution = failed("it was not started")
+        for _ in range(2):
+            try:
+                async with await self._start(tests=1, new_files=True) as child:
+                    (execution,) = await self.test(child, range(index, index + 1))
+            except GoneError as error:
+                self.discard_slot()
+                execution = failed(str(error))
+                continue
+            if execution.ending is not Ending.sandbox_failed and not child.disturbed:
+                break
+        return execution
+
+    async def _start(self, tests: int, new_files: bool = False) -> Child:
+        worker = await self.open_worker()
+        return await Child.start(worker, self.mode, self.payload, self.limits, tests=tests, new_files=new_files)

@@ -1,0 +1,126 @@
+"""Watches one test of a running child by the kernel's own clocks and calls for its end when a limit is reached."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+
+from runner.sandbox.pool.worker import GoneError
+
+LONGEST_STRETCH = 10.0
+"""A program that waits for a busy machine gets more time on the clock, up to this many times its limit."""
+GRACE_S = 0.005
+LINE_AGE_S = 0.2
+"""How old a look at the time in line may be when a test starts: short tests follow each other quickly."""
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU time of a process and all its threads; readable whatever its user id. None when it is gone."""
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return None
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process has occupied so far; 0 when it is gone."""
+    try:
+        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(fd, 8192)
+        finally:
+            os.close(fd)
+        at = text.index(b"VmHWM:")
+        return int(text[at + 6 : text.index(b"kB", at)]) * 1024
+    except (OSError, ValueError):
+        return 0
+
+
+def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
+    """How long the threads of a process were ready to run and had to wait for a processor."""
+    waited = 0
+    if not all_threads:
+        try:
+            with open(f"/proc/{pid}/schedstat", "rb") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+                waited += int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    return waited / 1e9
+
+
+class Watchdog:
+    """Over one child: each test is started, then either stopped in time, or `expire` is called and `cut` says why.
+
+    One timer serves all tests of the child: it looks at the one that is running, and most are long over by then.
+    """
+
+    def __init__(
+        self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None], partner: int | None = None
+    ) -> None:
+        """`partner` is a process that this one waits for: when that one has to wait, it is no fault of either."""
+        self.cut: str | None = None
+        self.cpu_before = 0.0
+        """CPU seconds of the process before this test."""
+        self._pids = (pid,) if partner is None else (pid, partner)
+        self._pid, self._cpu_s, self._wall_s, self._expire = pid, cpu_s, wall_s, expire
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._running = False
+        self._started = self._line_read = -1.0
+        self._line_before = 0.0
+        self._cpu_after: float | None = None
+
+    def start(self) -> None:
+        """A test begins. What the process did since the test before counts for this one."""
+        self.cpu_before = (cpu_seconds(self._pid) or 0.0) if self._cpu_after is None else self._cpu_after
+        self._started = time.monotonic()
+        if self._line_read < 0 and len(self._pids) == 1:
+            self._line_read = self._started  # it has only waited for this
+        elif self._started - self._line_read > LINE_AGE_S:
+            self._line_read = self._started
+            self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
+        self._running = True
+        if self._timer is None:
+            self._timer = self._loop.call_later(min(self._cpu_s, self._wall_s) + GRACE_S, self._look)
+
+    def stop(self) -> tuple[float, float | None]:
+        """The test is over; wall and CPU seconds that it took (None: the process is gone)."""
+        self._running = False
+        wall, cpu = time.monotonic() - self._started, cpu_seconds(self._pid)
+        self._cpu_after = cpu
+        return wall, None if cpu is None else cpu - self.cpu_before
+
+    def close(self) -> None:
+        """No more looking."""
+        self._running = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self._timer = None
+        cpu = cpu_seconds(self._pid)
+        if not self._running or cpu is None:
+            return  # nothing to watch, or it has just ended; whoever waits for it will notice
+        used, passed = cpu - self.cpu_before, time.monotonic() - self._started
+        if used >= self._cpu_s:
+            self._end("cpu")
+        elif passed >= self._wall_s * LONGEST_STRETCH or passed - self._in_line() >= self._wall_s:
+            self._end("wall")
+        else:
+            left = min(self._cpu_s - used, max(self._wall_s - passed, 0.05))
+            self._timer = self._loop.call_later(left + GRACE_S, self._look)
+
+    def _in_line(self) -> float:
+        return max(0.0, sum(seconds_in_line(pid) for pid in self._pids) - self._line_before)
+
+    def _end(self, why: str) -> None:
+        self.cut = why
+        with contextlib.suppress(GoneError):  # whoever waits for the child will notice
+            self._expire()

@@ -1,0 +1,219 @@
+"""The fork server. A small fork server process is executed with a clean environment; it forks zygotes, each of which
+imports the modules that programs use and then forks one supervisor per slot. None of them ever sees a program, an input,
+a secret or the network. The fork server exists because the runner gives up root after the start: it alone can then
+replace a zygote that died.
+"""
+
+import atexit
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NoReturn
+
+from runner.sandbox.kernel import landlock, process_tree, syscalls
+from runner.sandbox.kernel.cgroup import NoCgroupError, SandboxGroup
+from runner.sandbox.kernel.seccomp import OpenMode
+from runner.sandbox.processes import libraries, supervisor
+from runner.sandbox.processes.jail import JailSettings
+from runner.sandbox.protocol.messages import LONGEST, SupervisorSpec
+
+MIB = 1024 * 1024
+STACK_BYTES = 512 * MIB
+THREAD_STACK_BYTES = 8 * MIB
+LEAVE_S = 3.0
+"""How long processes may take to end when their connection is closed."""
+
+
+def fork_server_main(control_fd: int, settings_text: str) -> NoReturn:
+    """Entry point of the executed process."""
+    _raise_stack_limit()
+    settings: dict[str, Any] = json.loads(settings_text)
+    control = socket.socket(fileno=control_fd)
+    _write_oom_score()
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    syscalls.try_prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends when the runner hangs up, whatever the terminal sends
+    folder = _empty_folder()
+    sandbox_group = _sandbox_group()
+    control.send(b"fork server")
+    _serve_forks(
+        control, lambda flavour, fds: _zygote(socket.socket(fileno=fds[0]), flavour, settings, folder, sandbox_group)
+    )
+    process_tree.await_children(LEAVE_S)
+    process_tree.end_all_children()  # also those of supervisors that were killed: this process inherited them
+    if isinstance(sandbox_group, SandboxGroup):
+        sandbox_group.remove()
+    if folder != "/":
+        os.rmdir(folder)
+    os._exit(0)
+
+
+def _sandbox_group() -> SandboxGroup | NoCgroupError:
+    try:
+        return SandboxGroup.make()
+    except NoCgroupError as why:
+        return why
+
+
+def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoReturn]) -> None:
+    """Fork on request until the other side hangs up; the answer is the pid."""
+    while True:
+        message, fds, _, _ = socket.recv_fds(control, LONGEST, 2)
+        if not message:
+            return
+        _reap()
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
+        if pid == 0:
+            try:
+                control.close()
+                syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+                start(message.decode(), fds)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        for fd in fds:
+            os.close(fd)
+        control.send(b"%d" % pid)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _zygote(
+    control: socket.socket, flavour: str, settings: dict[str, Any], folder: str, sandbox_group: SandboxGroup | NoCgroupError
+) -> NoReturn:
+    from runner.sandbox.inside import prepare
+    from runner.sandbox.inside.immortal import make_immortal
+    from runner.sandbox.inside.prelude import namespace
+    from runner.sandbox.inside.warm_up import warm_up
+
+    try:
+        for name in libraries.preloaded(flavour):
+            _try_import(name, needed=name == flavour)
+    except ImportError as error:
+        control.send(json.dumps({"missing": str(error)[:150]}).encode())
+        os._exit(0)
+    if settings["no_open"] or not settings["landlock"]:
+        for name in libraries.FOR_NO_OPEN:
+            _try_import(name)
+    libraries.use_plain_importers()
+    namespace()
+    warm_up()
+    abi = landlock.abi() if settings["landlock"] and not settings["no_open"] else 0
+    mode = OpenMode.no_open if not abi else OpenMode.by_landlock if abi >= 3 else OpenMode.read_only
+    uid = int(settings["uid_base"])
+    granted = tuple(libraries.grants(folder)) if abi else ()
+    folders = libraries.open_hidden_folders() if uid >= 0 and abi else []
+    if len(os.listdir("/proc/self/task")) != 1:
+        raise RuntimeError("a zygote must have one thread")
+    jail_settings = JailSettings(
+        landlock_abi=abi,
+        open_mode=mode,
+        grants=granted,
+        address_bytes=_address_bytes(),
+        threads_of_uid=0 if uid >= 0 else _threads_of_this_uid(),
+        library_fds=len(folders),
+        folder=folder,
+    )
+    atexit._clear()
+    gc.collect()
+    make_immortal()
+    gc.freeze()
+    group = f"version {sandbox_group.version}" if isinstance(sandbox_group, SandboxGroup) else ""
+    hello = {
+        "landlock": abi,
+        "open_mode": mode,
+        "uid": uid >= 0,
+        "cgroup": group,
+        "no_cgroup": "" if group else str(sandbox_group),
+    }
+    control.send(json.dumps(hello).encode())
+
+    def start(name: str, fds: list[int]) -> NoReturn:
+        ours, jobs = (socket.socket(fileno=fd) for fd in fds)
+        supervisor.run(
+            ours,
+            jobs,
+            SupervisorSpec.unpack(name),
+            jail_settings,
+            folders,
+            sandbox_group if isinstance(sandbox_group, SandboxGroup) else None,
+            prepare,
+        )
+
+    _serve_forks(control, start)
+    process_tree.await_children(LEAVE_S)  # they clean up, and would die with this process
+    os._exit(0)
+
+
+def _try_import(name: str, *, needed: bool = False) -> None:
+    try:
+        import_module(name)
+    except Exception as error:  # numpy on a processor that is older than it was built for: RuntimeError
+        if needed:
+            raise ImportError(f"{name}: {error}") from error
+
+
+def _raise_stack_limit() -> None:
+    """Deep recursion through C code needs a large main stack, whose size is fixed when a process is executed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    if soft == resource.RLIM_INFINITY or soft < wanted:
+        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606
+    syscalls.small_thread_stacks(THREAD_STACK_BYTES)
+
+
+def _write_oom_score() -> None:
+    """If memory runs out the kernel shall take a child, never the runner. Before the process becomes undumpable."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass  # the container's own limits decide
+
+
+def _empty_folder() -> str:
+    try:
+        folder = tempfile.mkdtemp(prefix="benchyard-empty-")
+        os.chmod(folder, 0o555)  # noqa: S103
+    except OSError:
+        return "/"
+    return folder
+
+
+def _address_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _threads_of_this_uid() -> int:
+    """RLIMIT_NPROC counts everything that a user id runs, so the limit is set relative to what is there."""
+    own, count = os.getuid(), 0
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.stat(f"/proc/{entry}").st_uid == own or entry == str(os.getpid()):
+                    count += len(os.listdir(f"/proc/{entry}/task"))
+            except OSError:
+                continue
+    return count

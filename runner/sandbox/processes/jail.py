@@ -1,0 +1,208 @@
+"""The jail around one child: limits, user id, Landlock, seccomp, in the one order in which they work.
+
+A step that fails ends the child before any untrusted line runs. Restrictions are only ever added: nothing in here can
+be undone by the process that called it.
+"""
+
+import os
+import resource
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+
+from runner.sandbox.kernel import landlock, syscalls
+from runner.sandbox.kernel.cgroup import ExecutionGroup
+from runner.sandbox.kernel.landlock import Grant, writable
+from runner.sandbox.kernel.seccomp import FOR_JUDGES, Filter, Inherited, OpenMode, Rules, build, build_gate
+from runner.sandbox.limits import Allow
+from runner.sandbox.processes import libraries
+from runner.sandbox.protocol.messages import CODE_FD, CONTROL_FD, FIRST_LIBRARY_FD, Job, Mode, SupervisorSpec
+
+RULESET_FD, JAILED_FD = 6, 7
+COMMAND_FD, JOBS_FD = 3, 1000
+"""In a template and its children: `PLACES` are free there, so that the descriptors of a job fall into place. Programs can't
+have a descriptor with as high a number, so they can't receive others."""
+NEW_LISTENER = 8
+ROOMY = 1 << 40
+PLACES = (0, 1, 2, CONTROL_FD, CODE_FD)
+"""Of the descriptors of a job."""
+
+_JUDGE = Mode.JUDGE.value
+ADDRESS_SLACK = 1 << 30
+"""Address space on top of the memory limit, for thread stacks that are mapped and hardly touched; what is really
+occupied is watched by the supervisor."""
+
+
+@dataclass(frozen=True)
+class JailSettings:
+    """What a zygote prepares once for all its supervisors."""
+
+    landlock_abi: int
+    open_mode: OpenMode
+    """Seccomp is not optional."""
+    grants: tuple[Grant, ...]
+    address_bytes: int
+    """Address space of the zygote itself."""
+    threads_of_uid: int
+    """Threads that this user id already has when slots have no id of their own, else 0."""
+    library_fds: int
+    """How many descriptors of library folders stay open, from FIRST_LIBRARY_FD on."""
+    folder: str
+    """The empty working directory."""
+
+    def ruleset(self, spec: SupervisorSpec, folder: str) -> int:
+        """Which files the children of a supervisor may reach; a descriptor, -1 without Landlock."""
+        if not self.landlock_abi:
+            return -1
+        more = [*libraries.executables()] if spec.allow & Allow.PROCESSES else []
+        if spec.allow & Allow.FILES:
+            more.append(writable(folder))
+        return landlock.make_ruleset(self.landlock_abi, [*self.grants, *more])
+
+
+class Jail:
+    """The settings, laid out by the supervisor; its children only have to enter."""
+
+    def __init__(self, settings: JailSettings, spec: SupervisorSpec, group: ExecutionGroup | None, folder: str) -> None:
+        self._first_closed = FIRST_LIBRARY_FD + settings.library_fds
+        self._address_bytes = settings.address_bytes + ADDRESS_SLACK
+        self._threads_of_uid = settings.threads_of_uid
+        self._uid, self._group, self._folder = spec.uid, group, folder
+        self._disk = bool(folder)  # what is written to a tmpfs is charged as memory
+        confined = settings.landlock_abi >= landlock.CONFINES_SIGNALS
+        self._filter = _filter(Rules.for_profile(settings.open_mode, spec.allow, spec.uid >= 0, confined))
+        self._judge_filter = _filter(Rules(settings.open_mode, FOR_JUDGES))
+        self._gate = Filter(build_gate(syscalls.ARCH), NEW_LISTENER)
+        self._inherited = _filter(Rules(settings.open_mode, inherited=Inherited(spec.uid, JOBS_FD)))
+        self._restrict = landlock.restriction(RULESET_FD, settings.landlock_abi) if settings.landlock_abi else None
+        kinds = (
+            resource.RLIMIT_AS,
+            resource.RLIMIT_CPU,
+            resource.RLIMIT_FSIZE,
+            resource.RLIMIT_NOFILE,
+            resource.RLIMIT_NPROC,
+        )
+        self._ceilings = {kind: _ceiling(kind) for kind in kinds}
+        self._supervisor = os.getpid()
+
+    def enter(self, job: Job, fds: tuple[int, ...]) -> None:
+        """Turn the calling process, a fresh fork of the supervisor, into a jailed one."""
+        if self._group is not None:
+            self._group.limit(*self.room(job))
+        for number, fd in zip(PLACES, fds, strict=False):
+            os.dup2(fd, number, False)
+        os.close(COMMAND_FD)
+        if len(fds) < len(PLACES):
+            os.close(CODE_FD)  # judges receive the connection to a program under this number later
+        syscalls.close_from(self._first_closed)
+        self._limit_itself(job)
+        self._change_user()
+        self._limit_threads(job.processes)
+        if self._folder:
+            os.chdir(self._folder)
+        self._depend_on_supervisor()
+        if self._restrict is not None:
+            self._restrict()
+        os.close(RULESET_FD)
+        (self._judge_filter if job.mode == _JUDGE else self._filter).install(job.pid)
+        os.write(JAILED_FD, job.pack())
+        os.close(JAILED_FD)
+
+    def enter_as_template(self, command: socket.socket, jobs: int) -> None:
+        """Turn a fresh fork of the supervisor into one that is jailed, and can do no more than fork what is jailed too.
+
+        The supervisor is sent a listener: it decides about forks and signals from then on.
+        """
+        if self._group is not None:
+            self._group.join()
+        self._depend_on_supervisor()
+        if self._restrict is not None:
+            self._restrict()
+        listener = self._gate.install()
+        socket.send_fds(command, [b"listener"], [listener])
+        os.dup2(command.fileno(), COMMAND_FD, False)
+        os.dup2(jobs, JOBS_FD, False)
+        os.closerange(self._first_closed, JOBS_FD)
+        syscalls.close_from(JOBS_FD + 1)
+        for fd in (*PLACES, RULESET_FD):
+            os.close(fd)
+        self._inherited.install()
+
+    def enter_from_template(self, job: Job) -> None:
+        """What is left to do for a child of a template when it has its job."""
+        os.close(COMMAND_FD)
+        os.close(JOBS_FD)
+        self._limit_itself(job)
+        self._change_user()
+        self._limit_threads(job.processes)
+        self._depend_on_supervisor()
+        os.write(JAILED_FD, job.pack())
+        os.close(JAILED_FD)
+
+    def warm_up(self) -> None:
+        """What a child of a template will do here, as far as it changes nothing; see `inside.rehearsal`."""
+        for kind in self._ceilings:
+            self._limit(kind, ROOMY)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+        syscalls.syscall("getpid")
+
+    def room(self, job: Job) -> tuple[int, int]:
+        """Memory and processes that the group of an execution may have."""
+        return job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes
+
+    def _limit_itself(self, job: Job) -> None:
+        self._limit(resource.RLIMIT_AS, self._address_bytes + job.memory_bytes)
+        self._limit(resource.RLIMIT_CPU, int(job.cpu_s) + 1, 1)
+        self._limit(resource.RLIMIT_FSIZE, job.file_bytes)
+        self._limit(resource.RLIMIT_NOFILE, min(job.open_files, JOBS_FD))
+
+    def _change_user(self) -> None:
+        uid = self._uid
+        if uid >= 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+
+    def _limit_threads(self, most: int) -> None:
+        if self._uid >= 0:
+            self._limit(resource.RLIMIT_NPROC, most)
+        elif self._threads_of_uid:
+            self._limit(resource.RLIMIT_NPROC, self._threads_of_uid + 2 * most)
+
+    def _depend_on_supervisor(self) -> None:
+        # A change of user id resets both of these, so they come after it.
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
+        syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
+        if os.getppid() != self._supervisor:
+            os._exit(0)  # it died before its death could be told: nobody would watch this process
+
+    def _limit(self, kind: int, soft: int, more: int = 0) -> None:
+        """Lower a limit; one that is lower already stays."""
+        hard = min(soft + more, self._ceilings[kind])
+        resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def _filter(rules: Rules) -> Filter:
+    return Filter(build(syscalls.ARCH, rules))
+
+
+def _ceiling(kind: int) -> int:
+    _, hard = resource.getrlimit(kind)
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
+def drop_privileges(uid: int) -> None:
+    """Make the calling process an ordinary user for good and hide its memory; no-op for the id when it is not root.
+
+    The runner calls this after `Executor.open`: the fork server of the sandbox has been started by then and stays root.
+    """
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        if 0 in os.getresuid() or 0 in os.getresgid():
+            raise PermissionError("the runner could not give up root")
+    if syscalls.supported():
+        syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
+        syscalls.try_prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)

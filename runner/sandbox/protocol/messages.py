@@ -1,0 +1,133 @@
+"""The fixed-size messages between runner and supervisor. Programs, inputs and outputs travel only as descriptors.
+
+Plain tuples: they are taken apart in every child, whose cost is the number of objects that it touches.
+"""
+
+import struct
+from enum import IntEnum
+from socket import CMSG_SPACE
+from typing import NamedTuple, Self
+
+_JOB = struct.Struct("<iiddQQIIQII")
+_PID = struct.Struct("<i")
+_REPORT = struct.Struct("<iiidQi")
+
+LONGEST = 256
+INLINE_BYTES = 16 * 1024
+"""A program that is no longer travels with its job; a longer one in a file of its own."""
+_FDS, _FDS_AND_CODE = struct.Struct("4i"), struct.Struct("5i")
+ANCILLARY_BYTES = CMSG_SPACE(_FDS_AND_CODE.size)
+
+# Descriptor numbers inside a child.
+CONTROL_FD, CODE_FD, PEER_FD, FIRST_LIBRARY_FD = 4, 5, 5, 8
+
+
+class Mode(IntEnum):
+    """What the child does with its program."""
+
+    STDIN_TESTS = 0
+    CALLS = 1
+    JUDGE = 2
+
+
+class EndedBy(IntEnum):
+    """Who ended the child."""
+
+    ITSELF = 0
+    WALL = 1
+    MEMORY = 2
+    RUNNER = 3
+    CPU = 4
+    DISK = 5
+
+
+class Job(NamedTuple):
+    """What a waiting child is to do; the program follows, and descriptors: stdin, stdout, stderr, control, and
+    the program's if it is long."""
+
+    pid: int
+    """The child that is meant: another one leaves the job alone."""
+    mode: int
+    """One of `Mode`."""
+    wall_s: float
+    cpu_s: float
+    memory_bytes: int
+    file_bytes: int
+    processes: int
+    open_files: int
+    disk_bytes: int
+    code_bytes: int
+    """Length of the program if it is on a descriptor of its own, else 0."""
+    tests: int
+    """How many times it may be run."""
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return _JOB.pack(*self)
+
+    @classmethod
+    def unpack(cls, message: bytes) -> Self:
+        """From bytes."""
+        return cls._make(_JOB.unpack_from(message))
+
+
+class SupervisorSpec(NamedTuple):
+    """What a new supervisor is for."""
+
+    uid: int
+    """User id of its children, -1 to keep the current one."""
+    allow: int
+    """One of `Allow`."""
+    template: int
+    """1 when its children shall grow from a template, if that can be."""
+
+    def pack(self) -> str:
+        """As the name in a request to fork."""
+        return f"{self.uid} {self.allow} {self.template}"
+
+    @classmethod
+    def unpack(cls, name: str) -> Self:
+        """From that name."""
+        return cls._make(map(int, name.split()))
+
+
+JOB_BYTES = _JOB.size
+
+
+def unpack_fds(data: bytes) -> tuple[int, ...]:
+    """Descriptors that came with a job."""
+    return (_FDS if len(data) == _FDS.size else _FDS_AND_CODE).unpack(data)
+
+
+def pack_pid(pid: int) -> bytes:
+    """To the supervisor: end this child. From the supervisor: this child waits for a job (0: none can be had)."""
+    return _PID.pack(pid)
+
+
+def unpack_pid(message: bytes) -> int:
+    """The pid; 0 for what is none."""
+    return int(_PID.unpack(message)[0]) if len(message) == _PID.size else 0
+
+
+class Report(NamedTuple):
+    """What the supervisor saw when the child was gone; all of it measured by the kernel."""
+
+    ended_by: EndedBy
+    status: int
+    """As wait(2) gives it."""
+    jailed: int
+    """1 when every layer was on before the program began; otherwise the sandbox failed."""
+    cpu_s: float
+    peak_bytes: int
+    next_pid: int = 0
+    """The child that waits for the next job; 0 if that one is told of later."""
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return _REPORT.pack(*self)
+
+    @classmethod
+    def unpack(cls, message: bytes) -> Self:
+        """From bytes."""
+        ended_by, *rest = _REPORT.unpack(message)
+        return cls(EndedBy(ended_by), *rest)
