@@ -10,8 +10,8 @@ pytest := $(bin)/python -m pytest -q
 # What `make test` leaves to targets of their own: tests of many minutes, and those that read the public benchmark files.
 ours := not exhaustive and not data
 # The stages of `make test`, quick ones first. Networks that an engine makes disturb a browser: what uses both runs alone.
-quick := $(wildcard tests/unit tests/contract tests/architecture)
-middle := $(wildcard tests/engines tests/sandbox)
+quick := tests/unit tests/service tests/contract tests/architecture
+middle := tests/engines tests/sandbox
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

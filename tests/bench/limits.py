@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.unit.gateway.storm_world import (
+from tests.unit.gateway.provider_storms import (
     AtOnce,
     Bucket,
     Rule,

@@ -12,8 +12,7 @@ from typing import Any
 from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.problem import Found
 from orchestrator.datasets.formats.source import Source
-
-from . import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro
+from tests.benchmark_records import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro
 
 Row = dict[str, Any]
 

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.browsing import Site, Visitor, assert_accessible, open_site, start_from_dialog, until
-from tests.unit.dashboard.hostile import EVERYTHING
-from tests.unit.dashboard.story_runner import Hold, story_runner
+from tests.service.dashboard.hostile_texts import EVERYTHING
+from tests.service.dashboard.stepwise_runner import Hold, story_runner
 
 pytestmark = pytest.mark.browser
 HOLD = Hold()

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Route, expect
 from orchestrator.traces.sample import sample_traces
 from tests.e2e.browsing import Site, Visitor, assert_accessible, look_at, open_site, until
 from tests.served import RunnerClient
-from tests.unit.evals.eval_runner import EvalRunner
+from tests.service.evals.eval_runner import EvalRunner
 
 pytestmark = pytest.mark.browser
 

@@ -15,8 +15,8 @@ from orchestrator.datasets.catalogue import SAMPLE_FILE
 from orchestrator.engines.fake.container import FakeContainer
 from tests.e2e.browsing import Site, Visitor, finished_run, open_site, until
 from tests.served import RunnerClient
-from tests.unit.dashboard.hostile import EVERYTHING, PAYLOADS
-from tests.unit.dashboard.story_runner import story_runner
+from tests.service.dashboard.hostile_texts import EVERYTHING, PAYLOADS
+from tests.service.dashboard.stepwise_runner import story_runner
 
 pytestmark = pytest.mark.browser
 

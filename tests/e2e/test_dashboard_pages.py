@@ -24,7 +24,7 @@ from tests.e2e.browsing import (
     visiting,
 )
 from tests.served import TOKEN
-from tests.unit.dashboard.story_runner import story_runner
+from tests.service.dashboard.stepwise_runner import story_runner
 
 pytestmark = pytest.mark.browser
 

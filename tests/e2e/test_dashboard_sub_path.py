@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 from orchestrator.datasets.catalogue import SAMPLE_FILE
 from tests.e2e.browsing import open_site, start_from_dialog, until, visiting
 from tests.served import TOKEN
-from tests.unit.dashboard.story_runner import story_runner
+from tests.service.dashboard.stepwise_runner import story_runner
 
 pytestmark = pytest.mark.browser
 

@@ -22,7 +22,7 @@ from orchestrator.sign_in.sessions import ROTATE_AFTER
 from tests.e2e.browsing import Site, open_site, patient, until
 from tests.manual_clock import ManualClock
 from tests.served import TOKEN
-from tests.unit.dashboard.story_runner import story_runner
+from tests.service.dashboard.stepwise_runner import story_runner
 
 pytestmark = pytest.mark.browser
 

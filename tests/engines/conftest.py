@@ -14,8 +14,7 @@ import pytest
 
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.engines.docker.options import DockerEngineConfig
-
-from .rigs import PATIENT, PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
+from tests.engines.rigs import PATIENT, PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.engines.engine import ContainerState, DiskLimit, EngineError, InstanceType, NameTaken
-
-from .rigs import SMALL, TOKEN, Rig, first, order, request, until, until_logged
+from tests.engines.rigs import SMALL, TOKEN, Rig, first, order, request, until, until_logged
 
 pytestmark = pytest.mark.anyio
 

@@ -14,9 +14,8 @@ import pytest
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.engines.docker.options import DockerEngineConfig
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable
-
-from .cutting_proxy import CuttingProxy, served
-from .rigs import DockerRig, FakeRig, order, request
+from tests.engines.cutting_proxy import CuttingProxy, served
+from tests.engines.rigs import DockerRig, FakeRig, order, request
 
 pytestmark = pytest.mark.anyio
 

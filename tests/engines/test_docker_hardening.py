@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.engines.engine import ContainerState, EngineError, ImageMissing
-
-from .rigs import SMALL, TOKEN, DockerRig, docker, order, request, until_logged
+from tests.engines.rigs import SMALL, TOKEN, DockerRig, docker, order, request, until_logged
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engine]
 

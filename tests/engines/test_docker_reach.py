@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from .conftest import RUNNER_PORT, free_port
-from .rigs import PROGRAM, DockerRig, docker, order, request, until_logged
+from tests.engines.conftest import RUNNER_PORT, free_port
+from tests.engines.rigs import PROGRAM, DockerRig, docker, order, request, until_logged
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engine]
 

@@ -10,8 +10,7 @@ import pytest
 from orchestrator.engines.engine import ContainerState, EngineError, EngineUnreachable, ImageMissing, NameTaken
 from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.engines.fake.engine import FakeEngine, Faults
-
-from .rigs import FakeRig, order, request, until
+from tests.engines.rigs import FakeRig, order, request, until
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,9 @@ from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.engines.docker.options import DockerEngineConfig
 from orchestrator.engines.docker.pull import GuestPulls
 from orchestrator.engines.engine import EngineError, ImageMissing
+from tests.engines.rigs import DockerRig, order, request
+from tests.engines.small_registry import SmallRegistry, small_registry
 from tests.faults.service import docker
-
-from .rigs import DockerRig, order, request
-from .small_registry import SmallRegistry, small_registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.engine]
 

@@ -16,9 +16,8 @@ from orchestrator.cli.commands.images import image_trouble
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.images.sources import find_sources
 from orchestrator.settings import Settings
+from tests.engines.rigs import docker
 from tests.installed import ROOT, build, copy_checkout, unpack
-
-from .rigs import docker
 
 pytestmark = pytest.mark.engine
 

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from .rigs import docker
+from tests.engines.rigs import docker
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ["runner.Dockerfile", "orchestrator.Dockerfile"]

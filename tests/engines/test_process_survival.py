@@ -17,8 +17,7 @@ from orchestrator.engines.engine import ContainerState, EngineError, EngineUnrea
 from orchestrator.engines.process.directory import ProcessBox
 from orchestrator.engines.process.engine import ProcessEngine, ProcessEngineConfig
 from orchestrator.engines.process.supervisor import birth_of, descendants
-
-from .rigs import TOKEN, ProcessRig, order, request, until, until_logged
+from tests.engines.rigs import TOKEN, ProcessRig, order, request, until, until_logged
 
 pytestmark = pytest.mark.anyio
 

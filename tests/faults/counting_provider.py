@@ -35,7 +35,7 @@ def app(latency_s: float, program: str) -> Any:
     from starlette.responses import JSONResponse, Response, StreamingResponse
     from starlette.routing import Route
 
-    from tests.unit.gateway.fake_provider import stream_of
+    from tests.service.gateway.fake_provider import stream_of
 
     answer = f"Read a line, print it.\n```python\n{program}\n```\n"
     seen: list[dict[str, Any]] = []

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from tests.benchmark_records.files import read_json_lines
+from tests.published.conftest import Find
 from tests.sandbox.test_benchmark_data import PATIENT, check_all
-
-from .conftest import Find
 
 pytestmark = pytest.mark.data
 

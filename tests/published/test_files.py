@@ -15,8 +15,7 @@ from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.pack import Pack
 from orchestrator.grading.formats import Sample, read_samples
 from tests.benchmark_records.files import read_json_lines
-
-from .conftest import Find
+from tests.published.conftest import Find
 
 pytestmark = pytest.mark.data
 MMLU_PRO = "mmlu_pro/model_outputs_gemini-1.5-pro-002_5shots.zip"

@@ -13,8 +13,7 @@ from runner.grading.assertions import check_limits, judge_by_check
 from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import read_json_lines, records
-
-from .conftest import Find
+from tests.published.conftest import Find
 
 pytestmark = [pytest.mark.data, pytest.mark.anyio]
 LIMITS = ExecutionLimits(slowdown=10)

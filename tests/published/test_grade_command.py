@@ -8,8 +8,7 @@ import pytest
 
 from tests.benchmark_records.files import read_json_lines
 from tests.e2e.grade_command import Yard
-
-from .conftest import Find
+from tests.published.conftest import Find
 
 pytestmark = [pytest.mark.data, pytest.mark.engine, pytest.mark.slow]
 MBPP_DIFFERS = {"56", "436"}

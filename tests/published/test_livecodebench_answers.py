@@ -11,8 +11,7 @@ from runner.contract import ExecutionLimits, Outcome
 from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import read_json_lines, records
-
-from .conftest import Find
+from tests.published.conftest import Find
 
 pytestmark = [pytest.mark.data, pytest.mark.anyio]
 OTHER_CHECKER = {"abc303_d", "abc338_d", "abc344_b", "abc359_d"}

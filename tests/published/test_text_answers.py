@@ -12,8 +12,7 @@ from runner.benchmarks.gsm8k import Gsm8kTask, NumberRule, as_number, extract_nu
 from runner.benchmarks.mmlu_pro import extract_letter
 from tests.benchmark_records.files import read_json_lines, records
 from tests.benchmark_records.mmlu_pro_published import published_letter
-
-from .conftest import Find
+from tests.published.conftest import Find
 
 pytestmark = pytest.mark.data
 

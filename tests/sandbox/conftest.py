@@ -16,7 +16,7 @@ from tests.uids import STEP, own_uid_base
 ROOT = Path(__file__).parents[2]
 UID_BASE = own_uid_base()
 STRANGER_UID, RUNNER_UID = UID_BASE + STEP - 2, UID_BASE + STEP - 1
-SUITE = ["-m", "sandbox.suite", "--uid-base", str(UID_BASE)]
+SUITE = ["-m", "tests.sandbox.suite", "--uid-base", str(UID_BASE)]
 PROFILES = ["--allow", "3"]
 """Processes and files allowed."""
 _HARDENED = """
@@ -45,7 +45,7 @@ def _collect(command: list[str], **options: Any) -> Results:
 
 
 def _on_host(*options: str, python: str = sys.executable) -> Results:
-    environment = {"PATH": os.defpath, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     return _collect([python, *SUITE, *options], env=environment, cwd="/")
 
 
@@ -136,7 +136,7 @@ def sandbox_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     shutil.copytree(ROOT / "tests/sandbox", context / "tests/sandbox", ignore=leave_out)
     (context / "Dockerfile").write_text(
         f"FROM {base}\nRUN pip install --quiet --no-cache-dir --disable-pip-version-check --break-system-packages numpy\n"
-        "ENV PYTHONPATH=/app:/app/tests PYTHONDONTWRITEBYTECODE=1\nWORKDIR /app\n"
+        "ENV PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1\nWORKDIR /app\n"
         "COPY runner /app/runner\nCOPY tests /app/tests\n"
     )
     tag = f"bysbx-suite:{os.getpid()}"

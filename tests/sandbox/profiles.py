@@ -4,8 +4,7 @@ and honest programs that need them."""
 from dataclasses import dataclass, field
 
 from runner.sandbox.limits import MIB, Allow, Limits
-
-from .programs import Hostile, Ordinary
+from tests.sandbox.programs import Hostile, Ordinary
 
 _WITH_PROCESSES = """
 fork fork_bomb vfork_raw clone_raw posix_spawn subprocess_run os_system libc_system exec_suid multiprocessing_pool

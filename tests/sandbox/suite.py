@@ -1,7 +1,7 @@
 """Runs the published programs through the sandbox and prints what happened, one JSON object per line.
 
 It needs nothing but the standard library, so that it runs as it is inside the runner container, as root and as an
-ordinary user: `PYTHONPATH=.:tests python3 -m sandbox.suite [--no-uids] [--no-landlock] [--become UID]`. On a machine whose
+ordinary user: `PYTHONPATH=. python3 -m tests.sandbox.suite [--no-uids] [--no-landlock] [--become UID]`. On a machine whose
 processor is emulated, `--patience 10` multiplies all time limits.
 """
 
@@ -26,13 +26,12 @@ from runner.sandbox.limits import Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.processes.jail import drop_privileges
 from runner.sandbox.protocol.values import same
-
-from .cheats import CHEATS
-from .hostile import HOSTILE
-from .ordinary import ORDINARY
-from .profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, permitted
-from .programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
-from .traces import objects, processes
+from tests.sandbox.cheats import CHEATS
+from tests.sandbox.hostile import HOSTILE
+from tests.sandbox.ordinary import ORDINARY
+from tests.sandbox.profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, permitted
+from tests.sandbox.programs import ROOMY_LIMITS, SHORT_LIMITS, SUITE_LIMITS, Cheat, Hostile, Ordinary
+from tests.sandbox.traces import objects, processes
 
 GREEDY = ("thread_bomb",)
 """Run before all others: where programs share a user id, they share the threads that it may have."""

@@ -22,9 +22,8 @@ from runner.sandbox.kernel.cgroup import (
     find,
 )
 from runner.sandbox.limits import MIB, Limits
+from tests.sandbox.test_executor import _descendants
 from tests.uids import own_uid_base
-
-from .test_executor import _descendants
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
 V1 = """\

@@ -7,10 +7,9 @@ import pytest
 
 from runner.sandbox.level import Level
 from runner.sandbox.outcome import Ending
-
-from .cheats import CHEATS
-from .hostile import HOSTILE
-from .ordinary import ORDINARY
+from tests.sandbox.cheats import CHEATS
+from tests.sandbox.hostile import HOSTILE
+from tests.sandbox.ordinary import ORDINARY
 
 TEXT = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
 LEVELS = [Level(uid, abi, "files-by-landlock", True, False).name for uid in (True, False) for abi in (0, 7)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HARDENED
+from tests.sandbox.conftest import HARDENED
 
 ROOT = Path(__file__).parents[2]
 LOOK = """

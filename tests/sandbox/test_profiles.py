@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from .conftest import Results
-from .hostile import HOSTILE
-from .profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, PERMITTED
-from .test_programs import AFTERMATH
+from tests.sandbox.conftest import Results
+from tests.sandbox.hostile import HOSTILE
+from tests.sandbox.profiles import HOSTILE_PROFILES, ORDINARY_PROFILES, PERMITTED
+from tests.sandbox.test_programs import AFTERMATH
 
 ENVIRONMENTS = ["host-root", "host-user", pytest.param("container", marks=pytest.mark.engine)]
 

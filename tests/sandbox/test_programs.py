@@ -5,12 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from runner.sandbox.kernel import landlock
-
-from .cheats import CHEATS
-from .conftest import ENVIRONMENTS, Results
-from .hostile import HOSTILE
-from .ordinary import ORDINARY
-from .programs import Ordinary
+from tests.sandbox.cheats import CHEATS
+from tests.sandbox.conftest import ENVIRONMENTS, Results
+from tests.sandbox.hostile import HOSTILE
+from tests.sandbox.ordinary import ORDINARY
+from tests.sandbox.programs import Ordinary
 
 LEVELS = {
     "host-root": "full",

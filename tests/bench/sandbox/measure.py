@@ -26,9 +26,8 @@ from runner.sandbox.kernel.process_tree import cpu_seconds, descendants
 from runner.sandbox.limits import MIB, Limits
 from runner.sandbox.outcome import Execution
 from runner.sandbox.protocol.values import same
+from tests.bench.sandbox import peers
 from tests.benchmark_records.humaneval import published_file
-
-from . import peers
 
 LIMITS = Limits(cpu_s=6, wall_s=14, memory_bytes=512 * MIB)
 SMALL = "n = int(input())\nprint(n * 2)"

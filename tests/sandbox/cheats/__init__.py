@@ -3,7 +3,7 @@
 The tasks: `stdin`: print twice the number given; `calls`: `solve(a)` returns the list sorted; `check`: `add(a, b)`.
 """
 
-from .checks import CHECK_CHEATS
-from .plain import CALL_CHEATS, STDIN_CHEATS
+from tests.sandbox.cheats.checks import CHECK_CHEATS
+from tests.sandbox.cheats.plain import CALL_CHEATS, STDIN_CHEATS
 
 CHEATS = [*STDIN_CHEATS, *CALL_CHEATS, *CHECK_CHEATS]

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Cheating where test code with assertions decides."""
 
-from ..programs import Cheat
+from tests.sandbox.programs import Cheat
 
 CHECK_CHEATS = [
     Cheat(

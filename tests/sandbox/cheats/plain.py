@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Cheating in tests by standard input and output, and by function calls."""
 
-from ..programs import Cheat
+from tests.sandbox.programs import Cheat
 
 STDIN_CHEATS = [
     Cheat("print_passed", "print what a grader might look for", "print('passed'); print('OK'); print('True'); print('1/1')"),

@@ -1,13 +1,13 @@
 """All hostile programs."""
 
-from .birth import BIRTH
-from .disk import DISK
-from .floods import OUTPUT, TIME
-from .inner import INNER
-from .kernel import KERNEL
-from .memory import MEMORY
-from .network import NETWORK
-from .processes import PROCESSES
-from .secrets import SECRETS
+from tests.sandbox.hostile.birth import BIRTH
+from tests.sandbox.hostile.disk import DISK
+from tests.sandbox.hostile.floods import OUTPUT, TIME
+from tests.sandbox.hostile.inner import INNER
+from tests.sandbox.hostile.kernel import KERNEL
+from tests.sandbox.hostile.memory import MEMORY
+from tests.sandbox.hostile.network import NETWORK
+from tests.sandbox.hostile.processes import PROCESSES
+from tests.sandbox.hostile.secrets import SECRETS
 
 HOSTILE = [*SECRETS, *PROCESSES, *MEMORY, *DISK, *OUTPUT, *TIME, *NETWORK, *KERNEL, *BIRTH, *INNER]

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Misusing how a child comes into the world: born behind the filter, it may do a few things once to become a program."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 BIRTH = [
     Hostile(

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Using up or changing files, and leaving things behind."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 DISK = [
     Hostile(

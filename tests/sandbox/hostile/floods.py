@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Using up output and time."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 OUTPUT = [
     Hostile("out_flood_print", "print for ever", "while True: print('x' * 1000)", "output_limit", probe=False),

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """From within the interpreter: what the sandbox keeps in this very process, what stays for the next test, what breaks it."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 INNER = [
     Hostile(

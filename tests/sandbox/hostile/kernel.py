@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Rare corners of the kernel, terminals and devices."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 KERNEL = [
     Hostile(

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Talking to anybody."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 NETWORK = [
     Hostile(

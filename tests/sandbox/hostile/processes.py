@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Making processes, reaching other processes, staying behind."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 PROCESSES = [
     Hostile("fork", "fork once", "attempt('fork', os.fork)"),

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """Reading what is not theirs: environment, memory, files, other items, other slots."""
 
-from ..programs import Hostile
+from tests.sandbox.programs import Hostile
 
 SECRETS = [
     Hostile(

@@ -1,6 +1,6 @@
 """Honest programs: all of them must pass, as they would under plain `python solution.py`."""
 
-from .idioms import IDIOMS
-from .streams import STREAMS
+from tests.sandbox.ordinary.idioms import IDIOMS
+from tests.sandbox.ordinary.streams import STREAMS
 
 ORDINARY = [*STREAMS, *IDIOMS]

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """The ways in which programs compute: recursion, threads, libraries, exits."""
 
-from ..programs import Ordinary
+from tests.sandbox.programs import Ordinary
 
 IDIOMS = [
     Ordinary("exit_in_the_middle", "print(6)\nexit()\nprint(7)"),

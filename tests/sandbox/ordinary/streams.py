@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs keep the shape in which people write them
 """The ways in which programs read and write."""
 
-from ..programs import Ordinary
+from tests.sandbox.programs import Ordinary
 
 SUM = "print(sum(a))"
 

@@ -12,7 +12,7 @@ import typer
 from orchestrator.cli.local import teardown
 from orchestrator.engines.docker import cleanup as docker_cleanup
 from orchestrator.engines.docker.cleanup import Belongings
-from tests.unit.cli.conftest import Benchyard
+from tests.unit.cli.command_line import Benchyard
 
 
 class Engine:

@@ -16,10 +16,10 @@ from tests.benchmark_records.livecodebench import encoded, lcb_record
 PROBE = """
 import json, sys
 from pathlib import Path
-from orchestrator.datasets.build import build
+from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
-from orchestrator.datasets.selection import Selection
+from orchestrator.datasets.packs.selection import Selection
 task, folder, source = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 catalogue = Catalogue(folder)
 if task == "build":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from gateway_world import run_context
 
 from orchestrator.gateway.calls import RunContext
 from orchestrator.gateway.edge.callers import BELIEVED_S, FRESH_S, Callers
 from orchestrator.system.identifiers import token_hash
 from tests.manual_clock import ManualClock
+from tests.service.gateway.gateway_parts import run_context
 
 pytestmark = pytest.mark.anyio
 

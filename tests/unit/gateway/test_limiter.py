@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong
-from tests.unit.gateway.storm_world import (
+from tests.unit.gateway.provider_storms import (
     AtOnce,
     Bucket,
     Sliding,

@@ -1,0 +1,3 @@
+from tests.service.schedules.fixtures import service, world
+
+__all__ = ["service", "world"]

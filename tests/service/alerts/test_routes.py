@@ -1,0 +1,97 @@
+"""Webhooks over HTTP: made, tried, given a new secret, watched, sent again, removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from orchestrator.alerts.webhook_message import sign
+from tests.service.alerts.webhook_receiver import Receiver, Taken
+from tests.service.schedules.test_routes import save, until_fires
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+    from tests.served import Service
+
+pytestmark = pytest.mark.anyio
+
+HOOKS = "/api/alerts/webhooks"
+
+
+async def ask(service: Service, method: str, path: str, expect: int = 200, **fields: Any) -> Any:
+    answer = await service.client.request(method, HOOKS + path, **fields)
+    assert answer.status_code == expect, answer.text
+    return answer.json() if answer.content else None
+
+
+def signatures(taken: Taken, *secrets: str) -> list[str]:
+    stamp = int(taken.headers["webhook-timestamp"])
+    return [sign(secret, taken.headers["webhook-id"], stamp, taken.body) for secret in secrets]
+
+
+async def test_the_life_of_a_webhook(service: Service) -> None:
+    async with Receiver() as receiver:
+        made = await ask(service, "POST", "", 201, json={"url": receiver.url})
+        path, first = f"/{made['id']}", made["secret"]
+        seen = await ask(service, "GET", path)
+        assert "secret" not in seen
+        assert (seen["url"], seen["old_secret_until"]) == (receiver.url, None)
+        assert await ask(service, "POST", f"{path}/test") == {"delivered": True, "status": 200, "error": None}
+        assert json.loads(receiver.taken[0].body)["type"] == "webhook.test"
+        assert receiver.taken[0].headers["webhook-signature"].split() == signatures(receiver.taken[0], first)
+        second = (await ask(service, "POST", f"{path}/rotate"))["secret"]
+        await ask(service, "POST", f"{path}/test")
+        assert receiver.taken[1].headers["webhook-signature"].split() == signatures(receiver.taken[1], second, first)
+        third = await ask(service, "POST", f"{path}/rotate", json={"keep_old_s": 0})
+        assert (third["old_secret_until"], len({first, second, third["secret"]})) == (None, 3)
+        await ask(service, "POST", f"{path}/test")
+        assert receiver.taken[2].headers["webhook-signature"].split() == signatures(receiver.taken[2], third["secret"])
+        receiver.status = 500
+        tried = await ask(service, "POST", f"{path}/test")
+        assert tried == {"delivered": False, "status": 500, "error": "it answered 500"}
+        assert len({taken.headers["webhook-id"] for taken in receiver.taken}) == 4
+        await ask(service, "DELETE", path, 204)
+        for method, gone in (
+            ("GET", ""),
+            ("POST", "/test"),
+            ("POST", "/rotate"),
+            ("DELETE", ""),
+            ("POST", "/deliveries/retry"),
+        ):
+            await ask(service, method, path + gone, 404)
+
+
+async def test_what_was_given_up_can_be_sent_again(service: Service) -> None:
+    async with Receiver() as receiver:
+        receiver.status = 410
+        path = f"/{(await ask(service, 'POST', '', 201, json={'url': receiver.url}))['id']}"
+        await save(service)
+        service.clock.advance(3 * 3600)
+        await until_fires(service, 18)
+        while not (dead := (await ask(service, "GET", f"{path}/deliveries?state=dead"))["items"]):
+            pass
+        assert (dead[0]["kind"], dead[0]["tries"], dead[0]["last_error"]) == ("schedule.missed", 1, "it answered 410")
+        assert "passed without a run" in dead[0]["title"]
+        assert (await ask(service, "GET", path))["deliveries"] == {"dead": 1}
+        receiver.status = 200
+        assert await ask(service, "POST", f"{path}/deliveries/retry", 202) == {"retried": 1}
+        while (await ask(service, "GET", path))["deliveries"] != {"delivered": 1}:
+            pass
+        assert [taken.headers["webhook-id"] for taken in receiver.taken] == [dead[0]["uid"]] * 2
+
+
+async def test_private_addresses_only_if_they_are_listed(new_settings: Callable[..., Settings]) -> None:
+    from tests.served import served
+
+    async with served(new_settings()) as service:
+        for url in ("http://127.0.0.1:9/", "http://localhost/", "http://[::1]/", "https://10.1.2.3/x", "http://0x7f000001/"):
+            problem = await ask(service, "POST", "", 422, json={"url": url})
+            assert "BENCHYARD_WEBHOOK_ALLOW" in problem["detail"], problem
+        problem = await ask(service, "POST", "", 422, json={"url": "http://169.254.169.254/latest"})
+        assert "metadata" in problem["detail"]
+        for url in ("https://hooks.example/\n", "https://hooks.example:99999/", "https://hooks.example/\x1b[2J"):
+            await ask(service, "POST", "", 422, json={"url": url})
+        await ask(service, "POST", "", 201, json={"url": "https://no-such-name.invalid/"})

@@ -1,0 +1,295 @@
+"""The pages of the whole service: every one opens, forms work without script, foreign text stays text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from orchestrator.engines.fake.engine import FakeEngine
+from orchestrator.settings import Settings
+from tests.served import TOKEN, Service, http_runner, served
+from tests.service.dashboard.hostile_texts import EVERYTHING, assert_harmless
+from tests.service.dashboard.stepwise_runner import story_runner
+
+pytestmark = pytest.mark.anyio
+SAME = {"sec-fetch-site": "same-origin"}
+PAGES = [
+    "/",
+    "/runs",
+    "/runs/new",
+    "/runs/new/command",
+    "/compare",
+    "/leaderboard",
+    "/models",
+    "/datasets",
+    "/fleet",
+    "/docs",
+    "/login",
+]
+PAGES += ["/eval-sets", "/jobs", "/batches", "/schedules", "/schedules/new", "/settings"]
+
+
+@asynccontextmanager
+async def browser(service: Service) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=service.url, headers=SAME, timeout=60) as client:
+        answer = await client.post("/login", data={"token": TOKEN})
+        assert answer.status_code == 303
+        yield client
+
+
+async def test_every_page_opens_when_there_is_nothing_yet(service: Service) -> None:
+    async with browser(service) as client:
+        for path in PAGES:
+            answer = await client.get(path)
+            assert answer.status_code == 200, path
+            assert_harmless(answer.text)
+            assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+async def test_strangers_are_sent_to_sign_in(service: Service) -> None:
+    for path in ["/", "/runs", "/runs/x/items/1", "/models"]:
+        answer = await service.stranger.get(path)
+        assert answer.status_code == 303
+        assert answer.headers["location"].startswith("/login")
+    assert (await service.stranger.post("/login", data={"token": "wrong"})).status_code == 401
+    assert (await service.stranger.post("/models", data={"slug": "x"})).status_code == 401
+
+
+async def test_a_form_of_another_site_is_refused(service: Service) -> None:
+    async with browser(service) as client:
+        answer = await client.post("/runs/new", data={"model": "demo-strong"}, headers={"sec-fetch-site": "cross-site"})
+    assert answer.status_code == 403
+
+
+async def test_a_batch_on_its_pages(service: Service) -> None:
+    body = {"models": ["demo-strong"], "benchmarks": ["sample"], "sample_size": 2, "instance_types": ["lite", "basic"]}
+    made = (await service.client.post("/api/batches", json={**body, "name": "<b>nightly</b>"})).json()
+    detail = (await service.client.get(f"/api/batches/{made['batch_id']}")).json()
+    for member in [member for group in detail["instance_types"] for member in group["members"]]:
+        await service.until(member["run_id"], "completed")
+    async with browser(service) as client:
+        place = f"/batches/{made['batch_id']}"
+        listed, shown = await client.get("/batches"), await client.get(place)
+        for page in (listed, shown):
+            assert page.status_code == 200, page.text
+            assert_harmless(page.text)
+            assert "&lt;b&gt;nightly" in page.text
+        assert shown.text.count("50.0 %") >= 2, "a score for each instance type"
+        assert "no flips" in shown.text
+        assert (await client.post(f"{place}/end", data={"mode": "stop"})).status_code == 303
+        assert (await client.get("/batches/nothing")).status_code == 404
+
+
+async def test_a_run_from_the_form_to_its_pages(service: Service) -> None:
+    async with browser(service) as client:
+        form = {"model": "demo-strong", "sample_size": "4", "benchmark": "sample", "seed": "3", "key": "k1"}
+        answer = await client.post("/runs/new", data=form)
+        assert answer.status_code == 303, answer.text
+        place = answer.headers["location"]
+        assert (await client.post("/runs/new", data=form)).headers["location"] == place  # pressed twice
+        run_id = place.rpartition("/")[2]
+        await service.until(run_id, "completed")
+
+        for path in [place, f"{place}?outcome=passed", f"{place}/items/0", "/", "/runs", "/leaderboard", "/fleet"]:
+            page = await client.get(path)
+            assert page.status_code == 200, path
+            assert_harmless(page.text)
+        assert "50.0 %" in (await client.get(place)).text
+        shown = (await client.get(place)).text
+        for format in ("csv", "jsonl", "json"):
+            link = f"/api/container-runs/{run_id}/export?format={format}"
+            assert link in shown
+            assert (await client.get(link)).status_code == 200
+        assert (await client.get(f"{place}/items/0/answer")).headers["content-type"].startswith("text/plain")
+        assert (await client.get("/runs?status=failed&benchmark=sample")).text.count("demo-strong") < 3
+        again = await client.post(f"{place}/retry")
+        assert again.status_code == 409
+        assert "has every result already" in again.text
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"model": "demo-strong", "sample_size": "99999"}, "36"),
+        ({"model": "demo-strong", "sample_size": "many"}, "sample_size"),
+        ({"model": "demo-strong", "sample_size": "-3"}, "sample_size"),
+        ({"model": "<b>no</b>", "sample_size": "1"}, "no model"),
+        ({"model": "demo-strong", "sample_size": "1", "budget_usd": "nan"}, "budget_usd"),
+        ({"model": "demo-strong", "sample_size": "1", "instance_type": "huge"}, "no instance type"),
+        ({}, "sample_size"),
+    ],
+    ids=str,
+)
+async def test_a_wrong_form_says_what_is_wrong(service: Service, form: dict[str, str], said: str) -> None:
+    async with browser(service) as client:
+        answer = await client.post("/runs/new", data=form)
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert_harmless(answer.text)
+
+
+async def test_the_form_says_what_the_run_will_give(service: Service) -> None:
+    async with browser(service) as client:
+        few = await client.get("/runs/new?model=demo-strong&sample_size=10&benchmark=sample")
+        many = await client.get("/runs/new?model=demo-strong&sample_size=36&benchmark=sample")
+    assert "± 26.3 points" in few.text
+    assert "± 15.5 points" in many.text
+
+
+async def test_models_are_added_priced_and_removed(service: Service) -> None:
+    async with browser(service) as client:
+        new = {"slug": "mine", "provider": "openai", "name": "x-1", "input_price": "3", "training_cutoff": "2025-01-31"}
+        assert (await client.post("/models", data=new)).status_code == 303
+        found = (await service.client.get("/api/models/mine")).json()
+        assert (found["input_price"], found["output_price"], found["training_cutoff"]) == (3.0, None, "2025-01-31")
+        prices = {"input_price": "2.5", "output_price": "10", "cached_input_price": "0.25", "cache_write_price": "3.75"}
+        assert (await client.post(f"/models/{found['id']}/prices", data=prices)).status_code == 303
+        priced = (await service.client.get("/api/models/mine")).json()
+        assert {name: str(priced[name]).removesuffix(".0") for name in prices} == prices
+        page = (await client.get("/models")).text
+        assert "$2.50 in, $10.00 out, $0.25 cached in, $3.75 cache write" in page
+        assert f'datetime="{priced["prices_entered_at"][:10]}' in page
+        twice = await client.post("/models", data=new)
+        assert twice.status_code == 422
+        assert "already" in twice.text
+        assert (await client.post(f"/models/{found['id']}/remove")).status_code == 303
+        assert (await service.client.get("/api/models/mine")).status_code == 404
+
+
+async def test_a_token_is_made_shown_once_and_revoked(service: Service) -> None:
+    async with browser(service) as client:
+        made = await client.post("/settings/tokens", data={"name": "<i>ci</i>", "scope": "run", "expires_in_days": "30"})
+        assert made.status_code == 201
+        assert_harmless(made.text)
+        token = made.text.split('id="secret"')[1].split(">")[1].split("<")[0]
+        bearer = {"authorization": f"Bearer {token}"}
+        assert (await service.stranger.get("/api/models", headers=bearer)).status_code == 200
+        again = await client.get("/settings")
+        assert token not in again.text
+        assert "&lt;i&gt;ci" in again.text
+        twice = await client.post("/settings/tokens", data={"name": "<i>ci</i>"})
+        assert twice.status_code == 422
+        assert "already" in twice.text
+        assert (await client.post("/settings/tokens", data={"name": "x", "scope": "root"})).status_code == 422
+        (kept,) = (await service.client.get("/api/tokens")).json()["items"]
+        assert (await client.post(f"/settings/tokens/{kept['id']}/revoke")).status_code == 303
+        assert (await service.stranger.get("/api/models", headers=bearer)).status_code == 401
+
+
+async def test_a_schedule_is_saved_paused_run_and_removed(service: Service) -> None:
+    async with browser(service) as client:
+        form = {"model": "demo-weak", "preset": "daily", "at": "06:15", "timezone": "Asia/Tokyo", "sample_size": "3"}
+        saved = await client.post("/schedules/new", data=form)
+        assert saved.status_code == 303, saved.text
+        place = saved.headers["location"]
+        assert "15 6 * * *" in (await client.get(place)).text
+        assert (await client.get("/schedules/new?model=demo-weak")).text.count("15 6 * * *") == 2
+        assert (await client.post(f"{place}/pause?paused=true")).status_code == 303
+        assert "paused" in (await client.get("/schedules")).text
+        started = await client.post(f"{place}/run")
+        await service.until(started.headers["location"].rpartition("/")[2], "completed")
+        for path in ["/schedules", place, "/"]:
+            assert_harmless((await client.get(path)).text)
+        assert (await client.post(f"{place}/remove")).status_code == 303
+        assert (await client.get(place)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"preset": "free", "cron": "61 * * * *"},
+        {"preset": "monthly", "day": "99"},
+        {"timezone": "Moon/Base"},
+        {"sample_size": "x"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_schedule_says_what_is_wrong(service: Service, changed: dict[str, str]) -> None:
+    form = {"model": "demo-weak", "preset": "daily", "at": "06:15", "sample_size": "3", **changed}
+    async with browser(service) as client:
+        answer = await client.post("/schedules/new", data=form)
+        preview = await client.get("/schedules/new", params=form)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.text
+    assert preview.status_code == 200
+
+
+async def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(service: Service) -> None:
+    async with browser(service) as client:
+        for path in ["/runs/nope", "/nothing/here", "/runs/nope/items/0", "/compare?run=nope"]:
+            answer = await client.get(path, headers={"accept": "text/html"})
+            assert answer.status_code == 404
+            assert_harmless(answer.text)
+        assert (await client.get("/api/nope", headers={"accept": "text/html"})).json()["code"] == "NOT_FOUND"
+        assert (await client.get("/nothing")).json()["code"] == "NOT_FOUND"
+
+
+async def test_what_a_model_writes_stays_text(new_settings: Callable[..., Settings]) -> None:
+    engine = FakeEngine(behaviour=story_runner(text=EVERYTHING))
+    async with served(new_settings(), engine=engine) as service, browser(service) as client:
+        await service.client.post(
+            "/api/models",
+            json={"slug": "evil", "provider": "demo", "name": EVERYTHING[:200], "display_name": EVERYTHING[:200]},
+        )
+        runs = [await service.new_run(model_id="evil", sample_size=4) for _ in range(2)]
+        for run_id in runs:
+            await service.until(run_id, "completed")
+        await asyncio.sleep(0.3)  # the engine's log tail comes a moment later
+        first = f"/runs/{runs[0]}"
+        pair = f"/compare?run={runs[0]}&run={runs[1]}"
+        for path in ["/", "/runs", first, f"{first}/items/2", pair, "/models", "/leaderboard", "/runs/new?model=evil"]:
+            page = await client.get(path)
+            assert page.status_code == 200, path
+            assert_harmless(page.text)
+            assert "<script>window" not in page.text
+        whole = await client.get(f"{first}/items/2/answer")
+        assert "<script>" in whole.text
+        assert whole.headers["content-type"].startswith("text/plain")
+        assert "sandbox" in whole.headers["content-security-policy"]
+        await engine.end_all()
+
+
+async def test_a_regrade_says_which_verdicts_moved(new_settings: Callable[..., Settings]) -> None:
+    engine = FakeEngine(behaviour=story_runner())
+    async with served(new_settings(), engine=engine) as service, browser(service) as client:
+        run_id = await service.new_run(sample_size=4)
+        await service.until(run_id, "completed")
+        assert "Regrade" in (await client.get(f"/runs/{run_id}")).text
+
+        same = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
+        await service.until(same.rpartition("/")[2], "completed")
+        assert "Every verdict is what it was." in (await client.get(same)).text
+
+        engine.behaviour = http_runner  # which passes every second item
+        other = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
+        await service.until(other.rpartition("/")[2], "completed")
+        page = (await client.get(other)).text
+        assert "4 verdicts moved." in page
+        assert f'href="/runs/{run_id}"' in page
+        await engine.end_all()
+
+
+async def test_a_huge_answer_keeps_the_page_small(new_settings: Callable[..., Settings]) -> None:
+    engine = FakeEngine(behaviour=story_runner(text="long line of an answer\n" * 50_000))
+    async with served(new_settings(), engine=engine) as service, browser(service) as client:
+        run_id = await service.new_run(sample_size=3)
+        await service.until(run_id, "completed")
+        assert len((await client.get(f"/runs/{run_id}")).content) < 200_000
+        item = await client.get(f"/runs/{run_id}/items/2")
+        assert len(item.content) < 400_000
+        assert "The whole text" in item.text
+        assert len((await client.get(f"/runs/{run_id}/items/2/answer")).content) > 1_000_000
+        await engine.end_all()
+
+
+async def test_links_begin_with_the_path_of_the_public_address(new_settings: Callable[..., Settings]) -> None:
+    async with served(new_settings(public_url="https://lab.example/bench/")) as service, browser(service) as client:
+        page = (await client.get("/bench/runs")).text
+        assert 'href="/bench/runs/new"' in page
+        assert 'href="/' not in page.replace('href="/bench/', "")
+        assert 'src="/bench/static/app.js"' in page
+        await service.engine.end_all()
