@@ -25,7 +25,7 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import guest_image, sandbox_slots
 from orchestrator.runs.reports.machine_cost import last_reading
 from orchestrator.runs.scheduling.capacity import type_or_largest
-from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, engine_name, last_said
+from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, last_said
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
@@ -97,7 +97,7 @@ class Agents:
     async def claim(self, who: Introduction, known: set[str], hold_s: float) -> Order | Dismissed | None:
         """The next container to start; None if it must ask again. `known` are the containers that it has already."""
         until = self._clock.monotonic() + hold_s
-        with self._bells.hung(engine_name(who.id)) as bell:
+        with self._bells.hung(who.id) as bell:
             while True:
                 found = await self._db.write(lambda session: self._next(session, who, known))
                 left = until - self._clock.monotonic()

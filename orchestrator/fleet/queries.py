@@ -11,8 +11,6 @@ from orchestrator.fleet.tables import Agent
 from orchestrator.runs.queries import WITHOUT_PLAN
 from orchestrator.runs.tables import Attempt, ContainerRun
 
-PREFIX = "agent:"
-
 
 def lock(session: Session, agent_id: str) -> Agent | None:
     return session.exec(select(Agent).where(Agent.id == agent_id).with_for_update()).first()
@@ -31,7 +29,7 @@ def living_attempts(session: Session, agent_id: str) -> Sequence[tuple[Container
     query = (
         select(ContainerRun, Attempt)
         .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
-        .where(Attempt.engine == PREFIX + agent_id, col(Attempt.ended_at).is_(None))
+        .where(Attempt.agent_id == agent_id, col(Attempt.ended_at).is_(None))
         .order_by(col(Attempt.dispatched_at))
         .options(WITHOUT_PLAN)
     )
@@ -39,5 +37,5 @@ def living_attempts(session: Session, agent_id: str) -> Sequence[tuple[Container
 
 
 def attempt_by_name(session: Session, agent_id: str, container_name: str) -> Attempt | None:
-    query = select(Attempt).where(Attempt.engine == PREFIX + agent_id, Attempt.container_name == container_name)
+    query = select(Attempt).where(Attempt.agent_id == agent_id, Attempt.container_name == container_name)
     return session.exec(query.with_for_update()).first()

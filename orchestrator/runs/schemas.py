@@ -197,7 +197,8 @@ class AttemptOut(Answer):
     @classmethod
     def of(cls, row: Attempt, samples: list[list[float | None]]) -> Self:
         usage = [UsageOut(**dict(zip(UsageOut.model_fields, each, strict=True))) for each in samples]
-        return cls(**{name: getattr(row, name) for name in cls.model_fields if name != "usage"}, usage=usage)
+        stored = {name: getattr(row, name) for name in cls.model_fields if name not in ("engine", "usage")}
+        return cls(**stored, engine=row.engine_label, usage=usage)
 
 
 class RunOut(Answer):

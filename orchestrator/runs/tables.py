@@ -101,6 +101,8 @@ class Attempt(SQLModel, table=True):
     number: int = Field(primary_key=True)
     token_hash: str | None = Field(default=None, index=True, max_length=64)
     engine: str = Field(max_length=40)
+    agent_id: str | None = Field(default=None, index=True, max_length=30)
+    """The agent or task runner that has it; None if it is on our own engine."""
     instance_type: str = Field(max_length=100)
     container_name: str = Field(max_length=100)
     container_id: str | None = Field(default=None, max_length=100)
@@ -122,6 +124,11 @@ class Attempt(SQLModel, table=True):
     detail: str | None = Field(default=None, sa_column=Column(Text))
     log_tail: str | None = Field(default=None, sa_column=Column(Text))
     facts: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+    @property
+    def engine_label(self) -> str:
+        """As the API and archives name it."""
+        return self.engine if self.agent_id is None else f"{self.engine}:{self.agent_id}"
 
 
 class AttemptUsage(SQLModel, table=True):

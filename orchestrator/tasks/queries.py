@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import and_, delete, exists, func, literal, not_, or_
+from sqlalchemy import and_, delete, exists, func, not_, or_
 from sqlmodel import Session, col, select
 
-from orchestrator.fleet.queries import PREFIX
 from orchestrator.fleet.tables import Agent
 from orchestrator.runs.queries import WITHOUT_PLAN
 from orchestrator.runs.tables import Attempt, ContainerRun
@@ -64,6 +63,6 @@ def lock_task(session: Session, run_id: str, attempt: int) -> tuple[ContainerRun
 
 def forget_silent(session: Session, before: datetime) -> None:
     """Task runners that were not seen for long and hold nothing; they come and go under many names."""
-    holding = exists().where(col(Attempt.engine) == literal(PREFIX) + col(Agent.id), col(Attempt.ended_at).is_(None))
+    holding = exists().where(col(Attempt.agent_id) == col(Agent.id), col(Attempt.ended_at).is_(None))
     old = delete(Agent).where(col(Agent.engine) == TASK_ENGINE, col(Agent.seen_at) < before, ~holding)
     session.connection().execute(old)

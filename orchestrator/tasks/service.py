@@ -30,7 +30,7 @@ from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.scheduling.capacity import kind_is_full
 from orchestrator.runs.scheduling.holder_limits import full_holders
 from orchestrator.runs.scheduling.placement import LOCAL
-from orchestrator.runs.scheduling.remote import REMOTE, engine_name
+from orchestrator.runs.scheduling.remote import AGENT_ENGINE, REMOTE
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
@@ -236,7 +236,8 @@ class TaskService:
             run_id=run.id,
             number=run.attempt,
             token_hash=token_hash(lease),
-            engine=engine_name(runner.id),
+            engine=AGENT_ENGINE,
+            agent_id=runner.id,
             instance_type=run.instance_type,
             container_name=f"benchyard-run-{run.id}-a{run.attempt}",
             dispatched_at=now,

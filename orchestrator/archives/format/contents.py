@@ -88,7 +88,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
     left, notes = await artefact_members(artefacts / run_id, rows.artefacts, max_bytes=max(0, max_bytes - items.size_bytes))
     members = [
         *left,
-        whole("containers.json", _json([_facts(attempt, SECRET) for attempt in rows.attempts])),
+        whole("containers.json", _json([_attempt(row) for row in rows.attempts])),
         items,
         log,
         await measured(OUTPUT, lambda: _said(db, run_id)) if command else whole(OUTPUT, _output(rows.attempts)),
@@ -222,6 +222,10 @@ def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
     if model is None:
         facts["model_id"] = None
     return {"run": facts, "model": None if model is None else _facts(model), "plan": run.plan}
+
+
+def _attempt(row: Attempt) -> dict[str, Any]:
+    return _facts(row, SECRET | {"agent_id"}) | {"engine": row.engine_label}
 
 
 def _facts(row: ContainerRun | Attempt | LlmModel, without: Collection[str] = ()) -> dict[str, Any]:

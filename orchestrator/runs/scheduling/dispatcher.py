@@ -80,8 +80,7 @@ class Taken:
     ready: str | None = None
     """The line of the runner that stands ready, and what it is answered if it is held here."""
     handed: Handed | None = None
-    agent: str | None = None
-    """The bell of the agent."""
+    agent_id: str | None = None
     guest: str | None = None
     """The image of a command."""
 
@@ -171,8 +170,8 @@ class Dispatcher:
         if found.ready is not None:
             self._hand_over.deliver(found.ready, found.handed)
             return found
-        if found.agent is not None:
-            self._ring(found.agent)
+        if found.agent_id is not None:
+            self._ring(found.agent_id)
             return found
         work = self._launch(run, attempt, token, found.guest)
         self.launching.begin(attempt.container_name, work, long=found.guest is not None)
@@ -204,7 +203,8 @@ class Dispatcher:
             run_id=run.id,
             number=run.attempt,
             token_hash=token_hash(token),
-            engine=self._engine.name if agent is None else agents.engine_name(agent),
+            engine=self._engine.name if agent is None else agents.AGENT_ENGINE,
+            agent_id=agent,
             instance_type=run.instance_type,
             container_name=f"benchyard-run-{run.id}-a{run.attempt}" if ready is None else ready.container_name,
             container_id=ready.container_id if ready else None,
@@ -220,7 +220,7 @@ class Dispatcher:
             session.add(ready)
             handed = self._hand_over.claimed(session, ready, run, attempt, token, now)
             return Taken(run, attempt, more, ready=ready.token_hash, handed=handed)
-        return Taken(run, attempt, more, agent=agent and agents.engine_name(agent), guest=guest_image(run))
+        return Taken(run, attempt, more, agent_id=agent, guest=guest_image(run))
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}

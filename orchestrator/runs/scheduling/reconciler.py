@@ -30,7 +30,7 @@ from orchestrator.runs.reports.scores import run_score
 from orchestrator.runs.scheduling.clock_steps import ClockStep, ClockSteps
 from orchestrator.runs.scheduling.launches import Launches
 from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.remote import REMOTE, is_remote, last_said
+from orchestrator.runs.scheduling.remote import REMOTE, last_said
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.warm_pool.pool import NAME as WARM
@@ -143,7 +143,7 @@ class Reconciler:
     async def _judge(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, now: datetime) -> None:
         """One live run against what the engine says of its container."""
         name = attempt.container_name
-        if is_remote(attempt):
+        if attempt.agent_id is not None:
             await self._judge_remote(run, attempt, now)
             return
         if name in self._launching and not (run.desired == "cancel" and await self._launching.give_up(name)):

@@ -9,7 +9,6 @@ from sqlmodel import Session
 
 from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
 from orchestrator.fleet import queries as agent_queries
-from orchestrator.fleet.queries import PREFIX
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.scheduling.capacity import Capacity, Load, type_or_largest
 from orchestrator.runs.scheduling.placement import Place
@@ -19,20 +18,13 @@ from orchestrator.tasks.queries import TASK_ENGINE
 SILENT_S = 60.0
 """An agent that has said nothing for so long has lost what it was given."""
 REMOTE = "remote"
-
-
-def engine_name(agent_id: str) -> str:
-    """What stands as the engine of an attempt that this agent was given; also the name of its bell."""
-    return PREFIX + agent_id
-
-
-def is_remote(attempt: Attempt) -> bool:
-    return attempt.engine.startswith(PREFIX)
+AGENT_ENGINE = "agent"
+"""The engine of attempts on other machines: which one it is there, only the agent knows."""
 
 
 def held_here(session: Session) -> list[Attempt]:
     """The attempts that take up room on our own engine."""
-    return [row for row in run_queries.holding_attempts(session) if not is_remote(row)]
+    return [row for row in run_queries.holding_attempts(session) if row.agent_id is None]
 
 
 def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:

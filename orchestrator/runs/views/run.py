@@ -173,7 +173,7 @@ def attempt_view(row: Attempt, containers: Containers, now: datetime) -> Attempt
     vcpu, memory = _limits(row, containers.types)
     return AttemptView(
         number=row.number,
-        engine=row.engine,
+        engine=row.engine_label,
         instance_type=row.instance_type,
         container_name=row.container_name,
         container_id=row.container_id[:12] if row.container_id else None,

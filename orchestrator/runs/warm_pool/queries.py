@@ -9,7 +9,6 @@ from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
 from orchestrator.db.insert_once import insert_once
-from orchestrator.fleet.queries import PREFIX
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.warm_pool.tables import IdleUsage, WarmRunner
 
@@ -56,6 +55,6 @@ def idle_since(session: Session, day: str) -> Sequence[IdleUsage]:
 def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:
     """How many attempts of each instance type were begun since then on our own engine, but for runs of one kind."""
     query = select(Attempt.instance_type, func.count()).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
-    query = query.where(Attempt.dispatched_at >= moment, ~col(Attempt.engine).startswith(PREFIX))
+    query = query.where(Attempt.dispatched_at >= moment, col(Attempt.agent_id).is_(None))
     query = query.where(ContainerRun.kind != without)
     return {name: int(count) for name, count in session.exec(query.group_by(Attempt.instance_type)).all()}
