@@ -34,6 +34,6 @@ VOLUME /data
 # 8000: people; 8001: runners, over their own network only.
 EXPOSE 8000 8001
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-  CMD ["python", "-I", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+  CMD ["python", "-I", "-c", "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:8000/healthz', timeout=4)"]
 ENTRYPOINT ["/usr/local/bin/orchestrator-entrypoint"]
 CMD ["benchyard", "serve"]

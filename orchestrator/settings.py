@@ -185,6 +185,8 @@ class Settings(BaseSettings):
     daily_budget_usd: float | None = Field(default=None, ge=0)
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
+    ca_bundle: Path | None = None
+    """For documents and containers: `outbound.tls` reads the variable itself, for the command line and agents as well."""
     dataset_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)

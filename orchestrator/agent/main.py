@@ -18,6 +18,7 @@ from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import Engine, EngineError
 from orchestrator.engines.factory import choose_engine
+from orchestrator.outbound.tls import tls_context
 from orchestrator.serving.runner_listener import RunnerDoor
 from orchestrator.settings import Settings
 
@@ -36,10 +37,15 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         stack.push_async_callback(choice.engine.close)
         door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
         stack.push_async_callback(door.close)
-        passing = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=PASSED_ON_S, limits=_limits()))
+        tls = tls_context()
+        passing = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=url, timeout=PASSED_ON_S, limits=_limits(), verify=tls)
+        )
         door.app = door_app(passing)
         headers = {"Authorization": f"Bearer {token}"}
-        client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, headers=headers, timeout=REQUEST_S))
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=url, headers=headers, timeout=REQUEST_S, verify=tls)
+        )
         try:
             await choice.engine.prepare()
             await door.ensure()

@@ -11,7 +11,8 @@ import httpx
 
 from orchestrator.alerts.tables import Alert, Webhook
 from orchestrator.alerts.webhook_message import message, secrets_of
-from orchestrator.gateway.upstream.addresses import Judge, PinnedTransport, refusal, resolve
+from orchestrator.outbound.addresses import AddressRule, refusal, resolve
+from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock
 
 TIMEOUT_S = 10.0
@@ -49,7 +50,7 @@ class AllowedAddresses:
             except ValueError:
                 self._hosts.add(entry.lower())
 
-    def judge(self, host: str) -> Judge:
+    def judge(self, host: str) -> AddressRule:
         listed = host.lower() in self._hosts
 
         def why_not(address: str) -> str | None:
@@ -67,7 +68,7 @@ class AllowedAddresses:
         return why_not
 
     def transport(self, host: str) -> PinnedTransport:
-        return PinnedTransport(host, judge=self.judge(host))
+        return PinnedTransport(host, self.judge(host))
 
     async def refusal(self, url: str) -> str | None:
         """Why it may not be called, as far as can be said now; a name that has no address today is not refused."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -36,6 +35,7 @@ from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.gateway.upstream.providers import providers_from_env
 from orchestrator.limits.service import caps
 from orchestrator.models.tables import LlmModel
+from orchestrator.outbound.tls import tls_context
 from orchestrator.provider_keys.service import Choice, ProviderKeys
 from orchestrator.runs.intake.planned_calls import PositionCache, planned_calls
 from orchestrator.runs.lifecycle import TERMINAL
@@ -149,7 +149,7 @@ async def assemble(
     upstreams: dict[str, Upstream] = {
         DEMO_PROVIDER: DemoUpstream(demo_load, clock=clock, sleep=sleep, latency_s=demo_latency_s)
     }
-    tls = ssl.create_default_context()
+    tls = tls_context(env)
     for name, provider in providers_from_env(env).items():
         upstreams[name] = HttpUpstream(provider, env, clock=clock, tls=tls, keys=keys)
     board = WaitBoard(clock)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import httpx
 
+from orchestrator.outbound.transports import ProxiedTransport
+
 MOST_BYTES = 512 * 1024
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 
@@ -14,7 +16,7 @@ class TooMuch(httpx.TransportError):
 
 class SmallAnswers(httpx.AsyncBaseTransport):
     def __init__(self, inner: httpx.AsyncBaseTransport | None = None) -> None:
-        self._inner = inner or httpx.AsyncHTTPTransport()
+        self._inner = inner or ProxiedTransport()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["accept-encoding"] = "identity"  # what is packed may be large once it is unpacked

@@ -41,7 +41,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "orchestrator.serving.timeouts",
     ),
     "uvloop": ("orchestrator.system.event_loop",),
-    "httptools": (),
+    "httptools": ("orchestrator.gateway.upstream.framing",),
     "backports": ("orchestrator.system.zstd",),
     "compression": ("orchestrator.system.zstd",),
     "typer": ("orchestrator.cli.",),

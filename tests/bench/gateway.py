@@ -42,12 +42,14 @@ from orchestrator.http.problems import not_found
 from orchestrator.http.route_table import RouteTable
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
+from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
 from orchestrator.system import event_loop
 from orchestrator.system.clock import SystemClock
 from orchestrator.system.identifiers import token_hash, uuid7
+from runner.contract import call_key
 from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
 
@@ -67,7 +69,7 @@ async def serve(port: int, data: Path) -> None:
     now = datetime.now(UTC)
     run = ContainerRun(
         id=uuid7(now), model_id=0, benchmarks=["sample"], sample_size=1, instance_type="lite", deadline_s=3600,
-        plan=[{"name": "sample", "adapter": "x", "pack_digest": "x", "problem_ids": [f"p{n}" for n in range(1000)]}],
+        plan=[{"name": "sample", "adapter": "x", "pack_digest": "x", "problem_ids": [f"p{n}" for n in range(50_000)]}],
         status="running", attempt=1, created_at=now, started_at=now,
     )  # fmt: skip
     attempt = Attempt(
@@ -91,7 +93,7 @@ async def serve(port: int, data: Path) -> None:
         return None
 
     keys = ProviderKeys(db, clock, load_vault(None, None, data), os.environ, KeyPolicy(system_for_all=True), nobody)
-    async with open_gateway(settings, db, clock, "bench", keys) as deps:
+    async with open_gateway(settings, db, clock, "bench", keys, PositionCache()) as deps:
         mount, routes = Mount("/gateway", not_found), RouteTable(settings)
         set_policy(mount, MODEL_CALLS)
         routes.read([mount])
@@ -132,7 +134,7 @@ class Asker:
             "stream": self._stream,
             "messages": [{"role": "user", "content": f"{self._asked} {PROMPT}"}],
         }
-        headers = {"authorization": f"Bearer {TOKEN}", "x-benchyard-call": f"bench/{self._asked}/0/0"}
+        headers = {"authorization": f"Bearer {TOKEN}", "x-benchyard-call": call_key("sample", f"p{self._asked}", 0)}
         began, first, last = time.perf_counter(), 0.0, b""
         async with client.stream("POST", f"{self._url}/chat/completions", json=body, headers=headers) as answer:
             async for piece in answer.aiter_raw():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,10 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from orchestrator.cli.api.connection import Connection
-from orchestrator.cli.errors import CliError, NotReachable, Refused
+from orchestrator.cli.errors import BadUsage, CliError, NotReachable, Refused
 from orchestrator.cli.view.text import clean
+from orchestrator.outbound.tls import tls_context, why_refused_within
+from orchestrator.startup import BadConfiguration
 
 TIMEOUT = httpx.Timeout(35, connect=5)
 READY_S = 10.0
@@ -39,6 +42,7 @@ class Client:
             headers=headers,
             timeout=TIMEOUT,
             trust_env=not connection.is_local,
+            verify=_tls(),
             transport=transport,
         )
 
@@ -445,7 +449,16 @@ def _no_download(url: httpx.URL, what: str) -> CliError:
     return CliError(f"The service says that it is in the object store at {clean(url.netloc.decode())}, which {what}.")
 
 
+def _tls() -> ssl.SSLContext:
+    try:
+        return tls_context()
+    except BadConfiguration as error:
+        raise BadUsage(str(error)) from error
+
+
 def _why(error: Exception) -> str:
+    if (why := why_refused_within(error)) is not None:
+        return why
     if isinstance(error, httpx.ConnectError):
         return "connection refused" if "refused" in str(error).lower() else clean(error)
     return type(error).__name__ if not isinstance(error, httpx.TimeoutException) else "no answer in time"

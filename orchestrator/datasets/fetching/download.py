@@ -17,15 +17,21 @@ from urllib.parse import urlsplit
 import httpx
 
 from orchestrator.datasets.errors import DownloadFailed
-from orchestrator.datasets.fetching.judged_transport import AddressRefused, Judge, JudgedTransport
 from orchestrator.datasets.fetching.sources import RemoteFile, hub_endpoint
 from orchestrator.datasets.formats.source import Progress
+from orchestrator.outbound.addresses import AddressRefused, AddressRule
+from orchestrator.outbound.tls import tls_context
+from orchestrator.outbound.transports import CheckingTransport
 from orchestrator.system.disk import DiskRoom
 
 TRIES = 5
 _CHECK_BYTES = 64 << 20
 _TIMEOUT = httpx.Timeout(60, connect=20)
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+AddressRules = Callable[[str], AddressRule]
+"""For a host: why one of its addresses may not be called."""
 
 
 class _Stopped(Exception):
@@ -47,15 +53,15 @@ def fetch(
     *,
     progress: Progress | None = None,
     room: DiskRoom | None = None,
-    judge: Judge | None = None,
+    judge: AddressRules | None = None,
     client: httpx.Client | None = None,
     sleep: Callable[[float], Any] = time.sleep,
 ) -> Path:
     """Fetch `file` to `target`; `DownloadFailed` says why not. What has arrived is kept for the next time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    transport = JudgedTransport(judge) if judge else None
-    own = client or httpx.Client(timeout=_TIMEOUT, follow_redirects=True, transport=transport)
+    transport = CheckingTransport(judge) if judge else None
+    own = client or httpx.Client(timeout=_TIMEOUT, follow_redirects=True, transport=transport, verify=tls_context())
     why = ""
     try:
         for turn in range(TRIES):

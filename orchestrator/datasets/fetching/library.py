@@ -14,8 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.fetching.download import fetch
-from orchestrator.datasets.fetching.judged_transport import Judge
+from orchestrator.datasets.fetching.download import AddressRules, fetch
 from orchestrator.datasets.fetching.sources import FORMATS, RemoteFile, hub_endpoint, remote_files
 from orchestrator.datasets.formats.problem import Format
 from orchestrator.datasets.formats.source import Progress
@@ -38,7 +37,7 @@ def add(
     sha256: str | None = None,
     report: Report | None = None,
     room: DiskRoom | None = None,
-    judge: Judge | None = None,
+    judge: AddressRules | None = None,
 ) -> Built:
     """Build the pack `name`.
 
@@ -61,7 +60,7 @@ def _add(
     sha256: str | None,
     report: Report | None,
     room: DiskRoom,
-    judge: Judge | None,
+    judge: AddressRules | None,
 ) -> Built:
     packs = data_dir / "packs"
     pack_path(packs, name)

@@ -1,4 +1,4 @@
-"""Connections to one provider: only to addresses that were judged, kept for the next call while they are good."""
+"""Connections to one provider, directly to a checked address or through a proxy. Good ones are kept for the next call."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from orchestrator.gateway.upstream.addresses import Addresses, Resolver, refusal, resolve
-from orchestrator.gateway.upstream.http_connection import ConnectFailed, HttpConnection
+from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.framing import BadResponse, tunnel_request
+from orchestrator.outbound.addresses import AddressRule, CheckedAddresses, Resolver, check, resolve
+from orchestrator.outbound.proxies import Proxy, address_of
+from orchestrator.outbound.tls import why_refused
 
 CONNECT_S = 10.0
 KEEP_S = 15.0
@@ -22,22 +25,21 @@ class Connections:
         self,
         origin: tuple[str, str, int],
         *,
-        allow_private: bool,
+        rule: AddressRule,
         tls: ssl.SSLContext,
+        proxy: Proxy | None = None,
         idle_s: float,
         monotonic: Callable[[], float],
         resolver: Resolver = resolve,
     ) -> None:
         scheme, self._host, self._port = origin
         self._tls = tls if scheme == "https" else None
+        self._proxy = proxy
+        self._proxy_tls = tls if proxy is not None and proxy.scheme == "https" else None
         self._idle_s = idle_s
         self._monotonic = monotonic
-        self._addresses = Addresses(
-            self._host,
-            lambda address: refusal(address, allow_private=allow_private),
-            monotonic=monotonic,
-            resolver=resolver,
-        )
+        self._rule = rule
+        self._addresses = CheckedAddresses(self._host, rule, monotonic=monotonic, resolver=resolver)
         self._idle: deque[tuple[float, HttpConnection]] = deque()
         self._closed = False
 
@@ -71,14 +73,16 @@ class Connections:
         return None
 
     async def _made(self) -> HttpConnection:
+        if self._proxy is not None:
+            return await self._through(self._proxy)
         failed = ConnectFailed(f"{self._host} has no address")
         try:
-            addresses = await self._addresses.judged(self._port)
+            addresses = await self._addresses.of(self._port)
         except OSError as error:
             raise ConnectFailed(f"{self._host} cannot be resolved: {error.strerror or error}") from error
         for address in addresses:
             try:
-                return await self._connect(address)
+                return await self._connect(address, self._port, self._tls, self._host)
             except ConnectFailed as error:
                 failed = error
                 if error.lasting:
@@ -86,21 +90,69 @@ class Connections:
         self._addresses.forget()  # it may have moved
         raise failed
 
-    async def _connect(self, address: str) -> HttpConnection:
-        loop = asyncio.get_running_loop()
-        name = self._host if self._tls else None
+    async def _through(self, proxy: Proxy) -> HttpConnection:
+        """A name is resolved by the proxy; an address that is written out is subject to the rule as ever."""
+        if (address := address_of(self._host)) is not None:
+            check(self._host, [str(address)], self._rule)
+        try:
+            connection = await self._connect(proxy.host, proxy.port, self._proxy_tls, proxy.host)
+        except ConnectFailed as error:
+            why = f"the proxy {proxy} of {proxy.variable} cannot be used: {error}"
+            raise ConnectFailed(why, lasting=error.lasting) from error
+        return connection if self._tls is None else await self._tunnel(connection, proxy, self._tls)
+
+    async def _tunnel(self, carrier: HttpConnection, proxy: Proxy, tls: ssl.SSLContext) -> HttpConnection:
         try:
             async with asyncio.timeout(CONNECT_S):
-                _, connection = await loop.create_connection(
-                    lambda: HttpConnection(self._idle_s), address, self._port, ssl=self._tls, server_hostname=name
+                head = await carrier.request(tunnel_request(self._host, self._port, proxy))
+            if not 200 <= head.status < 300:
+                raise refused_by(proxy, head.status)
+            async with _connecting():
+                connection = HttpConnection(self._idle_s)
+                transport = await asyncio.get_running_loop().start_tls(
+                    carrier.detach(), connection, tls, server_hostname=self._host
                 )
-        except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not accepted: {error.verify_message}"
-            raise ConnectFailed(why, lasting=True) from error
-        except ssl.SSLError as error:
-            raise ConnectFailed(f"TLS failed: {error.reason or error}") from error
-        except TimeoutError as error:
-            raise ConnectFailed(f"no connection within {CONNECT_S:g} s") from error
-        except OSError as error:
-            raise ConnectFailed(error.strerror or str(error)) from error
-        return connection
+                if transport is None:
+                    raise ConnectFailed(f"the proxy {proxy} closed the connection")
+                connection.connection_made(transport)
+                return connection
+        except (ConnectionBroke, Silence, BadResponse, TimeoutError) as error:
+            carrier.abort()
+            why = str(error) or f"no answer within {CONNECT_S:g} s"
+            raise ConnectFailed(f"the proxy {proxy} does not connect to {self._host}: {why}") from error
+        except BaseException:
+            carrier.abort()
+            raise
+
+    async def _connect(self, host: str, port: int, tls: ssl.SSLContext | None, name: str) -> HttpConnection:
+        async with _connecting():
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: HttpConnection(self._idle_s), host, port, ssl=tls, server_hostname=name if tls else None
+            )
+            return connection
+
+
+def refused_by(proxy: Proxy, status: int) -> ConnectFailed:
+    """The proxy answered instead of the provider."""
+    if status == 407:
+        wanted = "other credentials" if proxy.credentials else "credentials"
+        why = f"wants {wanted}: {proxy.variable}={proxy.scheme}://user:password@{proxy}"
+        return ConnectFailed(f"the proxy {proxy} answered 407, it {why}", lasting=True)
+    why = f"the proxy {proxy} of {proxy.variable} refuses: it answered {status}; NO_PROXY lists what is called directly"
+    return ConnectFailed(why, lasting=status < 500)
+
+
+@asynccontextmanager
+async def _connecting() -> AsyncIterator[None]:
+    """Says why a connection could not be made, as `ConnectFailed`."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            yield
+    except ssl.SSLCertVerificationError as error:
+        raise ConnectFailed(why_refused(error), lasting=True) from error
+    except ssl.SSLError as error:
+        raise ConnectFailed(f"TLS failed: {error.reason or error}") from error
+    except TimeoutError as error:
+        raise ConnectFailed(f"no connection within {CONNECT_S:g} s") from error
+    except OSError as error:
+        raise ConnectFailed(error.strerror or str(error)) from error

@@ -11,9 +11,9 @@ from orchestrator.gateway.edge.errors import Code, UpstreamError
 from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.pacing.retry import CROWDED_STATUSES, retried
 from orchestrator.gateway.protocols.protocol import StreamedError
+from orchestrator.gateway.upstream.connection import ConnectFailed, Silence
 from orchestrator.gateway.upstream.error_scope import scope_of
-from orchestrator.gateway.upstream.http_connection import ConnectFailed, Silence
-from orchestrator.gateway.upstream.http_framing import BadResponse
+from orchestrator.gateway.upstream.framing import BadResponse
 from orchestrator.gateway.upstream.scrubbing import scrubbed, storable
 from runner.contract import ErrorScope
 

@@ -16,8 +16,8 @@ from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.pacing.rate_headers import exhausted_for_s
 from orchestrator.gateway.protocols.protocol import Assembler, BadStream, Message, StreamedError
 from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge
-from orchestrator.gateway.upstream.addresses import AddressRefused
-from orchestrator.gateway.upstream.connections import Connections
+from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.connections import Connections, refused_by
 from orchestrator.gateway.upstream.credentials import KeySource, NoKeys, Payer
 from orchestrator.gateway.upstream.decoding import BadCoding, UnknownCoding, decoder_of
 from orchestrator.gateway.upstream.errors import (
@@ -28,12 +28,13 @@ from orchestrator.gateway.upstream.errors import (
     transport_error,
     unknown_coding,
 )
-from orchestrator.gateway.upstream.http_connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
-from orchestrator.gateway.upstream.http_framing import BadResponse, Head
-from orchestrator.gateway.upstream.http_request import Target
+from orchestrator.gateway.upstream.framing import BadResponse, Head, Target
 from orchestrator.gateway.upstream.port import Received, Reply
 from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.gateway.upstream.scrubbing import clean_answer, secrets_in_headers
+from orchestrator.outbound.addresses import AddressRefused
+from orchestrator.outbound.proxies import Proxies
+from orchestrator.outbound.tls import tls_context
 from orchestrator.system.clock import Clock
 from runner.contract import ErrorScope, Protocol
 
@@ -71,10 +72,12 @@ class HttpUpstream:
         self._env = env
         self._clock = clock
         self._max_answer_bytes = max_answer_bytes
+        self._proxy = Proxies(env).of(*provider.origin)
         self._connections = Connections(
             provider.origin,
-            allow_private=provider.allow_private,
-            tls=tls or ssl.create_default_context(),
+            rule=provider.address_rule,
+            tls=tls or tls_context(env),
+            proxy=self._proxy,
             idle_s=idle_s,
             monotonic=clock.monotonic,
         )
@@ -91,6 +94,8 @@ class HttpUpstream:
         try:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
                 head = await connection.request(request, call.wire.last_words)
+                if head.status == 407 and self._proxy is not None:
+                    raise refused_by(self._proxy, head.status)
                 if head.status == 200:
                     pause_s = exhausted_for_s(head.headers, self._clock.now())
                     received(None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
@@ -132,6 +137,7 @@ class HttpUpstream:
                     **({"anthropic-version": "2023-06-01"} if protocol is Protocol.ANTHROPIC else {}),
                     **FIXED_HEADERS,
                 },
+                self._proxy,
             )
         content = json.dumps(call.wire.outgoing(call.body), separators=(",", ":")).encode()
         try:

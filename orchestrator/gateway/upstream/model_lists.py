@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from orchestrator.gateway.upstream.addresses import AddressRefused, PinnedTransport
 from orchestrator.gateway.upstream.providers import Provider
+from orchestrator.outbound.addresses import AddressRefused
+from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock
 from runner.contract import Protocol
 
@@ -42,11 +43,8 @@ async def list_models(
         async with (
             asyncio.timeout(TIMEOUT_S),
             httpx.AsyncClient(
-                transport=PinnedTransport(
-                    provider.origin[1], allow_private=provider.allow_private, tls=tls, monotonic=clock.monotonic
-                ),
+                transport=PinnedTransport(provider.origin[1], provider.address_rule, tls=tls, monotonic=clock.monotonic),
                 timeout=TIMEOUT_S,
-                trust_env=False,
             ) as client,
         ):
             return await _pages(client, provider, key)

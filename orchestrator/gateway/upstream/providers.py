@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from orchestrator.outbound.addresses import refusal
 from orchestrator.startup import BadConfiguration
 from runner.contract import Protocol
 
@@ -60,6 +61,10 @@ class Provider:
 
     def has_key(self, env: Mapping[str, str]) -> bool:
         return self.key.file is not None or bool(env.get(self.key.variable, "").strip())
+
+    def address_rule(self, address: str) -> str | None:
+        """Why an address that its name resolves to may not be called, or None."""
+        return refusal(address, allow_private=self.allow_private)
 
     @property
     def origin(self) -> tuple[str, str, int]:

@@ -20,7 +20,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     run(*new, "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority")
     run(*new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
-    (place / "names").write_text("subjectAltName=DNS:localhost\n")
+    (place / "names").write_text("subjectAltName=DNS:localhost,DNS:provider.test\n")
     signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
     run("x509", "-req", "-in", "server.csr", *signing, "-out", "server.pem")
     return place

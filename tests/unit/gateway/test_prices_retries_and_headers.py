@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,12 +21,16 @@ from orchestrator.gateway.ledger.prices import Prices, cost_nusd, nusd, usd, wor
 from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.protocol import TokenUsage
-from orchestrator.gateway.upstream.addresses import JUDGED_S, AddressRefused, PinnedTransport, refusal
 from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
+from orchestrator.outbound.addresses import CHECKED_S, AddressRefused, refusal
+from orchestrator.outbound.transports import PinnedTransport
 from runner.contract import Protocol
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 PRICES = Prices(Decimal("3"), Decimal("15"), cached_input_per_mtok=Decimal("0.3"), cache_write_per_mtok=Decimal("3.75"))
+
+PUBLIC = functools.partial(refusal, allow_private=False)
+ALL = functools.partial(refusal, allow_private=True)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,9 @@ async def test_a_name_that_points_inside_is_not_called(answers: list[str]) -> No
     async def resolver(host: str, port: int) -> list[str]:
         return answers
 
-    async with PinnedTransport("api.example", allow_private=False, resolver=resolver) as transport:
+    async with PinnedTransport(
+        "api.example", lambda address: refusal(address, allow_private=False), resolver=resolver
+    ) as transport:
         with pytest.raises(AddressRefused):
             await transport.handle_async_request(httpx.Request("POST", "https://api.example/v1"))
         with pytest.raises(AddressRefused, match="not the host"):
@@ -254,12 +261,14 @@ async def test_connections_are_used_again_and_a_name_is_asked_for_once_in_a_whil
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with PinnedTransport("api.example", allow_private=True, resolver=resolver, monotonic=lambda: now) as transport:
+    async with PinnedTransport(
+        "api.example", lambda address: refusal(address, allow_private=True), resolver=resolver, monotonic=lambda: now
+    ) as transport:
         assert await asyncio.gather(*(call() for _ in range(3))) == [b"ok"] * 3
         assert await call() == b"ok"
         assert connections <= 3
         assert 1 <= asked <= 3
-        before, now = asked, JUDGED_S + 1
+        before, now = asked, CHECKED_S + 1
         assert await call() == b"ok"
         assert asked == before + 1
     server.close()

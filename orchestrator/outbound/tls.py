@@ -1,0 +1,56 @@
+"""Which certificate authorities are trusted, for every outgoing connection alike.
+
+Those of the system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` in their place (OpenSSL reads these itself), and in addition
+those of `BENCHYARD_CA_BUNDLE` and `REQUESTS_CA_BUNDLE`.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from orchestrator.startup import BadConfiguration
+
+ADDED = ("BENCHYARD_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})
+"""OpenSSL's codes for a certificate whose authority is not trusted."""
+
+
+def tls_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+    """Raises `BadConfiguration` when a file that a variable names cannot be used."""
+    return _context(tuple((name, env.get(name, "").strip()) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", *ADDED)))
+
+
+def why_refused(error: ssl.SSLCertVerificationError) -> str:
+    """Why a certificate was not accepted, and what to do about it."""
+    why = f"its certificate is not accepted: {error.verify_message}"
+    if error.verify_code in UNKNOWN_ISSUER:
+        why += "; if it is from an authority of your own, name the file with its certificate in BENCHYARD_CA_BUNDLE"
+    return why
+
+
+def why_refused_within(error: BaseException | None) -> str | None:
+    """`why_refused` for an error that another library raised; None when no certificate is its cause."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return None if error is None else why_refused(error)
+
+
+@lru_cache(maxsize=8)
+def _context(files: tuple[tuple[str, str], ...]) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for name, value in files:
+        try:
+            if name in ADDED and value:
+                is_directory = Path(value).is_dir()
+                context.load_verify_locations(None if is_directory else value, value if is_directory else None)
+            elif name == "SSL_CERT_FILE" and value:
+                Path(value).stat()
+        except ssl.SSLError as error:
+            raise BadConfiguration(f"{name}={value} cannot be used: it has no certificates in PEM form") from error
+        except OSError as error:
+            raise BadConfiguration(f"{name}={value} cannot be used: {error.strerror}") from error
+    return context
