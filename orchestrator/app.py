@@ -293,7 +293,7 @@ async def open_services(
             agents=runs.agents,
             live=live,
             run_metrics=run_metrics,
-            waiting_for=gateway.desk.status,
+            waiting_for=gateway.coordinator.status,
             door=listener,
             loops=runs.loops,
             signals=runs.signals,

@@ -1,5 +1,5 @@
 """What runners' SDKs call: every model call of every run, once, within budget, at the rate the provider allows.
 
-The edge is `router`; `desk` carries calls to their end and keeps the ledger; `sender` makes the tries; `wires` know the
-providers' protocols; everything that decides (`limiter`, `retry`, `prices`, `providers`) is pure or has its time given.
+`edge` takes the request; `coordinator` gives the call one `attempt`, which alone drives its row in `ledger`; `pacing` says
+when it may go, `upstream` sends it, `protocols` read and write the providers' formats.
 """

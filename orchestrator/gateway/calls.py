@@ -71,7 +71,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def flight(self) -> tuple[str, str]:
+    def id(self) -> tuple[str, str]:
         return self.context.run_id, self.key
 
 

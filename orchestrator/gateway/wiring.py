@@ -16,8 +16,9 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.db.session import Database
+from orchestrator.gateway.attempt import Sleep
 from orchestrator.gateway.calls import DayCap, RunContext
-from orchestrator.gateway.coordinator import CallDesk
+from orchestrator.gateway.coordinator import CallCoordinator
 from orchestrator.gateway.demo import answers as demo_answers
 from orchestrator.gateway.demo.provider import DEMO_PROVIDER, DemoAnswers, DemoUpstream
 from orchestrator.gateway.edge.callers import Callers
@@ -27,8 +28,6 @@ from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger, LedgerUnavailable, Recovered
 from orchestrator.gateway.ledger.prices import Prices, nusd
 from orchestrator.gateway.pacing.retry import RetryPolicy
-from orchestrator.gateway.pacing.wait_reasons import WaitBoard
-from orchestrator.gateway.sender import Sender, Sleep
 from orchestrator.gateway.upstream.credentials import KeySource
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.port import Upstream
@@ -89,7 +88,7 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
                 continue
             gateway.forget(event.run_id)
             if event.data.get("status") in TERMINAL:
-                await gateway.desk.abandon(event.run_id)
+                await gateway.coordinator.abandon(event.run_id)
 
 
 def _context(found: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
@@ -152,22 +151,14 @@ async def assemble(
     tls = tls_context(env)
     for name, provider in providers_from_env(env).items():
         upstreams[name] = HttpUpstream(provider, env, clock=clock, tls=tls, keys=keys)
-    board = WaitBoard(clock)
-    sender = Sender(
-        upstreams=upstreams,
-        ledger=ledger,
-        board=board,
-        clock=clock,
-        sleep=sleep,
-        rng=rng,
-        policy=policy or RetryPolicy(),
+    coordinator = CallCoordinator(
+        upstreams=upstreams, ledger=ledger, clock=clock, sleep=sleep, rng=rng, policy=policy or RetryPolicy()
     )
-    desk = CallDesk(ledger=ledger, sender=sender, board=board)
     beating = asyncio.create_task(_beat(ledger, sleep), name="gateway ledger beat")
     try:
-        yield GatewayDeps(authenticate, desk, forget)
+        yield GatewayDeps(authenticate, coordinator, forget)
     finally:
-        await desk.close(grace_s)
+        await coordinator.close(grace_s)
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
         for upstream in upstreams.values():

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.gateway.calls import Answered, Call, RunContext, Source
-from orchestrator.gateway.coordinator import Asking, CallDesk
+from orchestrator.gateway.coordinator import CallCoordinator, Waiter
 from orchestrator.gateway.edge.call_checks import admit, parse_body
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
@@ -49,7 +49,7 @@ class GatewayDeps:
     told that a run has changed."""
 
     authenticate: Callable[[str], Awaitable[RunContext | None]]
-    desk: CallDesk
+    coordinator: CallCoordinator
     forget: Callable[[str], None] = lambda run_id: None
     max_body_bytes: int = 16 << 20
     patience_s: float = 20.0
@@ -99,16 +99,16 @@ class Gateway:
         raw = await _read_capped(exchange.receive, self._deps.max_body_bytes)
         call = admit(context, provider, wire, headers, parse_body(raw), len(raw))
         if not call.asked.stream:
-            answered = await self._deps.desk.answer(call)
+            answered = await self._deps.coordinator.answer(call)
             content = json.dumps(answered.settlement.message).encode()
             await _send(exchange.send, 200, JSON, _facts(answered), content)
             return
-        asking = self._deps.desk.ask(call)
-        in_time = await asking.within(self._deps.patience_s)
+        waiter = self._deps.coordinator.ask(call)
+        in_time = await waiter.within(self._deps.patience_s)
         if in_time is not None:
             await _send(exchange.send, 200, EVENT_STREAM, _facts(in_time), _whole_stream(call, in_time))
             return
-        late = StreamingResponse(_late_stream(self._deps.ping_s, call, asking), media_type=EVENT_STREAM)
+        late = StreamingResponse(_late_stream(self._deps.ping_s, call, waiter), media_type=EVENT_STREAM)
         await late(exchange.scope, exchange.receive, exchange.send)
 
     async def _caller(self, headers: Mapping[str, str]) -> RunContext:
@@ -134,12 +134,12 @@ async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
             return bytes(received)
 
 
-async def _late_stream(ping_s: float, call: Call, asking: Asking) -> AsyncIterator[bytes]:
+async def _late_stream(ping_s: float, call: Call, waiter: Waiter) -> AsyncIterator[bytes]:
     answered = None
     try:
         while answered is None:
             yield call.wire.ping()
-            answered = await asking.within(ping_s)
+            answered = await waiter.within(ping_s)
         yield _whole_stream(call, answered)
     except GatewayError as error:
         yield call.wire.error_event(error)

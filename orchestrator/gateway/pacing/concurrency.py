@@ -15,7 +15,7 @@ PROBE_CALLS = 20.0
 LONGEST_PROBE_S, FREE_PROBE_S = 60.0, 20.0
 
 
-class Places:
+class ConcurrencyLimit:
     def __init__(self, initial: float, ceiling: float) -> None:
         self.limit = initial
         self._ceiling = ceiling

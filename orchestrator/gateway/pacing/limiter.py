@@ -1,8 +1,8 @@
-"""How many calls may be at one (provider, model) at once, and how fast one after the other: `places` and `pace` put to work.
+"""How many calls may be at one (provider, model) at once, and how fast they may follow each other.
 
-Whether a provider takes a call is known long before its answer: a refusal comes at once. So what counts is how calls are
-received. A pause that the provider asks for holds back everybody. Runs take turns, so that none starves, and who was refused
-is next. Only counts and times: what is sent is not its business.
+Three verbs: `acquire` a permit, and say whether the provider `accepted` or `refused` the call. Acceptance is known long
+before the answer, and a refusal comes at once. A pause that the provider asks for holds back everybody. Runs take turns, so
+that none starves, and a call that was refused is next. Only counts and times: what is sent is not its business.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from orchestrator.gateway.pacing.concurrency import Places
-from orchestrator.gateway.pacing.rate import Pace, Sent
+from orchestrator.gateway.pacing.concurrency import ConcurrencyLimit
+from orchestrator.gateway.pacing.rate import CallRate, Sent
 from orchestrator.system.clock import Clock
 
-SHORTEST_WORD_S, LONGEST_WORD_S = 1.0, 60.0
-"""A call not refused for twice as long as refusals take was received: some servers say nothing before the answer."""
+SHORTEST_LATENCY_S, LONGEST_LATENCY_S = 1.0, 60.0
+"""The refusal window is twice as long as refusals take, within these bounds: some servers say nothing before the answer."""
 LATE_S = 0.05
 """So much lateness of our own is made up for; more would be a burst."""
 LONGEST_PAUSE_S = 3600.0
@@ -34,14 +34,29 @@ class PausedTooLong(Exception):
 
 
 @dataclass
-class Slot:
-    """The right to have one call at the provider. Give it back with `Limiter.release`."""
+class Permit:
+    """The right to have one call at the provider. Say what the provider made of it, `accepted` or `refused`, and in the end
+    `release` it."""
 
+    limiter: Limiter
     run_id: str
     sent: Sent
     ahead: int  #: calls that the provider had when this one came: those refused meanwhile it never had
     last_one: bool  #: it took the last place there was
-    received: bool = False
+    is_accepted: bool = False
+    is_over: bool = False
+
+    def accepted(self, pause_s: float | None = None) -> None:
+        """The provider took the call and works on it. `pause_s`: it said that its limit is used up for so long."""
+        self.limiter.accepted(self, pause_s)
+
+    def refused(self, pause_s: float | None, reason: str) -> None:
+        """The provider said "too many" or "overloaded"; with this the permit is over."""
+        self.limiter.refused(self, pause_s, reason)
+
+    def release(self, *, unused: bool = False) -> None:
+        """The call has ended, or was not made after all (`unused`)."""
+        self.limiter.release(self, unused=unused)
 
 
 class Limiter:
@@ -54,51 +69,51 @@ class Limiter:
         ceiling: float = 1000.0,
         too_long_s: float = 900.0,
     ) -> None:
-        self.in_flight = 0
+        self.at_provider = 0
         self.paused_until = 0.0
         self.pause_reason = ""
-        self._pace = Pace()
-        self._places = Places(initial, ceiling)
+        self._rate = CallRate()
+        self._concurrency = ConcurrencyLimit(initial, ceiling)
         self._too_long_s = too_long_s
         self._clock = clock
         self._sleep = sleep
-        self._out: OrderedDict[int, Slot] = OrderedDict()
+        self._unheard: OrderedDict[int, Permit] = OrderedDict()
         """Calls of which nothing was heard yet, oldest first."""
         self._sent = 0
         self._reacted_at = float("-inf")
         self._next_at = 0.0
-        self._word_s = SHORTEST_WORD_S
-        self._waiting: OrderedDict[str, deque[asyncio.Future[Slot]]] = OrderedDict()
+        self._refusal_latency_s = SHORTEST_LATENCY_S
+        self._waiting: OrderedDict[str, deque[asyncio.Future[Permit]]] = OrderedDict()
         self._waker: asyncio.Task[None] | None = None
         self._wakes_at = float("inf")
 
     @property
     def limit(self) -> float:
         """So many may be at the provider at once."""
-        return self._places.limit
+        return self._concurrency.limit
 
     @property
-    def pace(self) -> float | None:
+    def per_s(self) -> float | None:
         """Calls per second, when that is what holds them back."""
-        return self._pace.per_s
+        return self._rate.per_s
 
     @property
     def queued(self) -> int:
         return sum(len(queue) for queue in self._waiting.values())
 
-    async def acquire(self, run_id: str, *, again: bool = False) -> Slot:
+    async def acquire(self, run_id: str, *, again: bool = False) -> Permit:
         """Wait for this run's turn; who was refused and tries `again` is next. Raises `PausedTooLong` when it is far off."""
         while True:
-            slot = await self._acquire(run_id, again=again)
+            permit = await self._acquire(run_id, again=again)
             if self.pause_left_s() <= 0:
-                return slot
+                return permit
             again = True
-            self.release_unused(slot)  # the pause began between its turn and its waking up
+            self.release(permit, unused=True)  # the pause began between its turn and its waking up
 
-    async def _acquire(self, run_id: str, *, again: bool) -> Slot:
+    async def _acquire(self, run_id: str, *, again: bool) -> Permit:
         if self.pause_left_s() > self._too_long_s:
             raise PausedTooLong(self.pause_reason, self.pause_left_s())
-        future: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
         queue = self._waiting.setdefault(run_id, deque())
         if again:
             queue.appendleft(future)
@@ -110,60 +125,57 @@ class Limiter:
             return await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.release_unused(future.result())
+                self.release(future.result(), unused=True)
             raise
 
-    def try_acquire(self, run_id: str) -> Slot | None:
+    def try_acquire(self, run_id: str) -> Permit | None:
         """A place if there is one for the taking: nobody waits, and no pace or pause holds calls back."""
         now = self._clock.monotonic()
-        held = self._waiting or self._pace.may_send(now) > 0 or self._next_at > now or self.pause_left_s() > 0
-        if held or self.in_flight >= self._places.now(now):
+        held = self._waiting or self._rate.may_send(now) > 0 or self._next_at > now or self.pause_left_s() > 0
+        if held or self.at_provider >= self._concurrency.now(now):
             return None
         return self._take(run_id)
 
-    def received(self, slot: Slot, pause_s: float | None = None) -> None:
-        """The provider took the call and is working on it. `pause_s`: it said that its limit is used up for so long."""
+    def accepted(self, permit: Permit, pause_s: float | None = None) -> None:
         self._pause(pause_s, "its rate limit is used up")
-        if not slot.received:
-            self._note_received(slot)
+        if not permit.is_accepted:
+            self._note_accepted(permit)
             self._grant()
 
-    def release_unused(self, slot: Slot) -> None:
-        """The call was not made after all."""
-        self._pace.unsent(slot.sent)
-        self._give_back(slot)
-
-    def release_well(self, slot: Slot) -> None:
-        """The call was answered."""
-        if not slot.received:
-            self._note_received(slot)
-        self._give_back(slot)
-
-    def release_crowded(self, slot: Slot, pause_s: float | None, reason: str) -> None:
-        """The provider said "too many" or "overloaded"."""
+    def refused(self, permit: Permit, pause_s: float | None, reason: str) -> None:
         now = self._clock.monotonic()
-        took_s = 2 * (now - slot.sent.began) + 0.5
-        self._word_s = max(self._word_s + 0.2 * (took_s - self._word_s), took_s, SHORTEST_WORD_S)
-        self._word_s = min(self._word_s, LONGEST_WORD_S)
-        counted = self._places.counted
-        if slot.sent.began >= self._reacted_at:  # once for all that were out together
+        took_s = 2 * (now - permit.sent.began) + 0.5
+        latency_s = max(self._refusal_latency_s + 0.2 * (took_s - self._refusal_latency_s), took_s, SHORTEST_LATENCY_S)
+        self._refusal_latency_s = min(latency_s, LONGEST_LATENCY_S)
+        counted = self._concurrency.counted
+        if permit.sent.began >= self._reacted_at:  # once for all that were out together
             self._reacted_at = now
-            counted = self._places.refused(slot.ahead, now, pause_s or 0.0, paced=self._pace.per_s is not None)
+            paced = self._rate.per_s is not None
+            counted = self._concurrency.refused(permit.ahead, now, pause_s or 0.0, paced=paced)
         if counted:
-            self._pace.lift()
+            self._rate.lift()
         else:
-            self._pace.refused(slot.sent, now, self._word_s)
-        for other in reversed(self._out.values()):
-            if other.sent.number <= slot.sent.number:
+            self._rate.refused(permit.sent, now, self._refusal_latency_s)
+        for other in reversed(self._unheard.values()):
+            if other.sent.number <= permit.sent.number:
                 break
             other.ahead -= 1
         self._pause(pause_s, reason)
-        self._give_back(slot)
+        self._give_back(permit)
 
-    def release(self, slot: Slot) -> None:
-        """The call failed in a way that says nothing about the rate."""
-        self._pace.over(slot.sent, self._clock.monotonic())
-        self._give_back(slot)
+    def release(self, permit: Permit, *, unused: bool = False) -> None:
+        if permit.is_over:
+            return
+        if unused:
+            self._rate.unsent(permit.sent)
+        else:
+            self._rate.over(permit.sent, self._clock.monotonic())
+        self._give_back(permit)
+
+    def allowance(self) -> str:
+        """What the provider takes now, for people."""
+        per_s = self._rate.per_s
+        return f"{int(self.limit)} calls at once" + ("" if per_s is None else f", {per_s * 60:.0f} a minute")
 
     def pause_left_s(self) -> float:
         return max(self.paused_until - self._clock.monotonic(), 0.0)
@@ -173,19 +185,20 @@ class Limiter:
             self._waker.cancel()
             await asyncio.gather(self._waker, return_exceptions=True)
 
-    def _note_received(self, slot: Slot) -> None:
-        slot.received = True
-        self._out.pop(id(slot), None)
+    def _note_accepted(self, permit: Permit) -> None:
+        permit.is_accepted = True
+        self._unheard.pop(id(permit), None)
         now = self._clock.monotonic()
-        counted = self._places.counted
-        self._places.taken(slot.ahead + 1, now, wanted=slot.last_one or slot.sent.others_wait)
-        if counted and not self._places.counted:
-            self._pace.resume()
-        self._pace.taken(slot.sent, now)
+        counted = self._concurrency.counted
+        self._concurrency.taken(permit.ahead + 1, now, wanted=permit.last_one or permit.sent.others_wait)
+        if counted and not self._concurrency.counted:
+            self._rate.resume()
+        self._rate.taken(permit.sent, now)
 
-    def _give_back(self, slot: Slot) -> None:
-        self._out.pop(id(slot), None)
-        self.in_flight -= 1
+    def _give_back(self, permit: Permit) -> None:
+        permit.is_over = True
+        self._unheard.pop(id(permit), None)
+        self.at_provider -= 1
         self._grant()
 
     def _pause(self, pause_s: float | None, reason: str) -> None:
@@ -203,17 +216,17 @@ class Limiter:
             self._waiting.clear()
 
     def _grant(self) -> None:
-        self._notice_received()
+        self._assume_accepted()
         while self._waiting:
             now = self._clock.monotonic()
-            held = max(self.pause_left_s(), self._next_at - now, self._pace.may_send(now))
-            if held <= 0 and self.in_flight >= self._places.now(now):
-                probe_in = self._places.probe_in(now)
+            held = max(self.pause_left_s(), self._next_at - now, self._rate.may_send(now))
+            if held <= 0 and self.at_provider >= self._concurrency.now(now):
+                probe_in = self._concurrency.probe_in(now)
                 held = float("inf") if probe_in is None else max(probe_in, 0.001)
             if held > 0:
-                if self._out:
-                    oldest = next(iter(self._out.values()))
-                    held = min(held, oldest.sent.began + self._word_s - now)
+                if self._unheard:
+                    oldest = next(iter(self._unheard.values()))
+                    held = min(held, oldest.sent.began + self._refusal_latency_s - now)
                 if held < float("inf"):
                     self._wake_in(held)
                 return
@@ -225,28 +238,28 @@ class Limiter:
                 continue
             future.set_result(self._take(run_id))
 
-    def _notice_received(self) -> None:
-        """No word is a good word after a while."""
-        heard = self._clock.monotonic() - self._word_s
-        while self._out:
-            slot = next(iter(self._out.values()))
-            if slot.sent.began > heard:
+    def _assume_accepted(self) -> None:
+        """Silence past the refusal window counts as acceptance."""
+        sent_before = self._clock.monotonic() - self._refusal_latency_s
+        while self._unheard:
+            permit = next(iter(self._unheard.values()))
+            if permit.sent.began > sent_before:
                 return
-            self._note_received(slot)
+            self._note_accepted(permit)
 
-    def _take(self, run_id: str) -> Slot:
+    def _take(self, run_id: str) -> Permit:
         now = self._clock.monotonic()
-        if self._pace.per_s is not None:
-            gap_s = 1 / self._pace.per_s
+        if self._rate.per_s is not None:
+            gap_s = 1 / self._rate.per_s
             self._next_at = max(self._next_at, now - min(gap_s, LATE_S)) + gap_s
         sent = Sent(self._sent, now, bool(self._waiting))
-        last_one = self.in_flight + 1 >= self._places.now(now)
-        slot = Slot(run_id, sent, self.in_flight, last_one)
+        last_one = self.at_provider + 1 >= self._concurrency.now(now)
+        permit = Permit(self, run_id, sent, self.at_provider, last_one)
         self._sent += 1
-        self.in_flight += 1
-        self._pace.sent(sent)
-        self._out[id(slot)] = slot
-        return slot
+        self.at_provider += 1
+        self._rate.sent(sent)
+        self._unheard[id(permit)] = permit
+        return permit
 
     def _wake_in(self, seconds: float) -> None:
         at = self._clock.monotonic() + max(seconds, 0.001)

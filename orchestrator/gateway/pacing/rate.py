@@ -43,7 +43,7 @@ class Sent:
     others_wait: bool
 
 
-class Pace:
+class CallRate:
     """`per_s` is None while nothing holds calls back."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Pace:
         self._round_s = 0.0
         self._finding = False
         self._refused_at: float | None = None
-        self._word_s = 0.0
+        self._refusal_latency_s = 0.0
 
     def may_send(self, now: float) -> float:
         """Seconds until the next call may go while the provider is closed; for ever while one is asking."""
@@ -101,8 +101,8 @@ class Pace:
         if self._probe == call.number:
             self._probe, self.probe_at = None, now
 
-    def refused(self, call: Sent, now: float, word_s: float) -> None:
-        """`word_s`: how long it takes to hear of a refusal."""
+    def refused(self, call: Sent, now: float, refusal_latency_s: float) -> None:
+        """`refusal_latency_s`: how long it takes to hear of a refusal."""
         before = self._refused or call
         self._forget(call)
         if call.number > before.number:
@@ -116,7 +116,7 @@ class Pace:
         if call.began < self._reacted_at:
             return  # it was sent before the last one was heard of
         self._reacted_at = now
-        self._word_s = word_s
+        self._refusal_latency_s = refusal_latency_s
         took, span_s = call.number - before.number - 1, call.began - before.began
         if self.per_s is None and self._rate:
             self.resume()
@@ -130,7 +130,7 @@ class Pace:
         self._round_s = 0.0
         self._probe_after_s = min(max(1 / self.per_s, FIRST_PROBE_S[0]), FIRST_PROBE_S[1])
         self.probe_at, self._probe = now + self._probe_after_s, None
-        self.closed = word_s < LAST_PROBE_S
+        self.closed = refusal_latency_s < LAST_PROBE_S
         if not self.closed:  # asking one at a time would take longer than it saves
             self._opened_at = now
 
@@ -150,7 +150,7 @@ class Pace:
         if took >= TELLING and call.began - self._opened_at >= 4 * self._closed_s:
             self._rate = min(max(self._lately(call), least), self.per_s)
             self._finding = False
-        elif self._word_s >= LAST_PROBE_S:  # many more were sent before it was heard of
+        elif self._refusal_latency_s >= LAST_PROBE_S:  # many more were sent before it was heard of
             self._rate = max(min(1.1 * self._lately(call), 0.95 * self.per_s), least)
             self._finding = False
         elif refused_at is not None and abs(self.per_s / refused_at - 1) < ALIKE:
@@ -182,9 +182,9 @@ class Pace:
         assert self.per_s is not None
         gap_s = 1 / self.per_s
         if self._finding:
-            self.per_s *= min(2 ** (gap_s / max(2.0, self._cost_s, self._word_s / 2)), 1.25)
+            self.per_s *= min(2 ** (gap_s / max(2.0, self._cost_s, self._refusal_latency_s / 2)), 1.25)
             return
         self._round_s += gap_s
-        whole_s = max(COST_SHARE * gap_s, COST_SHARE * self._cost_s, 2 * self._word_s, SHORTEST_ROUND_S)
+        whole_s = max(COST_SHARE * gap_s, COST_SHARE * self._cost_s, 2 * self._refusal_latency_s, SHORTEST_ROUND_S)
         self.per_s = self._rate * (1 + DIP * (self._round_s / whole_s - 1) ** 3)
         self._finding = self._round_s > LONG_ROUND * whole_s

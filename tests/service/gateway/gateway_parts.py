@@ -12,13 +12,11 @@ import anthropic
 import openai
 
 from orchestrator.gateway.calls import RunContext
-from orchestrator.gateway.coordinator import CallDesk
+from orchestrator.gateway.coordinator import CallCoordinator
 from orchestrator.gateway.demo.provider import DemoUpstream
 from orchestrator.gateway.edge.router import Gateway, GatewayDeps
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.gateway.pacing.retry import RetryPolicy
-from orchestrator.gateway.pacing.wait_reasons import WaitBoard
-from orchestrator.gateway.sender import Sender
 from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.http.problems import not_found
 from orchestrator.system.clock import SystemClock
@@ -66,7 +64,7 @@ class World:
     """A gateway that is being served."""
 
     url: str
-    desk: CallDesk
+    coordinator: CallCoordinator
     ledger: Ledger
     runs: dict[str, RunContext] = field(default_factory=dict)
 
@@ -108,26 +106,23 @@ async def gateway(
     patience_s: float = 20.0,
 ) -> AsyncIterator[World]:
     """Serve a gateway for the given runs; the token of the first is `TOKEN`, of the others `TOKEN-2` and so on."""
-    clock, ledger = SystemClock(), ledger or MemoryLedger()
-    board = WaitBoard(clock)
-    sender = Sender(
+    ledger = ledger or MemoryLedger()
+    coordinator = CallCoordinator(
         upstreams={"demo": demo_upstream()} if upstreams is None else upstreams,
         ledger=ledger,
-        board=board,
-        clock=clock,
+        clock=SystemClock(),
         sleep=asyncio.sleep,
         rng=random.Random(1),
         policy=policy,
     )
-    desk = CallDesk(ledger=ledger, sender=sender, board=board)
     runs = {TOKEN if number == 1 else f"{TOKEN}-{number}": context for number, context in enumerate(contexts, 1)}
 
     async def authenticate(token: str) -> RunContext | None:
         return runs.get(token)
 
-    deps = GatewayDeps(authenticate, desk, patience_s=patience_s, ping_s=0.05)
+    deps = GatewayDeps(authenticate, coordinator, patience_s=patience_s, ping_s=0.05)
     async with serving(Gateway(deps, not_found)) as url:
         try:
-            yield World(url, desk, ledger, runs)
+            yield World(url, coordinator, ledger, runs)
         finally:
-            await desk.close(grace_s=0.5)
+            await coordinator.close(grace_s=0.5)

@@ -329,7 +329,7 @@ async def test_a_runner_that_hangs_up_finds_the_answer_later() -> None:
             impatient.cancel()
             assert isinstance((await asyncio.gather(impatient, return_exceptions=True))[0], asyncio.CancelledError)
         fake.hold.set()
-        while world.desk.in_flight():
+        while world.coordinator.open_calls():
             await asyncio.sleep(0.01)
         assert await ask_gateway(world, "anthropic", "hello True")
     assert len(fake.requests) == 2

@@ -194,7 +194,7 @@ async def _storm(storm: Storm, until_s: float, since_s: float) -> Seen:
         gate, began, failures = gates[which], None, 0
         size = rng.uniform(*storm.sizes)
         while True:
-            slot = await gate.acquire(str(run), again=failures > 0)
+            permit = await gate.acquire(str(run), again=failures > 0)
             began = loop.time() if began is None else began
             seen.early += loop.time() < closed_until[which] - 1e-6
             left_s = rule.take(loop.time(), size)
@@ -204,11 +204,12 @@ async def _storm(storm: Storm, until_s: float, since_s: float) -> Seen:
                 if storm.tells_at_once:
                     empty_s = rule.empty_s(loop.time()) if storm.headers else None
                     await asyncio.sleep(min(0.05, takes_s))
-                    gate.received(slot, empty_s)
+                    permit.accepted(empty_s)
                     takes_s = max(takes_s - 0.05, 0)
                 await asyncio.sleep(takes_s)
                 rule.done()
-                gate.release_well(slot)
+                permit.accepted()
+                permit.release()
                 return True
             failures += 1
             said = storm.says(left_s)
@@ -217,7 +218,7 @@ async def _storm(storm: Storm, until_s: float, since_s: float) -> Seen:
             seen.refused.append(at)
             if said is not None:
                 closed_until[which] = max(closed_until[which], loop.time() + said)
-            gate.release_crowded(slot, said, "429")
+            permit.refused(said, "429")
             error = UpstreamError(429, "slow down", retry=True, crowded=True, retry_after_s=said)
             delay = policy.delay_s(error, failures, loop.time() - began, rng)
             if delay is None:

@@ -1,4 +1,4 @@
-"""A desk without HTTP: scripted upstreams, for everything that is about order, money and time."""
+"""A coordinator without HTTP: scripted upstreams, for everything that is about order, money and time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.gateway.calls import Call, RunContext
-from orchestrator.gateway.coordinator import CallDesk
+from orchestrator.gateway.coordinator import CallCoordinator
 from orchestrator.gateway.edge.call_checks import admit
 from orchestrator.gateway.edge.errors import UpstreamError
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.gateway.pacing.retry import RetryPolicy
-from orchestrator.gateway.pacing.wait_reasons import WaitBoard
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
-from orchestrator.gateway.sender import Sender
 from orchestrator.gateway.upstream.port import Received, Reply
 from runner.contract import CALL_KEY_HEADER
 from tests.service.gateway.gateway_parts import run_context
@@ -57,21 +55,17 @@ class ScriptedUpstream:
         """Nothing to close."""
 
 
-def make_desk(
+def make_coordinator(
     upstream: ScriptedUpstream, ledger: Ledger | None = None, policy: RetryPolicy | None = None, seed: int = 1
-) -> CallDesk:
-    clock, ledger = LoopClock(), ledger or MemoryLedger()
-    board = WaitBoard(clock)
-    sender = Sender(
+) -> CallCoordinator:
+    return CallCoordinator(
         upstreams={"anthropic": upstream},
-        ledger=ledger,
-        board=board,
-        clock=clock,
+        ledger=ledger or MemoryLedger(),
+        clock=LoopClock(),
         sleep=asyncio.sleep,
         rng=random.Random(seed),
         policy=policy or RetryPolicy(),
     )
-    return CallDesk(ledger=ledger, sender=sender, board=board)
 
 
 def claude_run(run_id: str = "run-1", **changes: Any) -> RunContext:

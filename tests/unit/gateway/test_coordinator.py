@@ -1,4 +1,4 @@
-"""Money, repetition and waiting at the desk, in virtual time."""
+"""Money, repetition and waiting at the coordinator, in virtual time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestrator.gateway.pacing.rate import LAST_PROBE_S
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
 from tests.unit.gateway.memory_ledger import MemoryLedger
-from tests.unit.gateway.scripted_upstream import WIRE, ScriptedUpstream, claude_run, make_call, make_desk
+from tests.unit.gateway.scripted_upstream import WIRE, ScriptedUpstream, claude_run, make_call, make_coordinator
 from tests.unit.gateway.virtual_time import run_virtually
 
 PRICES = Prices(Decimal(3), Decimal(15))
@@ -38,12 +38,12 @@ def test_calls_at_the_provider_are_the_distinct_keys_whoever_dies(seed: int) -> 
         """One runner at one orchestrator; after `seconds` the orchestrator is gone without a word."""
         book = MemoryLedger(ledger.rows)
         await book.recover()
-        desk = make_desk(upstream, book)
+        coordinator = make_coordinator(upstream, book)
         before = asyncio.all_tasks()
 
         async def runner(life_s: float | None) -> None:
             async with asyncio.timeout(life_s):
-                await asyncio.gather(*(desk.answer(make_call(context, key)) for key in keys))
+                await asyncio.gather(*(coordinator.answer(make_call(context, key)) for key in keys))
 
         for life in [rng.uniform(0.1, 4.0) for _ in range(3)] + [None]:
             task = asyncio.create_task(runner(life))
@@ -79,12 +79,12 @@ def test_a_budget_is_used_but_never_passed_with_16_in_flight(output_tokens: int)
     context = claude_run(prices=PRICES, budget_nusd=nusd(Decimal("0.20")))
 
     async def story() -> list[GatewayError | Answered]:
-        desk, slots = make_desk(upstream, ledger), asyncio.Semaphore(16)
+        coordinator, slots = make_coordinator(upstream, ledger), asyncio.Semaphore(16)
 
         async def one(number: int) -> GatewayError | Answered:
             async with slots:
                 try:
-                    return await desk.answer(make_call(context, f"b/{number}/0/0"))
+                    return await coordinator.answer(make_call(context, f"b/{number}/0/0"))
                 except GatewayError as error:
                     return error
 
@@ -115,7 +115,7 @@ def test_tries_that_may_have_been_billed_count_against_the_budget() -> None:
 
     async def story() -> None:
         with pytest.raises(GatewayError) as refused:
-            await make_desk(upstream, ledger).answer(make_call(context, "b/p/0/0"))
+            await make_coordinator(upstream, ledger).answer(make_call(context, "b/p/0/0"))
         assert refused.value.code is Code.BUDGET_EXHAUSTED
 
     run_virtually(story())
@@ -132,19 +132,19 @@ def test_a_waiting_run_says_so() -> None:
     upstream = ScriptedUpstream(act=crowded)
 
     async def story() -> None:
-        desk = make_desk(upstream)
-        asking = asyncio.create_task(desk.answer(make_call(claude_run(), "b/p/0/0")))
+        coordinator = make_coordinator(upstream)
+        asking = asyncio.create_task(coordinator.answer(make_call(claude_run(), "b/p/0/0")))
         await asyncio.sleep(0.5)
-        assert desk.status("run-1") is None, "too short to be worth a word"
+        assert coordinator.status("run-1") is None, "too short to be worth a word"
         await asyncio.sleep(2)
-        assert desk.status("run-1") == "waiting for anthropic: 429, next try in 10 s"
-        assert desk.status("run-2") is None
-        another = asyncio.create_task(desk.answer(make_call(claude_run("run-2"), "b/p/0/0")))
+        assert coordinator.status("run-1") == "waiting for anthropic: 429, next try in 10 s"
+        assert coordinator.status("run-2") is None
+        another = asyncio.create_task(coordinator.answer(make_call(claude_run("run-2"), "b/p/0/0")))
         await asyncio.sleep(1.5)
-        assert desk.status("run-2") == "waiting for anthropic: 429, next try in 9 s"
+        assert coordinator.status("run-2") == "waiting for anthropic: 429, next try in 9 s"
         answered = await asking
         await another
-        assert desk.status("run-1") is None
+        assert coordinator.status("run-1") is None
         assert answered.settlement.queue_s == pytest.approx(12, abs=1)
         assert answered.settlement.provider_s == pytest.approx(1.05, abs=0.01)
 
@@ -164,7 +164,7 @@ def test_an_answer_is_held_while_the_ledger_is_away() -> None:
     upstream, ledger = ScriptedUpstream(), Away()
 
     async def story() -> None:
-        assert (await make_desk(upstream, ledger).answer(make_call(claude_run(), "b/p/0/0"))).source is Source.BOUGHT
+        assert (await make_coordinator(upstream, ledger).answer(make_call(claude_run(), "b/p/0/0"))).source is Source.BOUGHT
 
     run_virtually(story())
     assert upstream.calls.total() == 1
@@ -193,11 +193,11 @@ def test_a_refusal_and_an_error_reach_a_ledger_that_was_away() -> None:
     upstream, ledger = ScriptedUpstream(act=lambda call: errors.pop(0)), Away()
 
     async def story() -> None:
-        desk = make_desk(upstream, ledger)
+        coordinator = make_coordinator(upstream, ledger)
         with pytest.raises(GatewayError) as refused:
-            await desk.answer(make_call(claude_run(prices=PRICES), "b/p/0/0"))
+            await coordinator.answer(make_call(claude_run(prices=PRICES), "b/p/0/0"))
         assert refused.value.status == 400
-        await desk.close(0)
+        await coordinator.close(0)
 
     run_virtually(story())
     (row,) = ledger.rows.values()
@@ -217,7 +217,7 @@ def test_a_ledger_that_is_away_is_a_503() -> None:
 
     async def story() -> None:
         with pytest.raises(GatewayError) as refused:
-            await make_desk(ScriptedUpstream(), Away()).answer(make_call(claude_run(), "b/p/0/0"))
+            await make_coordinator(ScriptedUpstream(), Away()).answer(make_call(claude_run(), "b/p/0/0"))
         assert (refused.value.status, refused.value.code) == (503, Code.UNAVAILABLE)
 
     run_virtually(story())
@@ -227,34 +227,53 @@ def test_the_calls_of_a_run_that_ended_are_given_up_unless_they_are_at_the_provi
     upstream, ledger = ScriptedUpstream(latency_s=lambda: 10.0), MemoryLedger()
 
     async def story() -> None:
-        desk = make_desk(upstream, ledger)
+        coordinator = make_coordinator(upstream, ledger)
         calls = [make_call(claude_run(), f"b/{number}/0/0") for number in range(20)]
-        asking = [asyncio.create_task(desk.answer(call)) for call in calls]
+        asking = [asyncio.create_task(coordinator.answer(call)) for call in calls]
         await asyncio.sleep(1)
-        await desk.abandon("run-1")
+        await coordinator.abandon("run-1")
         results = await asyncio.gather(*asking, return_exceptions=True)
         answered = [result for result in results if isinstance(result, Answered)]
         given_up = [result for result in results if isinstance(result, GatewayError)]
         assert (len(answered), len(given_up)) == (16, 4)
         assert {error.code for error in given_up} == {Code.UNAVAILABLE}
-        assert desk.in_flight() == 0
+        assert coordinator.open_calls() == 0
 
     run_virtually(story())
     assert upstream.calls.total() == 16
     assert run_virtually(ledger.spending("run-1")).lost_sends == 0
 
 
+def test_an_answer_that_is_being_stored_is_not_given_up_with_its_run() -> None:
+    class Slow(MemoryLedger):
+        async def settle(self, *args: object) -> None:
+            await asyncio.sleep(5)
+            await super().settle(*args)  # type: ignore[arg-type]
+
+    upstream, ledger = ScriptedUpstream(latency_s=lambda: 1.0), Slow()
+
+    async def story() -> None:
+        coordinator = make_coordinator(upstream, ledger)
+        asking = asyncio.create_task(coordinator.answer(make_call(claude_run(), "b/p/0/0")))
+        await asyncio.sleep(3)
+        await coordinator.abandon("run-1")
+        assert (await asking).source is Source.BOUGHT
+
+    run_virtually(story())
+    assert ledger.rows["run-1", "b/p/0/0"].state == "settled"
+
+
 def test_closing_waits_for_what_is_at_the_provider_and_takes_nothing_new() -> None:
     upstream, ledger = ScriptedUpstream(latency_s=lambda: 3.0), MemoryLedger()
 
     async def story() -> None:
-        desk = make_desk(upstream, ledger)
-        asking = asyncio.create_task(desk.answer(make_call(claude_run(), "b/p/0/0")))
+        coordinator = make_coordinator(upstream, ledger)
+        asking = asyncio.create_task(coordinator.answer(make_call(claude_run(), "b/p/0/0")))
         await asyncio.sleep(1)
-        closing = asyncio.create_task(desk.close(grace_s=5))
+        closing = asyncio.create_task(coordinator.close(grace_s=5))
         await asyncio.sleep(0.1)
         with pytest.raises(GatewayError) as refused:
-            await desk.answer(make_call(claude_run(), "b/q/0/0"))
+            await coordinator.answer(make_call(claude_run(), "b/q/0/0"))
         assert refused.value.status == 503
         await closing
         assert (await asking).settlement
@@ -264,10 +283,11 @@ def test_closing_waits_for_what_is_at_the_provider_and_takes_nothing_new() -> No
 
 def test_giving_up_is_bounded_in_tries_and_time() -> None:
     async def story(error: UpstreamError) -> float:
-        desk = make_desk(ScriptedUpstream(act=lambda call: error), policy=RetryPolicy(max_tries=5, total_s=300))
+        policy = RetryPolicy(max_tries=5, total_s=300)
+        coordinator = make_coordinator(ScriptedUpstream(act=lambda call: error), policy=policy)
         with pytest.raises(GatewayError):
-            await desk.answer(make_call(claude_run(), "b/p/0/0"))
-        await desk.close(0)
+            await coordinator.answer(make_call(claude_run(), "b/p/0/0"))
+        await coordinator.close(0)
         return asyncio.get_running_loop().time()
 
     assert run_virtually(story(UpstreamError(500, "no", retry=True))) < 10
@@ -289,10 +309,10 @@ def test_a_call_that_can_go_at_once_is_written_twice_and_no_more() -> None:
     ledger, upstream = Counting(), ScriptedUpstream()
 
     async def ask() -> None:
-        desk = make_desk(upstream, ledger)
+        coordinator = make_coordinator(upstream, ledger)
         for _ in range(2):  # the second is a replay, which gives its place back
-            await desk.answer(make_call(claude_run(), "k"))
-        assert desk.in_flight() == 0
+            await coordinator.answer(make_call(claude_run(), "k"))
+        assert coordinator.open_calls() == 0
 
     run_virtually(ask())
     assert ledger.rows["run-1", "k"].sends == 1
@@ -311,11 +331,11 @@ def test_the_next_attempt_is_not_turned_away_with_the_one_before() -> None:
 
     async def ask() -> None:
         ledger, upstream = Attempts(), ScriptedUpstream()
-        desk = make_desk(upstream, ledger)
-        old = asyncio.create_task(desk.answer(make_call(claude_run(attempt=1), "k")))
+        coordinator = make_coordinator(upstream, ledger)
+        old = asyncio.create_task(coordinator.answer(make_call(claude_run(attempt=1), "k")))
         await asyncio.sleep(0.5)
         ledger.current = 2
-        new = asyncio.create_task(desk.answer(make_call(claude_run(attempt=2), "k")))
+        new = asyncio.create_task(coordinator.answer(make_call(claude_run(attempt=2), "k")))
         with pytest.raises(GatewayError) as refused:
             await old
         assert refused.value.code is Code.UNAUTHORIZED

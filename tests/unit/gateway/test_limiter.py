@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong
+from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong, Permit
 from tests.unit.gateway.provider_storms import (
     AtOnce,
     Bucket,
@@ -49,14 +49,19 @@ def limiter(**options: float) -> Limiter:
     return Limiter(clock=LoopClock(), sleep=asyncio.sleep, **options)
 
 
+def answered(permit: Permit) -> None:
+    permit.accepted()
+    permit.release()
+
+
 def test_it_grows_while_all_is_well() -> None:
     async def story() -> None:
         gate = limiter(initial=8)
         for _ in range(3):
-            for slot in [await gate.acquire("r") for _ in range(int(gate.limit))]:
-                gate.release_well(slot)
+            for permit in [await gate.acquire("r") for _ in range(int(gate.limit))]:
+                answered(permit)
         assert gate.limit == 11
-        assert gate.pace is None
+        assert gate.per_s is None
 
     run_virtually(story())
 
@@ -64,15 +69,15 @@ def test_it_grows_while_all_is_well() -> None:
 def test_it_halves_once_however_many_are_refused_together_and_then_asks_one_at_a_time() -> None:
     async def story() -> None:
         gate = limiter(initial=8)
-        slots = [await gate.acquire("r") for _ in range(8)]
+        permits = [await gate.acquire("r") for _ in range(8)]
         await asyncio.sleep(1)
-        for slot in slots:
-            gate.release_crowded(slot, None, "429")
+        for permit in permits:
+            permit.refused(None, "429")
         assert gate.limit == 4
         waiting = [asyncio.create_task(gate.acquire("r")) for _ in range(3)]
         await asyncio.sleep(3)
         assert [task.done() for task in waiting] == [True, False, False]
-        gate.received(waiting[0].result())
+        waiting[0].result().accepted()
         await asyncio.sleep(120)
         assert all(task.done() for task in waiting)
         await gate.close()
@@ -83,16 +88,16 @@ def test_it_halves_once_however_many_are_refused_together_and_then_asks_one_at_a
 def test_it_keeps_room_for_what_the_provider_has_taken() -> None:
     async def story() -> None:
         gate = limiter(initial=8)
-        slots = [await gate.acquire("r") for _ in range(8)]
-        for slot in slots[:7]:
-            gate.received(slot)
+        permits = [await gate.acquire("r") for _ in range(8)]
+        for permit in permits[:7]:
+            permit.accepted()
         await asyncio.sleep(1)
-        gate.release_crowded(slots[7], None, "429")
+        permits[7].refused(None, "429")
         assert gate.limit == 8
-        assert gate.pace == pytest.approx(7)
-        for slot in slots[:7]:
-            gate.release_well(slot)
-        assert (gate.in_flight, gate.queued) == (0, 0)
+        assert gate.per_s == pytest.approx(7)
+        for permit in permits[:7]:
+            answered(permit)
+        assert (gate.at_provider, gate.queued) == (0, 0)
 
     run_virtually(story())
 
@@ -104,15 +109,15 @@ def test_who_was_refused_is_next() -> None:
         order: list[str] = []
 
         async def wait(run: str, *, again: bool = False) -> None:
-            slot = await gate.acquire(run, again=again)
+            permit = await gate.acquire(run, again=again)
             order.append(run)
-            gate.release(slot)
+            permit.release()
 
         tasks = [asyncio.create_task(wait(run)) for run in "abc"]
         await asyncio.sleep(0)
         tasks.append(asyncio.create_task(wait("d", again=True)))
         await asyncio.sleep(0)
-        gate.release(first)
+        first.release()
         await asyncio.gather(*tasks)
         assert "".join(order) == "dabc"
 
@@ -122,14 +127,14 @@ def test_who_was_refused_is_next() -> None:
 def test_a_pause_holds_back_everybody_and_then_one_asks() -> None:
     async def story() -> None:
         gate = limiter()
-        gate.release_crowded(await gate.acquire("a"), 12.0, "429")
+        (await gate.acquire("a")).refused(12.0, "429")
         waits = [asyncio.create_task(gate.acquire(run)) for run in "abc"]
         await asyncio.sleep(11.9)
         assert not any(task.done() for task in waits)
         assert gate.queued == 3
         await asyncio.sleep(0.2)
         assert [task.done() for task in waits] == [True, False, False]
-        gate.received(waits[0].result())
+        waits[0].result().accepted()
         await asyncio.sleep(60)
         assert all(task.done() for task in waits)
         await gate.close()
@@ -144,31 +149,31 @@ def test_runs_take_turns() -> None:
         order: list[str] = []
 
         async def wait(run: str) -> None:
-            slot = await gate.acquire(run)
+            permit = await gate.acquire(run)
             order.append(run)
-            gate.release(slot)
+            permit.release()
 
         tasks = [asyncio.create_task(wait(run)) for run in "aaaabc"]
         await asyncio.sleep(0)
-        gate.release(first)
+        first.release()
         await asyncio.gather(*tasks)
         assert "".join(order) == "abcaaa"
 
     run_virtually(story())
 
 
-def test_who_gives_up_waiting_takes_no_slot_with_it() -> None:
+def test_who_gives_up_waiting_takes_no_permit_with_it() -> None:
     async def story() -> None:
         gate = limiter(initial=1)
-        slot = await gate.acquire("a")
+        permit = await gate.acquire("a")
         waiting = [asyncio.create_task(gate.acquire("a")) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
-        gate.release(slot)
-        waiting[1].cancel()  # it was just given the slot
+        permit.release()
+        waiting[1].cancel()  # it was just given the permit
         await asyncio.gather(*waiting[:2], return_exceptions=True)
-        gate.release(await waiting[2])
-        assert (gate.in_flight, gate.queued) == (0, 0)
+        (await waiting[2]).release()
+        assert (gate.at_provider, gate.queued) == (0, 0)
 
     run_virtually(story())
 
@@ -176,15 +181,15 @@ def test_who_gives_up_waiting_takes_no_slot_with_it() -> None:
 def test_a_pause_that_no_call_can_wait_for_is_said_at_once() -> None:
     async def story() -> None:
         gate = limiter(too_long_s=100, initial=1)
-        slot = await gate.acquire("a")
+        permit = await gate.acquire("a")
         waiting = asyncio.create_task(gate.acquire("b"))
         await asyncio.sleep(0)
-        gate.release_crowded(slot, 86400.0, "429")
+        permit.refused(86400.0, "429")
         for refused in (waiting, gate.acquire("c")):
             with pytest.raises(PausedTooLong):
                 await refused
         await asyncio.sleep(3601)
-        gate.release(await gate.acquire("d"))
+        (await gate.acquire("d")).release()
 
     run_virtually(story())
 
@@ -198,13 +203,13 @@ def test_a_place_is_for_the_taking_only_when_nobody_waits_and_nothing_holds_back
         assert limiter.try_acquire("c") is None
         waiting = asyncio.create_task(limiter.acquire("c"))
         await asyncio.sleep(0)
-        limiter.release_unused(first)
+        first.release(unused=True)
         assert limiter.try_acquire("d") is None
         await asyncio.sleep(0)
-        limiter.release(waiting.result())
-        limiter.received(second, 5.0)
-        limiter.release_well(second)
-        assert limiter.in_flight == 0
+        waiting.result().release()
+        second.accepted(5.0)
+        answered(second)
+        assert limiter.at_provider == 0
         assert limiter.try_acquire("d") is None
         await asyncio.sleep(5)
         assert limiter.try_acquire("d") is not None

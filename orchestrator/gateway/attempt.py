@@ -1,0 +1,341 @@
+"""One attempt to get an answer to a call: opened, sent, settled or failed. It alone writes the call's row in the ledger.
+
+It waits for the budget and for its turn, asks the provider, and asks again while that makes sense. Time in queues (turn and
+backoff) and time at the provider are kept apart, so that a busy orchestrator is not taken for a slow provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from orchestrator.gateway.calls import Answered, Call, Settlement, Source, question_key
+from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
+from orchestrator.gateway.ledger.ledger import (
+    Failure,
+    KeyTaken,
+    Ledger,
+    LedgerUnavailable,
+    MadeElsewhere,
+    NoRoom,
+    NotRunning,
+    Opened,
+    Opening,
+    Reserved,
+    Stored,
+)
+from orchestrator.gateway.ledger.prices import FREE, cost_nusd, usd
+from orchestrator.gateway.pacing.limiter import Limiter, PausedTooLong, Permit
+from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.protocols.protocol import Message, TokenUsage
+from orchestrator.gateway.upstream.port import Upstream
+from orchestrator.system.clock import Clock
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
+
+POLL_S = 0.5
+"""How often the ledger is asked again about what another process does."""
+STORE_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 10.0, 10.0, 10.0, 15.0)
+"""What happened at the provider is offered to an unavailable ledger again after these pauses before it is given up."""
+
+
+@dataclass(frozen=True)
+class AttemptServices:
+    """What every attempt uses. `call_ended` returns the event that is set when some other call here ends."""
+
+    ledger: Ledger
+    clock: Clock
+    sleep: Sleep
+    rng: random.Random
+    policy: RetryPolicy
+    call_ended: Callable[[], asyncio.Event]
+
+
+@dataclass(frozen=True)
+class WaitReason:
+    """What an attempt waits for; `sentence` is for people."""
+
+    since: float
+    sentence: Callable[[], str]
+
+
+class AttemptOver(GatewayError):
+    """The run's attempt ended between its request and its call."""
+
+    def __init__(self) -> None:
+        super().__init__(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
+
+
+class CallAttempt:
+    """`at_provider`: it may have been sent, and its answer is not in the ledger yet: it is not to be interrupted."""
+
+    def __init__(self, call: Call, limiter: Limiter, upstream: Upstream | None, services: AttemptServices) -> None:
+        self.call = call
+        self.wait_reason: WaitReason | None = None
+        self.at_provider = False
+        self._permit: Permit | None = None
+        self._limiter = limiter
+        self._upstream = upstream
+        self._services = services
+        self._ledger = services.ledger
+        self._first_sent_at: float | None = None
+        self._maybe_billed = False
+        self._tries = 0
+        self._queue_s = 0.0
+        self._provider_s = 0.0
+
+    async def run(self) -> Answered:
+        """The answer, stored or bought; either is in the ledger when this returns, and so is a failure when it raises."""
+        try:
+            opened = await self._open()
+            if isinstance(opened, Stored):
+                return Answered(opened.settlement, opened.source)
+            return Answered(await self._buy(), Source.BOUGHT)
+        except LedgerUnavailable as error:
+            raise GatewayError(503, Code.UNAVAILABLE, f"the ledger cannot be used now: {error}", retry_after_s=2) from error
+        finally:
+            self._release_permit(unused=True)
+            self._ledger.released(*self.call.id)
+
+    async def _open(self) -> Reserved | Stored:
+        """Wait until the call is ours to make or has an answer. With a permit at hand it is opened as sent, in one write."""
+        while True:
+            self._permit = self._limiter.try_acquire(self.call.context.run_id)
+            self.at_provider = self._permit is not None
+            ended = self._services.call_ended()
+            opened: Opened = await self._ledger.open(self._opening(sent=self._permit is not None))
+            if isinstance(opened, Reserved):
+                return opened
+            self._release_permit(unused=True)
+            self.at_provider = False
+            match opened:
+                case Stored():
+                    return opened
+                case KeyTaken():
+                    raise key_taken(self.call)
+                case NotRunning():
+                    raise AttemptOver
+                case MadeElsewhere():
+                    await self._wait(ended, "another process to finish the same call")
+                case NoRoom():
+                    _check_room(self.call, opened)
+                    await self._wait(ended, "room in the budget")
+
+    def _opening(self, *, sent: bool) -> Opening:
+        call, context = self.call, self.call.context
+        return Opening(
+            run_id=context.run_id,
+            call_key=call.key,
+            request_hash=call.request_hash,
+            provider=context.provider,
+            model=context.model,
+            worst_nusd=call.worst_nusd,
+            budget_nusd=context.budget_nusd,
+            day_caps=context.day_caps,
+            payer=context.payer,
+            sent=sent,
+            attempt=context.attempt,
+            question_key=question_key(call.request_hash, "" if self._upstream is None else self._upstream.server),
+            reuse_since=context.reuse_since,
+        )
+
+    async def _buy(self) -> Settlement:
+        """Settle the call that was reserved, or have it fail."""
+        try:
+            settlement = self._settlement(await self._ask_until_answered())
+        except GatewayError as error:
+            lost, message = isinstance(error, UpstreamError) and error.maybe_billed, error.message
+            with suppress(LedgerUnavailable):  # then the call counts as lost when it is opened again
+                await self._store(lambda: self._fail(message, lost=lost))
+            raise
+        except asyncio.CancelledError:
+            if not self._maybe_billed:
+                with suppress(LedgerUnavailable):
+                    await self._fail("given up", lost=False)
+            raise
+        await self._store(lambda: self._ledger.settle(*self.call.id, settlement))
+        return settlement
+
+    async def _ask_until_answered(self) -> Message:
+        failures = 0
+        while True:
+            try:
+                return await self._ask_once()
+            except UpstreamError as error:
+                self._maybe_billed = False
+                failures += 1
+                delay = self._services.policy.delay_s(error, failures, self._elapsed_s(), self._services.rng)
+                if delay is None:
+                    raise
+                await self._prepare_again(error)
+                await self._back_off(delay, str(error.status))
+
+    async def _ask_once(self) -> Message:
+        already_sent = self._permit is not None
+        permit = self._permit = self._permit or await self._acquire()
+        self.at_provider = True
+        try:
+            upstream = self._checked_upstream()
+            if not already_sent:
+                await self._ledger.sent(*self.call.id)
+            self._tries += 1
+            self._maybe_billed = True
+            with self._timing_provider():
+                reply = await upstream.ask(self.call, permit.accepted)
+        except BaseException as error:
+            self.at_provider = False
+            if isinstance(error, UpstreamError) and error.crowded:
+                permit.refused(error.retry_after_s, str(error.status))
+            raise
+        else:
+            permit.accepted()
+            return reply.message
+        finally:
+            self._release_permit()
+
+    async def _prepare_again(self, error: UpstreamError) -> None:
+        """Note in the ledger that the try failed and another follows."""
+        if not error.maybe_billed:
+            await self._store(lambda: self._ledger.refused(*self.call.id))
+            return
+        context = self.call.context
+        if not await self._store(lambda: self._ledger.again(*self.call.id, context.budget_nusd, context.day_caps)):
+            message = f"no room in the budget for another try after: {error.message}"
+            raise UpstreamError(402, message, retry=False, code=Code.BUDGET_EXHAUSTED, maybe_billed=True) from error
+
+    async def _acquire(self) -> Permit:
+        limiter, provider = self._limiter, self.call.context.provider
+
+        def sentence() -> str:
+            if limiter.pause_left_s() > 0:
+                return self._next_try(limiter.pause_reason, limiter.paused_until)
+            return f"waiting for {provider}: it takes {limiter.allowance()} now, {limiter.queued} wait"
+
+        with self._waiting(sentence):
+            try:
+                return await limiter.acquire(self.call.context.run_id, again=self._tries > 0)
+            except PausedTooLong as error:
+                message = f"{provider} does not take calls for {error.left_s:.0f} s more: {error.reason}"
+                raise GatewayError(429, Code.RATE_LIMITED, message, retry_after_s=error.left_s) from error
+
+    async def _back_off(self, delay_s: float, reason: str) -> None:
+        until = self._now() + delay_s
+        with self._waiting(lambda: self._next_try(reason, until)):
+            await self._services.sleep(delay_s)
+
+    def _checked_upstream(self) -> Upstream:
+        if self._upstream is None:
+            sentence = f"there is no provider {self.call.context.provider} here; the configuration says which there are"
+            raise GatewayError(404, Code.NOT_FOUND, sentence)
+        return self._upstream
+
+    def _release_permit(self, *, unused: bool = False) -> None:
+        if self._permit is not None:
+            self._permit.release(unused=unused)
+            self._permit = None
+
+    async def _store(self, write: Callable[[], Awaitable[T]]) -> T:
+        """Write what happened at the provider, again and again while the ledger is unavailable, for a while."""
+        for pause_s in STORE_PAUSES_S:
+            try:
+                return await write()
+            except LedgerUnavailable:
+                await self._services.sleep(pause_s)
+        return await write()
+
+    def _fail(self, error: str, *, lost: bool) -> Awaitable[None]:
+        return self._ledger.fail(*self.call.id, Failure(error, lost, self._queue_s, self._provider_s))
+
+    async def _wait(self, ended: asyncio.Event, reason: str) -> None:
+        """Until some call here has ended, or for a moment: other processes write to the ledger too."""
+        with self._note_wait(lambda: f"waiting for {reason}"), suppress(TimeoutError):
+            await asyncio.wait_for(ended.wait(), POLL_S)
+
+    @contextmanager
+    def _waiting(self, sentence: Callable[[], str]) -> Iterator[None]:
+        """The block is a wait in the provider's queue."""
+        began = self._now()
+        try:
+            with self._note_wait(sentence):
+                yield
+        finally:
+            self._queue_s += self._now() - began
+
+    @contextmanager
+    def _timing_provider(self) -> Iterator[None]:
+        began = self._now()
+        self._first_sent_at = began if self._first_sent_at is None else self._first_sent_at
+        try:
+            yield
+        finally:
+            self._provider_s += self._now() - began
+
+    @contextmanager
+    def _note_wait(self, sentence: Callable[[], str]) -> Iterator[None]:
+        self.wait_reason = WaitReason(self._now(), sentence)
+        try:
+            yield
+        finally:
+            self.wait_reason = None
+
+    def _next_try(self, reason: str, until: float) -> str:
+        left_s = math.ceil(max(until - self._now(), 0))
+        return f"waiting for {self.call.context.provider}: {reason}, next try in {left_s} s"
+
+    def _elapsed_s(self) -> float:
+        """Since the first try: waiting for one's turn before it is nobody's failure."""
+        return 0.0 if self._first_sent_at is None else self._now() - self._first_sent_at
+
+    def _now(self) -> float:
+        return self._services.clock.monotonic()
+
+    def _settlement(self, message: Message) -> Settlement:
+        wire, prices = self.call.wire, self.call.context.prices
+        usage = wire.usage(message) or _estimate(self.call, message)
+        return Settlement(
+            protocol=wire.protocol,
+            message=message,
+            usage=usage,
+            finish=wire.finish(message),
+            cost_nusd=cost_nusd(usage, prices or FREE),
+            tries=self._tries,
+            queue_s=self._queue_s,
+            provider_s=self._provider_s,
+            priced=prices is not None,
+        )
+
+
+def key_taken(call: Call) -> GatewayError:
+    sentence = f"call key {call.key} was used for a different request; a new question needs a new key (the next turn)"
+    return GatewayError(409, Code.CONFLICT, sentence)
+
+
+def _check_room(call: Call, no_room: NoRoom) -> None:
+    """Refuse a call that will not fit even when everything under way turns out to cost nothing."""
+    budget, whose = (call.context.budget_nusd or 0, "of the run")
+    if no_room.cap is not None:
+        budget, whose = no_room.cap.nusd, no_room.cap.whose
+    if no_room.reserved_nusd and no_room.spent_nusd + call.worst_nusd <= budget:
+        return
+    sentence = (
+        f"the budget {whose}, ${usd(budget):.4f}, has no room for this call: ${usd(no_room.spent_nusd):.4f} is spent, "
+        f"and the call may cost up to ${usd(call.worst_nusd):.4f}"
+    )
+    raise GatewayError(402, Code.BUDGET_EXHAUSTED, sentence)
+
+
+def _estimate(call: Call, message: Message) -> TokenUsage:
+    """For servers that do not count: four letters to a token, and marked as estimated."""
+    output = len(str(message)) // 4
+    limit = call.asked.max_output_tokens
+    return TokenUsage(
+        input_tokens=len(call.asked.prompt_text) // 4,
+        output_tokens=output if limit is None else min(output, limit * call.asked.answers),
+        estimated=True,
+    )
