@@ -39,17 +39,15 @@ from orchestrator.grading.uploads import Uploads
 from orchestrator.health.service import Readiness
 from orchestrator.http import openapi, problems, routers
 from orchestrator.http.audit_trail import AuditBook
-from orchestrator.http.authentication import COOKIE, Gate, load_token
-from orchestrator.http.callers import Authority
+from orchestrator.http.authentication import load_token
 from orchestrator.http.context import Services
-from orchestrator.http.cookies import cookie_line
 from orchestrator.http.guard import Guard
+from orchestrator.http.identity import Authority
 from orchestrator.http.login_throttle import GuessDelay
-from orchestrator.http.middleware_stack import add_outer_layers
+from orchestrator.http.middleware_stack import add_layers
 from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
-from orchestrator.http.rate_limits import Pace
+from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteTable, include
-from orchestrator.http.stream_revocation import Leash
 from orchestrator.installation.identity import DataLock
 from orchestrator.installation.presence import Presence
 from orchestrator.installation.wiring import open_installation
@@ -105,26 +103,14 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.state.audit = AuditBook(clock)
     master_key = settings.master_key.get_secret_value() if settings.master_key else None
     app.state.vault = load_vault(master_key, settings.master_key_file, data_dir)
-    app.state.pace = Pace(clock)
+    app.state.rate_limits = RateLimits(clock)
     app.state.guess_delay = GuessDelay()
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
     routers.install(app)
     pages.install(app)
     openapi.install(app)
-    app.state.routes = RouteTable(settings)
-    app.state.routes.serve(app)
-    # The last one added is the outermost.
-    app.add_middleware(Leash, clock=clock)
-    app.add_middleware(
-        Gate,
-        authority=app.state.authority,
-        public_url=settings.public_url,
-        page_error=pages.refusal,
-        pace=app.state.pace,
-        cookie=lambda connection, value: cookie_line(connection, settings, COOKIE, value, int(settings.session_max_s)),
-    )
-    add_outer_layers(app, settings, app.state.routes)
+    add_layers(app, settings, clock, pages.refusal)
     return app
 
 
@@ -262,8 +248,8 @@ async def open_services(
         authority: Authority = app.state.authority
         tasks = TaskService(db, clock, settings, runs.intake, has_room=lambda: runs.fleet.disk_has_room)
         app.state.task_desk = TaskDesk(tasks, runs.artefacts, settings, clock, authority.signature, runs.signals.look)
-        app.state.pace.open(accounts.limits)
-        stack.callback(app.state.pace.open, None)
+        app.state.rate_limits.open(accounts.limits)
+        stack.callback(app.state.rate_limits.open, None)
         authority.open(db, accounts.sessions)
         stack.callback(authority.open, None)
         app.state.audit.open(db)

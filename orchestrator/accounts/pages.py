@@ -14,10 +14,9 @@ from orchestrator.accounts import routes as api
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.db.session import KeyTaken
 from orchestrator.errors import ClientError, NotFound, RateLimited
-from orchestrator.http.authentication import COOKIE
-from orchestrator.http.callers import SESSION_S
+from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
 from orchestrator.http.context import caller_of
-from orchestrator.http.cookies import drop_cookie, put_cookie
+from orchestrator.http.identity import SESSION_S
 from orchestrator.http.login_throttle import GuessDelay
 from orchestrator.http.policy import READ, Policy
 from orchestrator.scopes import Role, Scope

@@ -11,8 +11,8 @@ from sqlmodel import Session
 
 from orchestrator.accounts.tables import Membership, User
 from orchestrator.errors import Forbidden, NotFound
-from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, caller_of
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ADMIN, OWNER, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page, Text
 from orchestrator.scopes import Role, Scope

@@ -26,11 +26,10 @@ from orchestrator.alerts.service import existing
 from orchestrator.alerts.share_routes import base_url
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import ADMIN, READ, Policy, Router
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Limit, Page
 
 router = Router(prefix="/api/alerts", tags=["alerts"])
 
-Limit = Annotated[int, Query(ge=1, le=500)]
 WebhookId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 

@@ -15,8 +15,7 @@ from orchestrator.audit.tables import AuditEntry
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Context, caller_of
 from orchestrator.http.policy import ADMIN, OWNER, Policy, Router
-from orchestrator.http.schemas import Answer, Body, Page
-from orchestrator.runs.routes import Limit
+from orchestrator.http.schemas import Answer, Body, Limit, Page
 from orchestrator.scopes import Scope
 
 router = Router(prefix="/api/audit", tags=["audit"])

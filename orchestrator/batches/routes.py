@@ -31,14 +31,13 @@ from orchestrator.batches.state import EndMode, newest_by_slot
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.intake.answers import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.reports.scores import score_of
-from orchestrator.runs.routes import Cursor, IdempotencyKey
 from orchestrator.runs.schemas import Score
 from orchestrator.runs.service import Idempotency, NewRun
 from orchestrator.runs.tables import ContainerRun

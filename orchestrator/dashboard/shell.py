@@ -20,8 +20,8 @@ from starlette.responses import Response
 from orchestrator.dashboard import texts
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
-from orchestrator.http.callers import Caller
 from orchestrator.http.context import Services, caller_of, services_of
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import PolicyRoute, Router
 from orchestrator.http.route_table import RouteTable
 from orchestrator.jobs.page_views import kind_words, place_of

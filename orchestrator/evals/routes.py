@@ -26,9 +26,8 @@ from orchestrator.evals.service import no_eval
 from orchestrator.http.context import Context
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
 from orchestrator.runs.service import Idempotency
 from orchestrator.traces import queries as trace_queries
 from runner.contract_evals import Label

@@ -20,8 +20,7 @@ from orchestrator.evals.service import SetChange
 from orchestrator.http.context import Context
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
-from orchestrator.http.schemas import Page
-from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.runs.service import Idempotency
 
 router = Router(prefix="/api/eval-sets", route_class=DatabaseErrorRoute, tags=["evals"])

@@ -13,8 +13,8 @@ from orchestrator.gateway.calls import Source
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, Policy, Router
-from orchestrator.http.schemas import Answer, Page
-from orchestrator.runs.routes import Limit, RunId
+from orchestrator.http.schemas import Answer, Limit, Page
+from orchestrator.runs.routes import RunId
 
 router = Router(prefix="/api/container-runs", tags=["runs"])
 

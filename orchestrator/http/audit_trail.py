@@ -24,9 +24,9 @@ from orchestrator.audit.queries import ActorKind
 from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import ServiceError
-from orchestrator.http.callers import Caller
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import MATCH, Audit
-from orchestrator.http.token_buckets import Buckets
+from orchestrator.http.rate_limits import TokenBuckets
 from orchestrator.scopes import SAFE_METHODS
 from orchestrator.system.clock import Clock
 
@@ -90,7 +90,7 @@ class AuditTrail:
     def __init__(self, app: ASGIApp, *, book: AuditBook) -> None:
         self._app = app
         self._book = book
-        self._buckets = Buckets()
+        self._buckets = TokenBuckets()
         self._untold: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

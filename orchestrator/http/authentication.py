@@ -1,4 +1,4 @@
-"""Who may call what: a bearer token for programs, a cookie for pages. An ASGI layer: it comes before any parsing."""
+"""Who may call what: a bearer token for programs, a cookie for pages. A layer before any parsing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Forbidden, ServiceError, Unauthorized, Unavailable
-from orchestrator.http.callers import NOWHERE, Authority, Caller
+from orchestrator.http.identity import NOWHERE, Authority, Caller
 from orchestrator.http.policy import MATCH, Policy
 from orchestrator.http.problems import render
-from orchestrator.http.rate_limits import Pace
+from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteMatch
 from orchestrator.scopes import SAFE_METHODS
 from orchestrator.scopes import Scope as Need
+from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
 from orchestrator.system.identifiers import new_token
 
@@ -64,25 +65,17 @@ def _as_token(kept: bytes, path: Path) -> str:
 
 
 class Gate:
-    """Lets through only callers who are known and may do what the route's policy asks for. `public_url` is where people open
-    the service, if behind a proxy; `cookie` writes the line for a session whose secret was changed."""
+    """Lets through only callers who are known and may do what the route's policy asks for, and sets their workspace."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        authority: Authority,
-        public_url: str | None,
-        page_error: PageError,
-        pace: Pace,
-        cookie: Callable[[HTTPConnection, str], bytes],
+        self, app: ASGIApp, *, authority: Authority, settings: Settings, page_error: PageError, rate_limits: RateLimits
     ) -> None:
         self._app = app
         self._authority = authority
-        self._public = urlsplit(public_url or "")
+        self._settings = settings
+        self._public = urlsplit(settings.public_url or "")  # where people open the service, if behind a proxy
         self._page_error = page_error
-        self._pace = pace
-        self._cookie = cookie
+        self._rate_limits = rate_limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match: RouteMatch | None = scope.get(MATCH)
@@ -94,34 +87,41 @@ class Gate:
         except ServiceError as error:
             await self._refuse(error, scope, for_people=match.for_people)(scope, receive, send)
             return
-        fresh = None if caller.new_cookie is None else self._cookie(HTTPConnection(scope), caller.new_cookie)
+        if caller.new_cookie is not None:
+            response = Response()
+            max_age_s = int(self._settings.session_max_s)
+            put_cookie(response, HTTPConnection(scope), self._settings, COOKIE, caller.new_cookie, max_age_s)
+            send = _with_cookie(send, response.headers["set-cookie"].encode("latin-1"))
         with acting_as(caller.acting):
-            await self._app(scope, receive, send if fresh is None else _with_cookie(send, fresh))
+            await self._app(scope, receive, send)
 
     def _refuse(self, error: ServiceError, scope: Scope, *, for_people: bool) -> Response:
         if for_people and isinstance(error, Unauthorized) and scope["method"] in SAFE_METHODS:
             query = scope["query_string"].decode("latin-1")
             wanted = scope["path"] + (f"?{query}" if query else "")
             tail = f"?{urlencode({'next': wanted})}" if wanted != "/" else ""
-            return RedirectResponse(f"{self._public.path.rstrip('/')}/login{tail}", 303)
+            return RedirectResponse(f"{self._settings.root}/login{tail}", 303)
         if for_people and "text/html" in Headers(scope=scope).get("accept", ""):
             return self._page_error(scope, error)
         return render(error, scope.get("benchyard.request_id", ""))
 
     async def _admit(self, scope: Scope, policy: Policy, needed: Need, *, rotate: bool) -> Caller:
         try:
-            caller = await self._known(Headers(scope=scope), scope["method"], rotate=rotate)
+            caller = await self._identify(Headers(scope=scope), scope["method"], rotate=rotate)
             scope["benchyard.caller"] = caller
-            await self._pace.check(caller, spends=policy.spends)
+            await self._rate_limits.check(caller, spends=policy.spends)
         except DatabaseUnavailable as error:
             raise Unavailable(f"The database cannot be used now ({error}); try again shortly.") from error
         if not caller.scope.allows(needed):
-            raise Forbidden(f"{_who(caller)} has the scope {caller.scope}; this needs {_what(needed)}.")
+            who = f"The token {caller.name!r}" if caller.session_id is None else caller.name
+            owner = "an owner of the installation, since all workspaces share it"
+            what = owner if needed is Need.OWNER else f"a token of scope {needed}"
+            raise Forbidden(f"{who} has the scope {caller.scope}; this needs {what}.")
         if caller.workspace_id == NOWHERE and policy.needs_workspace:
             raise Forbidden("You are signed in, but in no workspace yet. Ask an administrator to add you; see /account.")
         return replace(caller, everywhere=True) if needed is Need.AGENT else caller
 
-    async def _known(self, headers: Headers, method: str, *, rotate: bool) -> Caller:
+    async def _identify(self, headers: Headers, method: str, *, rotate: bool) -> Caller:
         authorization = headers.get("authorization")
         workspace = headers.get(WORKSPACE_HEADER)
         if authorization is not None:
@@ -147,19 +147,47 @@ class Gate:
 
 
 def _with_cookie(send: Send, line: bytes) -> Send:
-    async def told(message: Message) -> None:
+    async def send_with_cookie(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", []), (b"set-cookie", line)]}
         await send(message)
 
-    return told
+    return send_with_cookie
 
 
-def _who(caller: Caller) -> str:
-    return f"The token {caller.name!r}" if caller.session_id is None else caller.name
+def put_cookie(
+    response: Response,
+    connection: HTTPConnection,
+    settings: Settings,
+    name: str,
+    value: str,
+    max_age_s: int,
+    path: str = "/",
+) -> None:
+    """Not for scripts, not for other sites' requests, over TLS only where there is TLS."""
+    # Lax, so that a link in a message opens its page; changes need a request of our own pages in any case.
+    response.set_cookie(
+        name,
+        value,
+        max_age=max_age_s,
+        path=_path(settings, path),
+        httponly=True,
+        samesite="lax",
+        secure=_over_https(connection, settings),
+    )
 
 
-def _what(needed: Need) -> str:
-    if needed is Need.OWNER:
-        return "an owner of the installation, since all workspaces share it"
-    return f"a token of scope {needed}"
+def drop_cookie(response: Response, settings: Settings, name: str, path: str = "/") -> None:
+    response.delete_cookie(name, path=_path(settings, path))
+
+
+def _path(settings: Settings, path: str) -> str:
+    return f"{settings.root}{path}".rstrip("/") or "/"
+
+
+def _over_https(connection: HTTPConnection, settings: Settings) -> bool:
+    """As the browser sees it; a proxy in between may speak plain HTTP to us."""
+    public = urlsplit(settings.public_url or "")
+    at_public = connection.headers.get("host") == public.netloc and public.scheme == "https"
+    scheme = connection.headers.get("origin") or connection.headers.get("x-forwarded-proto") or connection.url.scheme
+    return at_public or scheme.startswith("https")

@@ -22,7 +22,7 @@ from orchestrator.fleet.agents import Agents
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.health.service import Readiness
-from orchestrator.http.callers import Authority, Caller
+from orchestrator.http.identity import Authority, Caller
 from orchestrator.installation.service import Installation
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.sync import SyncResult

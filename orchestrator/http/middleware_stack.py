@@ -1,22 +1,41 @@
-"""The layers around the gate, from the outside: proxies, other origins, sub-path, guard, audit."""
+"""The layers around every route, and two small ones of their own: a sub-path, and calls from pages of other sites."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
 from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.http.audit_trail import AuditTrail
-from orchestrator.http.cross_origin import cross_origin
+from orchestrator.http.authentication import Gate, PageError
 from orchestrator.http.guard import Guard
 from orchestrator.http.proxies import TrustedProxies
 from orchestrator.http.route_table import RouteTable
-from orchestrator.http.sub_path import SubPath
+from orchestrator.http.streams import StreamRevocation
 from orchestrator.runs.alias_routes import PathAliases
 from orchestrator.settings import Settings
+from orchestrator.system.clock import Clock
+
+CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+CORS_REQUEST_HEADERS = ("authorization", "content-type", "idempotency-key", "last-event-id", "x-benchyard-workspace")
+CORS_RESPONSE_HEADERS = ("content-disposition", "location", "retry-after", "x-request-id", "www-authenticate")
+PREFLIGHT_S = 600
 
 
-def add_outer_layers(app: FastAPI, settings: Settings, routes: RouteTable) -> None:
-    """The last one added is the outermost; all of them come before any parsing."""
+def add_layers(app: FastAPI, settings: Settings, clock: Clock, page_error: PageError) -> None:
+    """From the outside: proxies, other origins, sub-path, aliases, guard, audit trail, gate, stream revocation. Starlette
+    puts the last one added outermost; all of them come before any parsing."""
+    routes = app.state.routes = RouteTable(settings)
+    routes.serve(app)
+    app.add_middleware(StreamRevocation, clock=clock)
+    app.add_middleware(
+        Gate, authority=app.state.authority, settings=settings, page_error=page_error, rate_limits=app.state.rate_limits
+    )
     app.add_middleware(AuditTrail, book=app.state.audit)
     app.add_middleware(Guard, routes=routes)
     app.add_middleware(PathAliases)
@@ -25,3 +44,53 @@ def add_outer_layers(app: FastAPI, settings: Settings, routes: RouteTable) -> No
         app.add_middleware(CORSMiddleware, **cross_origin(settings.cors_origins))
     if settings.trusted_proxies:
         app.add_middleware(TrustedProxies, networks=settings.trusted_proxies)
+
+
+def cross_origin(origins: Sequence[str]) -> dict[str, Any]:
+    """Pages of these sites may call the API with a bearer token, never with the browser's cookie."""
+    return {
+        "allow_origins": list(origins),
+        "allow_methods": list(CORS_METHODS),
+        "allow_headers": list(CORS_REQUEST_HEADERS),
+        "expose_headers": list(CORS_RESPONSE_HEADERS),
+        "allow_credentials": False,
+        "max_age": PREFLIGHT_S,
+    }
+
+
+class SubPath:
+    """Serves under a sub-path (`BENCHYARD_PUBLIC_URL=https://lab.example/bench`). Proxies differ in whether they strip it,
+    so requests are taken with it and without; addresses in answers have it. `root` has no slash at its end."""
+
+    def __init__(self, app: ASGIApp, *, root: str) -> None:
+        self._app = app
+        self._root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        host = Headers(scope=scope).get("host", "")
+
+        async def send_outside(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if (location := headers.get("location")) is not None:
+                    headers["location"] = self._outside(location, host)
+            await send(message)
+
+        if self._root and self._is_under_root(scope["path"]):
+            scope = {**scope, "path": scope["path"].removeprefix(self._root) or "/"}
+            scope["raw_path"] = scope.get("raw_path", b"").removeprefix(self._root.encode())
+        await self._app(scope, receive, send_outside)
+
+    def _is_under_root(self, path: str) -> bool:
+        return path == self._root or path.startswith(f"{self._root}/")
+
+    def _outside(self, location: str, host: str) -> str:
+        """Where the browser has to go; never with the host, which a proxy may have changed."""
+        parts = urlsplit(location)
+        if parts.netloc and parts.netloc != host:
+            return location
+        path = parts._replace(scheme="", netloc="").geturl()
+        return path if not path.startswith("/") or self._is_under_root(parts.path) else self._root + path

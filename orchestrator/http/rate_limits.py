@@ -1,13 +1,13 @@
-"""How many requests a second: buckets for each user or token, and for each workspace. The gate asks once it knows who it is.
-The installation's own token is not limited, so that somebody can always raise a limit."""
+"""How many requests a second: a bucket for each user or token, and one for each workspace. The installation's own token is
+not limited, so that somebody can always raise a limit."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from orchestrator.errors import RateLimited
-from orchestrator.http.callers import Caller
-from orchestrator.http.token_buckets import Buckets
+from orchestrator.http.identity import Caller
 from orchestrator.limits.service import Limits
 from orchestrator.scopes import Scope
 from orchestrator.system.clock import Clock
@@ -15,33 +15,35 @@ from orchestrator.system.clock import Clock
 BURST_S = 2.0
 """So many seconds' worth may come at once, and at least a page with all it loads."""
 LEAST_BURST = 10.0
+MOST_BUCKETS = 10_000
+"""The one that was not used for longest is forgotten first."""
 
 
-class Pace:
+class RateLimits:
     """Limits nobody until it is opened with the limits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._limits: Limits | None = None
-        self._buckets = Buckets()
+        self._buckets = TokenBuckets()
 
     def open(self, limits: Limits | None) -> None:
         self._limits = limits
 
     async def check(self, caller: Caller, *, spends: bool) -> None:
-        """Raises `RateLimited` when it is too much; `spends`: it starts something that asks models."""
+        """Raises `RateLimited` when it is too much; `spends`: the request starts something that asks models."""
         if self._limits is None or caller.scope is Scope.AGENT:
             return
         if spends:
             await self._limits.check_spending(caller.workspace_id, caller.user_id)
         if caller.user_id is None and not caller.token_id:
             return
-        both = await self._limits.of(caller.workspace_id, caller.user_id)
+        limits = await self._limits.of(caller.workspace_id, caller.user_id)
         who = f"user {caller.user_id}" if caller.user_id is not None else f"token {caller.token_id}"
-        place = f"workspace {caller.workspace_id}"
+        workspace = f"workspace {caller.workspace_id}"
         for name, rate, whose in (
-            (f"{place} {who}", both.own.requests_per_second, "Your limit"),
-            (place, both.workspace.requests_per_second, "The workspace's limit"),
+            (f"{workspace} {who}", limits.own.requests_per_second, "Your limit"),
+            (workspace, limits.workspace.requests_per_second, "The workspace's limit"),
         ):
             if rate is None:
                 continue
@@ -49,3 +51,31 @@ class Pace:
             if wait_s:
                 sentence = f"{whose} of {rate:g} requests a second is used up; wait, and send fewer."
                 raise RateLimited(sentence, math.ceil(wait_s))
+
+
+@dataclass
+class _Bucket:
+    left: float
+    at: float
+
+
+class TokenBuckets:
+    """Buckets by name: so many a second on average, so many at once."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, _Bucket] = {}
+
+    def take(self, name: str, rate: float, burst: float, now: float) -> float:
+        """Take one: 0.0 if there was one, else how many seconds until there is."""
+        bucket = self._buckets.pop(name, None)
+        if bucket is None:
+            if len(self._buckets) >= MOST_BUCKETS:
+                del self._buckets[next(iter(self._buckets))]
+            bucket = _Bucket(burst, now)
+        self._buckets[name] = bucket  # the newest is last
+        bucket.left = min(burst, bucket.left + max(now - bucket.at, 0.0) * rate)
+        bucket.at = now
+        if bucket.left >= 1.0:
+            bucket.left -= 1.0
+            return 0.0
+        return (1.0 - bucket.left) / rate

@@ -1,9 +1,10 @@
-"""Bodies of requests and answers of http."""
+"""What bodies, pages of a list and parameters of all features have in common."""
 
 from __future__ import annotations
 
 from typing import Annotated, Generic, TypeVar
 
+from fastapi import Header, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictStr
 
 T = TypeVar("T")
@@ -17,9 +18,13 @@ def _no_nul(text: str) -> str:
 
 Text = Annotated[StrictStr, AfterValidator(_no_nul)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-
-
 Words = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=50)]
+
+Limit = Annotated[int, Query(ge=1, le=500)]
+Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
+IdempotencyKey = Annotated[
+    str | None, Header(min_length=1, max_length=200, description="The same key and request again give the same answer.")
+]
 
 
 class Body(BaseModel):

@@ -17,15 +17,15 @@ from orchestrator.evals.schemas import JobCreated, RoundOut
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
+from orchestrator.http.streams import END, After, EventStream, LastEventId, stream_of, stream_start
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
 from orchestrator.jobs.views import dataset_job, job_out, stream_event
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
-from orchestrator.runs.routes import Cursor, IdempotencyKey, Limit
 from orchestrator.runs.service import Idempotency
-from orchestrator.runs.stream_routes import END, After, EventStream, LastEventId, run_lines, stream_of, stream_start
+from orchestrator.runs.stream_routes import run_lines
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.scopes import Scope
 

@@ -15,11 +15,10 @@ from orchestrator.db.session import KeyTaken
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.http.context import Context
 from orchestrator.http.policy import OWNER, READ, Policy, Router
-from orchestrator.http.schemas import Answer, Page
+from orchestrator.http.schemas import Answer, IdempotencyKey, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.models.schemas import ModelCreate, ModelOut, ModelPatch
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.routes import IdempotencyKey
 from orchestrator.runs.unasked_model import COMMAND_MODEL
 from runner.contract import Protocol
 

@@ -19,10 +19,10 @@ from orchestrator.errors import NotFound
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
-from orchestrator.http.schemas import Page, Text
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page, Text
 from orchestrator.runs import routes as container_runs
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.routes import BatchFilter, Cursor, IdempotencyKey, Limit, ModelFilter, RunId, Trigger
+from orchestrator.runs.routes import BatchFilter, ModelFilter, RunId, Trigger
 from orchestrator.runs.schemas import RunCreate, RunCreated, RunDetail, RunOut
 
 router = Router(prefix="/api/runs", tags=["runs"])

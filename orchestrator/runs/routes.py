@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
@@ -17,7 +17,7 @@ from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import event_queries, item_queries
@@ -47,12 +47,6 @@ from runner.contract import ItemResult, Outcome, RunKind
 router = Router(prefix="/api/container-runs", tags=["runs"])
 
 RunId = Annotated[str, Path(min_length=1, max_length=60, description="A run's id.")]
-Limit = Annotated[int, Query(ge=1, le=500)]
-IdempotencyKey = Annotated[
-    str | None, Header(min_length=1, max_length=200, description="The same key and request again give the same answer.")
-]
-Cursor = Annotated[str | None, Query(max_length=100, pattern=r"^[0-9a-zA-Z-]*$", description="`next` of the page before.")]
-
 ModelFilter = Annotated[int | None, Query(ge=0, le=2**31 - 1)]
 BatchFilter = Annotated[str | None, Query(max_length=60, pattern=r"^[0-9a-zA-Z-]*$")]
 Trigger = Annotated[

@@ -6,27 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated
 
-from fastapi import Header, Path, Query
-from fastapi.responses import StreamingResponse
+from fastapi import Path
 
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import READ, Policy, Router
+from orchestrator.http.streams import END, After, EventStream, LastEventId, stream_of, stream_start
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.live import LoggedEvent, Told
 
 router = Router(tags=["live"])
 
 PING_S = 15.0
-END = "event: end\ndata: {}\n\n"
-
-LastEventId = Annotated[str | None, Header(max_length=30, alias="Last-Event-ID")]
-After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everything after this event number.")]
-
-
-class EventStream(StreamingResponse):
-    """A client that does not keep reading is cut off by `orchestrator.serving.timeouts`."""
-
-    media_type = "text/event-stream"
 
 
 @router.get("/api/events", policy=Policy(READ, streams=True), response_class=EventStream)
@@ -47,16 +37,6 @@ async def run_events(
     run = await context.runs.get(run_id)
     start = stream_start(last_event_id, after) or 0
     return stream_of(_written(run_lines(context, start, run_id, over=run.status in TERMINAL)))
-
-
-def stream_of(lines: AsyncIterator[str]) -> EventStream:
-    return EventStream(lines, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
-
-
-def stream_start(last_event_id: str | None, after: int | None) -> int | None:
-    if last_event_id and last_event_id.isdecimal():
-        return min(int(last_event_id), 2**53)
-    return after
 
 
 def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[Told] | str, None]:

@@ -13,7 +13,7 @@ from orchestrator.alerts.share_routes import read_badge
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
-from orchestrator.http.schemas import Page
+from orchestrator.http.schemas import Limit, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.schemas import RunCreated
 from orchestrator.runs.service import Idempotency
@@ -41,7 +41,6 @@ router = Router(prefix="/api/schedules", tags=["schedules"])
 
 SHOWN = 5
 ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
-Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 @router.get("", policy=Policy(READ))

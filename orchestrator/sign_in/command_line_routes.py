@@ -11,8 +11,8 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.accounts.tables import User
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, Forbidden, NotFound, Unauthorized, Unavailable
-from orchestrator.http.callers import Caller
 from orchestrator.http.context import Context, Services
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, Policy, Router
 from orchestrator.http.schemas import Answer, Body
 from orchestrator.scopes import Role, Scope

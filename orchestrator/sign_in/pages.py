@@ -16,10 +16,9 @@ from orchestrator.dashboard.reference import endpoints
 from orchestrator.dashboard.shell import bare, draw, page_router
 from orchestrator.errors import RateLimited
 from orchestrator.http.audit_trail import note
-from orchestrator.http.authentication import COOKIE
-from orchestrator.http.callers import SESSION_S
+from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
 from orchestrator.http.context import Context, Services, caller_of
-from orchestrator.http.cookies import drop_cookie, put_cookie
+from orchestrator.http.identity import SESSION_S
 from orchestrator.http.login_throttle import GuessDelay, names_of
 from orchestrator.http.policy import ANYONE, READ, Body, Policy
 from orchestrator.sign_in.routes import sign_out_address

@@ -7,10 +7,9 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.alerts.share_routes import base_url
 from orchestrator.errors import Forbidden, NotFound
-from orchestrator.http.authentication import COOKIE
-from orchestrator.http.callers import Caller
+from orchestrator.http.authentication import COOKIE, drop_cookie
 from orchestrator.http.context import Context, Services, caller_of
-from orchestrator.http.cookies import drop_cookie
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.scopes import Role, Scope

@@ -14,8 +14,8 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.db.session import KeyTaken
 from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.http.audit_trail import note
-from orchestrator.http.callers import Caller, new_secret
 from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.identity import Caller, new_secret
 from orchestrator.http.policy import ADMIN, Policy, Router
 from orchestrator.http.schemas import Answer, Body, Page, Text
 from orchestrator.scopes import Scope

@@ -14,8 +14,7 @@ from orchestrator.evals.service import known_set, no_trace
 from orchestrator.http.context import Context
 from orchestrator.http.policy import ADMIN, READ, RUN, Body, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
-from orchestrator.http.schemas import Page
-from orchestrator.runs.routes import Limit
+from orchestrator.http.schemas import Limit, Page
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.reading import Format
 from orchestrator.traces.removal import remove_trace

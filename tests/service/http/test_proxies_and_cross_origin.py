@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.http.proxies import TrustedProxies
-from orchestrator.http.token_buckets import MOST, Buckets
+from orchestrator.http.rate_limits import MOST_BUCKETS, TokenBuckets
 from orchestrator.settings import Settings
 from tests.served import TOKEN, served
 
@@ -117,12 +117,12 @@ def test_an_origin_that_is_none_is_refused_at_the_start(given: str) -> None:
 
 
 def test_a_bucket_gives_so_many_at_once_and_so_many_a_second() -> None:
-    buckets = Buckets()
+    buckets = TokenBuckets()
     assert [buckets.take("a", 2.0, 3, 0.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.5, 0.5]
     assert buckets.take("b", 2.0, 3, 0.0) == 0.0
     assert buckets.take("a", 2.0, 3, 0.4) == pytest.approx(0.1)
     assert buckets.take("a", 2.0, 3, 0.5) == 0.0
     assert [buckets.take("a", 2.0, 3, 100.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
-    for number in range(MOST):
+    for number in range(MOST_BUCKETS):
         buckets.take(f"c{number}", 2.0, 3, 100.0)
     assert buckets.take("a", 2.0, 3, 100.0) == 0.0, "the quietest is forgotten"

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.app import create_app
 from orchestrator.errors import RateLimited
-from orchestrator.http.callers import SESSION_S
+from orchestrator.http.identity import SESSION_S
 from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
 from orchestrator.http.route_table import RouteTable
 from orchestrator.scopes import Scope

@@ -1,29 +1,56 @@
-"""Ends a stream when whoever opened it may not look any more: their token was revoked or has expired, they signed out
-everywhere, or left the workspace. The gate looks at a request once, and a stream is one request for hours."""
+"""Server-sent events: what every stream has, and the layer that ends one when its caller may not look any more.
+
+The gate checks a request once, and a stream is one request for hours. Meanwhile a token is revoked or expires, or its user
+signs out everywhere or leaves the workspace.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import Annotated
 
+from fastapi import Header, Query
+from fastapi.responses import StreamingResponse
 from sqlmodel import Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchestrator.accounts import queries as account_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
-from orchestrator.http.callers import Caller
 from orchestrator.http.context import Services
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import MATCH
 from orchestrator.sign_in.tables import LoginSession
 from orchestrator.system.clock import Clock
 from orchestrator.tokens import queries as token_queries
 
-LOOK_S = 1.0
+END = "event: end\ndata: {}\n\n"
+CHECK_INTERVAL_S = 1.0
 GOODBYE = b": this sign-in has ended\n\n"
 
+LastEventId = Annotated[str | None, Header(max_length=30, alias="Last-Event-ID")]
+After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everything after this event number.")]
 
-class Leash:
+
+class EventStream(StreamingResponse):
+    """A client that does not keep reading is cut off by `orchestrator.serving.timeouts`."""
+
+    media_type = "text/event-stream"
+
+
+def stream_of(lines: AsyncIterator[str]) -> EventStream:
+    return EventStream(lines, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+
+def stream_start(last_event_id: str | None, after: int | None) -> int | None:
+    if last_event_id and last_event_id.isdecimal():
+        return min(int(last_event_id), 2**53)
+    return after
+
+
+class StreamRevocation:
     """Behind the gate, around streams alone."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
@@ -39,15 +66,15 @@ class Leash:
         db = services.db
         begun = over = False
 
-        async def told(message: Message) -> None:
+        async def watch(message: Message) -> None:
             nonlocal begun, over
             begun = begun or message["type"] == "http.response.start"
             over = over or (message["type"] == "http.response.body" and not message.get("more_body", False))
             await send(message)
 
-        work = asyncio.ensure_future(self._app(scope, receive, told))
+        work = asyncio.ensure_future(self._app(scope, receive, watch))
         try:
-            while not (await asyncio.wait({work}, timeout=LOOK_S))[0]:
+            while not (await asyncio.wait({work}, timeout=CHECK_INTERVAL_S))[0]:
                 if not await self._still(db, caller):
                     break
         finally:
