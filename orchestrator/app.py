@@ -30,8 +30,8 @@ from orchestrator.engines.engine import Engine
 from orchestrator.engines.factory import EngineChoice, choose_engine
 from orchestrator.engines.leaving import leave_nothing
 from orchestrator.evals.jobs import EvalJobs
-from orchestrator.evals.lines import trace_lines
 from orchestrator.evals.service import EvalService
+from orchestrator.evals.training_data import trace_lines
 from orchestrator.gateway.edge.router import Gateway, GatewayDeps
 from orchestrator.gateway.wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
@@ -49,7 +49,7 @@ from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
 from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteTable, include
 from orchestrator.installation.identity import DataLock
-from orchestrator.installation.presence import Presence
+from orchestrator.installation.place import Presence
 from orchestrator.installation.wiring import open_installation
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.demo import seed_demo_models
@@ -64,7 +64,7 @@ from orchestrator.serving.runner_listener import RunnerDoor
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock, SystemClock
-from orchestrator.system.private_files import private_directory
+from orchestrator.system.files import private_directory
 from orchestrator.tasks.routes import TaskDesk
 from orchestrator.tasks.service import TaskService
 from orchestrator.traces.service import TraceImport

@@ -16,9 +16,8 @@ from orchestrator.serving.runner_listener import server_config
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system import event_loop
-from orchestrator.system.log import configure
-from orchestrator.system.log_rotation import LogRotation
-from orchestrator.system.private_files import only_for_owner
+from orchestrator.system.files import only_for_owner
+from orchestrator.system.log import LogRotation, configure
 
 LOG_FILE = "benchyard.log"
 """Where `benchyard up` has the service write."""

@@ -16,7 +16,7 @@ from orchestrator.setting_checks import database_url as check_database_url
 from orchestrator.setting_checks import json_object, resource_name, store_url, web_address
 from orchestrator.setting_checks import log_level as check_log_level
 from orchestrator.setting_checks import token as check_token
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 from runner.contract import RunKind
 
 GIB = 1 << 30

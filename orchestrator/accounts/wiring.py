@@ -14,9 +14,8 @@ from orchestrator.db.session import Database
 from orchestrator.limits.service import Limits
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
-from orchestrator.sign_in.command_lines import CommandLines
 from orchestrator.sign_in.oidc import Client, Provider
-from orchestrator.sign_in.service import SignIn
+from orchestrator.sign_in.service import CommandLines, SignIn
 from orchestrator.sign_in.sessions import Life, Sessions
 from orchestrator.system.clock import Clock
 

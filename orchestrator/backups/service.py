@@ -19,7 +19,7 @@ from orchestrator.backups.file_format import FORMAT, About, BadBackup, extract, 
 from orchestrator.db import dump
 from orchestrator.db.migrate import known_revisions, newest_revision, stored_revision
 from orchestrator.installation.identity import DataLock
-from orchestrator.system.private_files import private_directory
+from orchestrator.system.files import private_directory
 
 PARTS = ("artefacts", "archives", "packs")
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource, PackDamaged, UnknownBenchmark
-from orchestrator.datasets.flagged import flaw
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import SUFFIX, build, pack_path
 from orchestrator.datasets.packs.pack import Entry, Pack
-from orchestrator.datasets.packs.selection import Selection, choose
+from orchestrator.datasets.packs.selection import Selection, choose, flaw
 from orchestrator.datasets.packs.writer import sweep
 
 SAMPLE = "sample"

@@ -1,7 +1,8 @@
-"""Column types shared by all tables: aware UTC times and compressed JSON, the same on SQLite and PostgreSQL."""
+"""Column types shared by all tables (aware UTC times, compressed JSON), and how JSON is written and read."""
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,6 @@ from sqlalchemy import DateTime, LargeBinary
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from orchestrator.db import stored_json
 from orchestrator.system.zstd import compress_quickly, decompress
 
 
@@ -41,7 +41,42 @@ class CompressedJson(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
         if value is None:
             return None
-        return compress_quickly(stored_json.dumps(value).encode())
+        return compress_quickly(dumps(value).encode())
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
-        return None if value is None else stored_json.loads(decompress(value))
+        return None if value is None else loads(decompress(value))
+
+
+class NotJson(ValueError):
+    """A value that JSON cannot express."""
+
+
+def dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def loads(text: str | bytes) -> Any:
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        return {}
+    escape = b"\\ud" if isinstance(text, bytes) else "\\ud"
+    return _whole(value) if escape in text.lower() else value  # type: ignore[operator]
+
+
+def _no_number(_name: str) -> float:
+    return 0.0
+
+
+def _whole(value: Any) -> Any:
+    """Without lone surrogates, which no answer could carry."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_whole(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_whole(name): _whole(entry) for name, entry in value.items()}
+    return value

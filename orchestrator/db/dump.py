@@ -21,7 +21,7 @@ from sqlalchemy.pool import NullPool
 
 from orchestrator.db.migrate import alembic_config
 from orchestrator.db.table_modules import whole_schema
-from orchestrator.system.private_files import private_file
+from orchestrator.system.files import private_file
 
 SQLITE_FILE = "benchyard.db"
 TABLES_FILE = "tables.json"

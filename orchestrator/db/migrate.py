@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from orchestrator.startup import BadConfiguration, CannotStart
-from orchestrator.system.private_files import private_file
+from orchestrator.system.files import private_file
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 

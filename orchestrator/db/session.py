@@ -33,7 +33,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
-from orchestrator.db import stored_json
+from orchestrator.db import columns as stored_json
 from orchestrator.db.workspaces import Acting, NarrowSession, acting, enter
 from orchestrator.db.write_ahead_log import WriteAheadLog
 

@@ -22,8 +22,8 @@ from orchestrator.db.session import Database
 from orchestrator.errors import BadCode, Conflict, NotFound, TooFewExamples
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.service import known_set, no_eval
-from orchestrator.evals.split import NEEDED_PER_LABEL, missing, split
 from orchestrator.evals.tables import Eval, EvalJob, EvalSet
+from orchestrator.evals.training_data import NEEDED_PER_LABEL, missing, split
 from orchestrator.jobs import queries as job_queries
 from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import demo_eval_model

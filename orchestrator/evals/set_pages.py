@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -12,14 +13,16 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.costs.quote import quote
 from orchestrator.costs.routes import DEFAULT_MAX_TOKENS
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals import set_routes as api
-from orchestrator.evals.quote import EvalQuote, Missing, eval_quote
 from orchestrator.evals.schemas import EvalOut, EvalSetChange, EvalSetCreate, EvalSetOut, GenerateCreate
 from orchestrator.evals.service import known_set
+from orchestrator.evals.training_data import HELD_OUT_SHARE, MOST_LABELLED, NEEDED_PER_LABEL
+from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.wiring import prices_of
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.jobs.routes import list_jobs
@@ -263,3 +266,44 @@ async def _form(page: Frame, set_id: str, given: dict[str, str], error: str | No
 def _quote(it: EvalSetOut, sizes: list[int], model: LlmModel | None) -> EvalQuote | Missing:
     tokens = int((model.params if model else {}).get("max_tokens") or DEFAULT_MAX_TOKENS)
     return eval_quote(it.positive, it.negative, sizes, prices_of(model) if model else None, tokens)
+
+
+FRAME_BYTES = 3_000
+MOST_BYTES = 120_000
+REPAIRS = 3
+
+
+@dataclass(frozen=True)
+class EvalQuote:
+    training: int
+    held_out: int
+    one_usd: float | None
+    """If the first answer is good; None if the price is not known."""
+    most_usd: float | None
+    """With every repair, each as long as the model may answer."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Labels that have to be given before anything can be written."""
+
+    positive: int
+    negative: int
+
+
+def eval_quote(
+    positive: int, negative: int, sizes: Sequence[int], prices: Prices | None, max_output_tokens: int
+) -> EvalQuote | Missing:
+    """`sizes` are those of some labelled traces, in bytes."""
+    if min(positive, negative) < NEEDED_PER_LABEL:
+        return Missing(max(0, NEEDED_PER_LABEL - positive), max(0, NEEDED_PER_LABEL - negative))
+    labelled = min(positive + negative, MOST_LABELLED)
+    held_out = max(2, round(labelled * HELD_OUT_SHARE))
+    training = labelled - held_out
+    mean = sum(sizes) / len(sizes) if sizes else 0.0
+    prompt = FRAME_BYTES + min(MOST_BYTES, round(mean * training))
+    found = [
+        quote(items=calls, concurrency=1, prompt_bytes=prompt, max_output_tokens=max_output_tokens, prices=prices, past=())
+        for calls in (1, 1 + REPAIRS)
+    ]
+    return EvalQuote(training, held_out, found[0].worst_case_usd, found[1].worst_case_usd)

@@ -18,7 +18,7 @@ from orchestrator.datasets.catalogue import BenchmarkInfo, Catalogue
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.grading import queries as given_queries
-from orchestrator.grading.answers import Answers, answer_of_item, answers_of_file
+from orchestrator.grading.formats import Answers, answer_of_item, answers_of_file
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from orchestrator.errors import Invalid
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 
 CHECK_BYTES = 64 << 20
 _NAME = re.compile(r"[\w][\w .()+-]{0,199}")

@@ -4,11 +4,14 @@ orchestrators of one database, which is the label on every container of theirs."
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import uuid
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
+from orchestrator.installation.place import Place, directory_place
 from orchestrator.startup import CannotStart
 
 NAME_FILE = "orchestrator-id"
@@ -56,3 +59,34 @@ def renew_name(data_dir: Path) -> str:
     fresh.write_text(uuid.uuid4().hex[:12] + "\n")
     fresh.replace(data_dir / NAME_FILE)
     return own_name(data_dir)
+
+
+FILE = "installation.json"
+
+
+@dataclass(frozen=True)
+class Own:
+    """What carries these labels on an engine is ours."""
+
+    instance: str
+    owner: str
+
+
+def remember(data_dir: Path, own: Own, machine: str) -> None:
+    own_name(data_dir)
+    place = directory_place(data_dir, machine).as_text()
+    written = json.dumps({"instance": own.instance, "owner": own.owner, "place": place})
+    path = data_dir / FILE
+    if not path.exists() or path.read_text() != written:
+        path.write_text(written)
+
+
+def recall(data_dir: Path, machine: str) -> Own | None:
+    """None where nothing was written, or somewhere else."""
+    try:
+        stored = json.loads((data_dir / FILE).read_text())
+        if directory_place(data_dir, machine).is_same(Place.from_text(stored["place"])):
+            return Own(stored["instance"], stored["owner"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None

@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
+
+from orchestrator.outbound.transports import ProxiedTransport
 from authlib.oauth2.auth import ClientAuth  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
 from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
@@ -21,7 +23,6 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from orchestrator.sign_in.bounded_answers import TIMEOUT, SmallAnswers
 from orchestrator.sign_in.claims import Identity, NotBelieved, identity_of
 from orchestrator.system.clock import Clock
 
@@ -284,3 +285,38 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
 
 def _said(error: Exception) -> str:
     return str(error)[:200] or type(error).__name__
+
+
+MOST_BYTES = 512 * 1024
+TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+
+
+class TooMuch(httpx.TransportError):
+    """The answer is larger than any of a provider's documents."""
+
+
+class SmallAnswers(httpx.AsyncBaseTransport):
+    def __init__(self, inner: httpx.AsyncBaseTransport | None = None) -> None:
+        self._inner = inner or ProxiedTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.headers["accept-encoding"] = "identity"  # what is packed may be large once it is unpacked
+        response = await self._inner.handle_async_request(request)
+        try:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise TooMuch("the answer is packed although that was not asked for", request=request)
+            body = b""
+            async for piece in response.aiter_raw():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise TooMuch(f"the answer is larger than {MOST_BYTES} bytes", request=request)
+        finally:
+            await response.aclose()
+        return httpx.Response(response.status_code, headers=_kept(response.headers), content=body, request=request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _kept(headers: httpx.Headers) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in headers.items() if name not in ("content-length", "transfer-encoding")]

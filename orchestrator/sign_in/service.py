@@ -1,4 +1,4 @@
-"""Signing in with the identity provider: out with a state, a nonce and a challenge, back once, by the same browser."""
+"""Signing in: browsers go to the identity provider and come back once; command lines wait for a browser or a device code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import structlog
 from sqlmodel import Session
@@ -159,3 +160,57 @@ class SignIn:
 def challenge_of(verifier: str) -> str:
     """S256 of RFC 7636."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+LASTS_S = 600.0
+MOST = 1000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Somebody has said yes in a browser; `token` goes to whoever can show the verifier."""
+
+    token: str
+    challenge: str
+
+
+class CommandLines:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._codes: dict[str, tuple[float, Allowed]] = {}
+        self._devices: dict[str, tuple[float, str]] = {}
+
+    def allow(self, token: str, challenge: str) -> str:
+        """A code that is exchanged for the token, once."""
+        code = new_token()
+        _keep(self._codes, token_hash(code), Allowed(token, challenge), self._clock.monotonic())
+        return code
+
+    def redeem(self, code: str, verifier: str) -> str | None:
+        found = self._codes.pop(token_hash(code), None)
+        if found is None or found[0] < self._clock.monotonic():
+            return None
+        return found[1].token if same_token(challenge_of(verifier), found[1].challenge) else None
+
+    def wait_for(self, device_code: str) -> str:
+        """What a command line asks with, in the place of the provider's own code."""
+        handle = new_token()
+        _keep(self._devices, token_hash(handle), device_code, self._clock.monotonic())
+        return handle
+
+    def device(self, handle: str) -> str | None:
+        found = self._devices.get(token_hash(handle))
+        return found[1] if found is not None and found[0] >= self._clock.monotonic() else None
+
+    def done(self, handle: str) -> None:
+        self._devices.pop(token_hash(handle), None)
+
+
+def _keep(kept: dict[str, tuple[float, T]], key: str, value: T, now: float) -> None:
+    for old in [each for each, (until, _) in kept.items() if until < now]:
+        del kept[old]
+    while len(kept) >= MOST:
+        del kept[next(iter(kept))]
+    kept[key] = (now + LASTS_S, value)

@@ -5,8 +5,12 @@ A log that cannot be written, because its disk is full or its reader has gone, n
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
+import threading
+from pathlib import Path
 from typing import TextIO
 
 import structlog
@@ -51,3 +55,58 @@ def configure(level: str) -> None:
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING, stream=stream, format="%(levelname)s %(name)s %(message)s")
+
+
+LOOK_S = 5.0
+STREAMS = (1, 2)
+
+
+class LogRotation:
+    """`path` is the file that standard error may be, `keep` how many older ones stay: `path.1` is the newest."""
+
+    def __init__(self, path: Path, *, max_bytes: int, keep: int, streams: tuple[int, ...] = STREAMS) -> None:
+        self._path, self._max_bytes, self._keep, self._streams = path, max_bytes, keep, streams
+        self._over = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="log-rotation", daemon=True).start()
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_S):
+            with contextlib.suppress(OSError):  # a full disk, for example; the next look tries again
+                self.rotate()
+
+    def rotate(self) -> bool:
+        """Begin a new file if the one in use is too large; whether that was so."""
+        ours = [stream for stream in self._streams if self._is_ours(stream)]
+        if not ours or self._path.stat().st_size < self._max_bytes:
+            return False
+        for number in range(self._keep, 0, -1):
+            older = self._numbered(number - 1)
+            if older.exists():
+                older.replace(self._numbered(number))
+        self._path.unlink(missing_ok=True)  # nothing is kept
+        for number in range(self._keep + 1, self._keep + 100):
+            if not self._numbered(number).exists():
+                break
+            self._numbered(number).unlink()
+        fresh = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            for stream in ours:
+                os.dup2(fresh, stream)
+        finally:
+            os.close(fresh)
+        return True
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+
+    def _is_ours(self, stream: int) -> bool:
+        try:
+            mine, file = os.fstat(stream), self._path.stat()
+        except OSError:
+            return False
+        return (mine.st_dev, mine.st_ino) == (file.st_dev, file.st_ino)

@@ -17,8 +17,8 @@ from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Limit, Page
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.reading import Format
-from orchestrator.traces.removal import remove_trace
 from orchestrator.traces.searching import found_traces
+from orchestrator.traces.service import remove_trace
 
 router = Router(prefix="/api/traces", route_class=DatabaseErrorRoute, tags=["evals"])
 

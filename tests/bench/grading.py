@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.fetching.sources import FORMATS
-from orchestrator.datasets.formats.problem import Found
+from orchestrator.datasets.formats.records import Found
 from orchestrator.datasets.formats.source import Source
 from runner.benchmarks.humaneval import HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask, _bounds

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.fetching.sources import FORMATS
-from orchestrator.datasets.formats.problem import Found
+from orchestrator.datasets.formats.records import Found
 from orchestrator.datasets.formats.source import Source
 from tests.benchmark_records import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro
 

@@ -9,7 +9,7 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.fetching.library import add
 from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
-from orchestrator.datasets.formats.problem import Found, LeftOut
+from orchestrator.datasets.formats.records import Found, LeftOut
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.pack import Pack

@@ -15,7 +15,7 @@ from orchestrator.app import create_app
 from orchestrator.db.migrate import DatabaseTooNew, DatabaseUnusable, migrate, newest_revision
 from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
-from orchestrator.system.private_files import private_directory
+from orchestrator.system.files import private_directory
 from tests.served import served
 
 FROM_A_NEWER_VERSION = "9999"

@@ -15,7 +15,7 @@ from orchestrator.cli.local import service_process
 from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.text import clean, size
 from orchestrator.startup import CannotStart
-from orchestrator.system.private_files import only_for_owner
+from orchestrator.system.files import only_for_owner
 
 
 def backup(

@@ -22,7 +22,7 @@ from orchestrator.cli.view.text import clean, size
 from orchestrator.engines.docker import cleanup as docker_cleanup
 from orchestrator.engines.docker.cleanup import Belongings
 from orchestrator.engines.engine import EngineError
-from orchestrator.installation.remembered import Own
+from orchestrator.installation.identity import Own
 from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
 

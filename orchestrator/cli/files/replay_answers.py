@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from orchestrator.archives.format.reading import BadArchive, read_archives
 from orchestrator.archives.format.replay import Verdicts
-from orchestrator.grading.answers import answer_of_item
+from orchestrator.grading.formats import answer_of_item
 
 Where = tuple[str, str, int]
 """(benchmark, problem, number of the answer in the file)"""

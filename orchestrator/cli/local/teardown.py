@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from orchestrator.cli.errors import CliError
 from orchestrator.engines.docker.cleanup import Belongings, DockerCleanup
 from orchestrator.engines.engine import EngineError, EngineUnreachable
-from orchestrator.installation.identity import NAME_FILE
+from orchestrator.installation.identity import NAME_FILE, Own, recall
 from orchestrator.installation.queries import INSTANCE, OWNER
-from orchestrator.installation.remembered import Own, recall
 from orchestrator.installation.service import Standing, look
 from orchestrator.installation.wiring import machine_of
 from orchestrator.settings import Settings

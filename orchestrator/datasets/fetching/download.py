@@ -22,7 +22,7 @@ from orchestrator.datasets.formats.source import Progress
 from orchestrator.outbound.addresses import AddressRefused, AddressRule
 from orchestrator.outbound.tls import tls_context
 from orchestrator.outbound.transports import CheckingTransport
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 
 TRIES = 5
 _CHECK_BYTES = 64 << 20

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.download import AddressRules, fetch
 from orchestrator.datasets.fetching.sources import FORMATS, RemoteFile, hub_endpoint, remote_files
-from orchestrator.datasets.formats.problem import Format
+from orchestrator.datasets.formats.records import Format
 from orchestrator.datasets.formats.source import Progress
 from orchestrator.datasets.packs.build import Built, build, pack_path
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 
 RESERVED = frozenset({"sample"})
 

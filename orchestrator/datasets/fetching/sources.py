@@ -18,7 +18,7 @@ from orchestrator.datasets.formats.humaneval import HumanEval, HumanEvalPlus
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.formats.mbpp import Mbpp, MbppPlus
 from orchestrator.datasets.formats.mmlu_pro import MmluPro
-from orchestrator.datasets.formats.problem import Format
+from orchestrator.datasets.formats.records import Format
 
 HF_ENDPOINT = "https://huggingface.co"
 GITHUB = "https://github.com"

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from orchestrator.datasets.formats.fields import text
-from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, text
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.datasets.packs.pack import Entry
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.datasets.formats.fields import read_lines, text
-from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_lines, text
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 

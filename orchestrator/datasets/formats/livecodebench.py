@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.datasets.formats.json_items import json_items
 from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
-from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, json_items
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.datasets.packs.pack import Entry
 

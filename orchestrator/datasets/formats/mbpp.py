@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.fields import read_array, read_lines, text, texts
 from orchestrator.datasets.formats.humaneval import inputs_of
-from orchestrator.datasets.formats.problem import Found, LeftOut, Unusable
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_array, read_lines, text, texts
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 

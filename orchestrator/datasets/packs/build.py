@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.problem import Format, LeftOut
+from orchestrator.datasets.formats.records import Format, LeftOut
 from orchestrator.datasets.formats.source import Progress, Source
 from orchestrator.datasets.packs.pack import Facts
 from orchestrator.datasets.packs.writer import writing

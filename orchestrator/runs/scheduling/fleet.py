@@ -36,7 +36,7 @@ from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 
 log = structlog.get_logger()
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.dashboard.charts import Segment, outcome_bar
+from orchestrator.dashboard.charts import Plot, Segment, outcome_bar, usage_plots
 from orchestrator.dashboard.texts import size
-from orchestrator.dashboard.usage_plots import Plot, usage_plots
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.lifecycle import TERMINAL

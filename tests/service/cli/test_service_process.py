@@ -18,8 +18,7 @@ from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.local import service_process
 from orchestrator.cli.local.teardown import own_things
 from orchestrator.engines.docker.cleanup import read_host
-from orchestrator.installation.identity import DataLock
-from orchestrator.installation.remembered import Own
+from orchestrator.installation.identity import DataLock, Own
 from orchestrator.settings import Settings
 from tests.served import served
 from tests.unit.cli.command_line import Benchyard

@@ -13,7 +13,7 @@ from orchestrator.datasets.errors import DownloadFailed
 from orchestrator.datasets.fetching.download import fetch, hub_headers
 from orchestrator.datasets.fetching.sources import RemoteFile
 from orchestrator.errors import NoSpace
-from orchestrator.system.disk import DiskRoom
+from orchestrator.system.files import DiskRoom
 
 DATA = bytes(range(256)) * 8000
 SHA = hashlib.sha256(DATA).hexdigest()

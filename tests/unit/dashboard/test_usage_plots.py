@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.dashboard.usage_plots import HEIGHT, usage_plots
+from orchestrator.dashboard.charts import HEIGHT, usage_plots
 
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ from orchestrator.datasets.formats.gsm8k import final_number
 from orchestrator.datasets.formats.humaneval import humaneval_plus_problem, humaneval_problem
 from orchestrator.datasets.formats.mbpp import mbpp_plus_problem, mbpp_problem
 from orchestrator.datasets.formats.mmlu_pro import question
-from orchestrator.datasets.formats.problem import Unusable
+from orchestrator.datasets.formats.records import Unusable
 from orchestrator.datasets.packs.build import build
 from orchestrator.datasets.packs.pack import Pack
 from tests.benchmark_records import gsm8k, humaneval, livecodebench, mbpp, mmlu_pro

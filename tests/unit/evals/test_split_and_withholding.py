@@ -7,8 +7,7 @@ import json
 import pytest
 
 from orchestrator.evals.feedback import contradicts
-from orchestrator.evals.split import MOST_LABELLED, missing, split
-from orchestrator.evals.withholding import withheld
+from orchestrator.evals.training_data import MOST_LABELLED, missing, split, withheld
 from orchestrator.traces.sample import sample_traces
 from runner.contract_evals import TRACE_ID_MARK, Label
 from runner.eval_rules import problem_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.problem import LeftOut
+from orchestrator.datasets.formats.records import LeftOut
 from orchestrator.grading.formats import Sample, read_samples
 from tests.benchmark_records import humaneval, livecodebench
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.system.log_rotation import LogRotation
+from orchestrator.system.log import LogRotation
 
 
 @pytest.mark.parametrize("keep", [0, 1, 2])

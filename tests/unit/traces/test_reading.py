@@ -11,8 +11,7 @@ import pytest
 
 from orchestrator.errors import Invalid
 from orchestrator.traces import documents
-from orchestrator.traces.gathering import Gathering
-from orchestrator.traces.reading import Format, LeftOut, records
+from orchestrator.traces.reading import Format, Gathering, LeftOut, records
 from orchestrator.traces.records import TraceRecord
 
 SPAN = {"startTimeUnixNano": "1", "endTimeUnixNano": "2000001"}

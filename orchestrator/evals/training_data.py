@@ -1,0 +1,156 @@
+"""Which labelled traces a model may see, which are held out to measure it, and what of them a runner gets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database
+from orchestrator.errors import Conflict
+from orchestrator.evals import queries as eval_queries
+from orchestrator.jobs import queries as job_queries
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.traces import queries as trace_queries
+from runner.contract import RunKind
+from runner.contract_evals import TRACE_ID_MARK, Label, TraceLine
+
+HELD_OUT_SHARE = 0.4
+NEEDED_PER_LABEL = 2
+MOST_LABELLED = 2000
+"""More labelled traces than this are drawn from: each costs sandbox time in every round of a generation."""
+
+
+@dataclass(frozen=True)
+class Example:
+    number: int
+    label: Label
+    held_out: bool
+
+
+def missing(counts: dict[Label, int]) -> dict[Label, int]:
+    """How many more examples of which label are needed before anything can be written and measured."""
+    return {label: NEEDED_PER_LABEL - counts.get(label, 0) for label in Label if counts.get(label, 0) < NEEDED_PER_LABEL}
+
+
+def split(labelled: Sequence[tuple[int, Label]], seed: int, lessons: Collection[int] = ()) -> list[Example]:
+    """Each label apart: 40 % are held out, at least one, and at least one is left to learn from.
+
+    `lessons` are traces that people want a model to learn from: they are held out only where nothing else is left.
+
+    So two examples of a label become one and one; below two, `missing` says what is needed. The order is that of the
+    numbers: it tells nothing about the part that an example is in.
+    """
+    rng = random.Random(seed)
+    chosen: list[Example] = []
+    total = len(labelled)
+    for label in Label:
+        own = sorted(number for number, rating in labelled if rating is label)
+        rng.shuffle(own)
+        own.sort(key=lambda number: number not in lessons)  # stable: the draw stays what it was
+        if total > MOST_LABELLED:
+            own = own[: max(NEEDED_PER_LABEL, len(own) * MOST_LABELLED // total)]
+        own.sort(key=lambda number: number in lessons)
+        held = min(max(1, round(len(own) * HELD_OUT_SHARE)), len(own) - 1)
+        chosen += [Example(number, label, place < held) for place, number in enumerate(own)]
+    return sorted(chosen, key=lambda example: example.number)
+
+
+LABEL_WORDS = frozenset(
+    [
+        "label",
+        "labels",
+        "feedback",
+        "rating",
+        "ratings",
+        "annotation",
+        "annotations",
+        "score",
+        "scores",
+        "human_feedback",
+        "user_feedback",
+        "human_label",
+        "ground_truth_label",
+        "thumbs",
+        "thumbs_up",
+        "thumbs_down",
+        "verdict",
+        "passed",
+    ]
+)
+LONG_ID = 6
+"""A shorter id is replaced only where a text is nothing else: it may well be a word or a number."""
+
+
+def withheld(data: dict[str, Any], trace_id: str) -> dict[str, Any]:
+    """The trace as a runner gets it: a mark wherever its id stood, and nothing in its metadata that is named for a label."""
+    metadata = data.get("metadata") or {}
+    seen = {
+        "input": data.get("input"),
+        "output": data.get("output"),
+        "steps": data.get("steps") or [],
+        "metadata": {key: value for key, value in metadata.items() if key.strip().casefold() not in LABEL_WORDS},
+    }
+    marked: dict[str, Any] = _marked(seen, trace_id)
+    return marked
+
+
+def _marked(value: Any, trace_id: str) -> Any:
+    if isinstance(value, str):
+        if value == trace_id:
+            return TRACE_ID_MARK
+        return value.replace(trace_id, TRACE_ID_MARK) if len(trace_id) >= LONG_ID else value
+    if isinstance(value, list):
+        return [_marked(item, trace_id) for item in value]
+    if isinstance(value, dict):
+        return {_marked(key, trace_id): _marked(item, trace_id) for key, item in value.items()}
+    return value
+
+
+PART = 50
+
+
+async def trace_lines(db: Database, run: ContainerRun) -> AsyncIterator[bytes]:
+    """Every trace that is still to do. Of labels, a runner gets those of the training part only."""
+    wanted = await db.read(partial(_wanted, run=run))
+    for start in range(0, len(wanted.numbers), PART):
+        yield await db.read(partial(_part, wanted=wanted, numbers=wanted.numbers[start : start + PART]))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    numbers: list[int]
+    labels: dict[int, Label]
+    disputed: dict[str, str]
+
+
+def _wanted(session: Session, run: ContainerRun) -> _Wanted:
+    job = job_queries.eval_job(session, run.id)
+    if job is None:
+        raise Conflict(f"run {run.id} is no job about evals")
+    if run.kind == RunKind.EVAL_EXECUTE:
+        done = eval_queries.executed_by(session, run.id)
+        return _Wanted([number for number in job.payload["traces"] if number not in done], {}, {})
+    examples = job.payload["examples"]
+    labels = {number: Label(label) for number, label, held_out in examples if not held_out}
+    numbers = sorted([number for number, _, _ in examples] + job.payload["probes"])
+    return _Wanted(numbers, labels, job.payload.get("disputed", {}))
+
+
+def _part(session: Session, wanted: _Wanted, numbers: list[int]) -> bytes:
+    found = trace_queries.by_numbers(session, numbers)
+    lines = [
+        TraceLine(
+            key=number,
+            trace=withheld(found[number].data, found[number].id),
+            label=(label := wanted.labels.get(number)),
+            disputed=wanted.disputed.get(str(number), "") if label else "",
+        )
+        for number in numbers
+        if number in found
+    ]
+    return b"".join(line.model_dump_json().encode() + b"\n" for line in lines)
