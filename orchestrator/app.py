@@ -48,8 +48,7 @@ from orchestrator.http.middleware_stack import add_layers
 from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
 from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteTable, include
-from orchestrator.installation.identity import DataLock
-from orchestrator.installation.place import Presence
+from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.demo import seed_demo_models

@@ -11,7 +11,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from orchestrator.accounts import member_pages as members
 from orchestrator.accounts import pages as account
 from orchestrator.alerts import pages as webhooks
 from orchestrator.audit import pages as audit
@@ -41,7 +40,6 @@ from orchestrator.tokens import pages as settings
 PAGES = (
     sign_in,
     account,
-    members,
     overview,
     new_command,
     new_run,

@@ -24,7 +24,7 @@ from orchestrator.http.context import Services, caller_of, services_of
 from orchestrator.http.identity import Caller
 from orchestrator.http.policy import PolicyRoute, Router
 from orchestrator.http.route_table import RouteTable
-from orchestrator.jobs.page_views import kind_words, place_of
+from orchestrator.jobs.views import kind_words, place_of
 from orchestrator.runs import event_queries
 
 HERE = Path(__file__).parent

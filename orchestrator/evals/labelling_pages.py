@@ -14,7 +14,7 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals import set_routes as api
+from orchestrator.evals import routes as api
 from orchestrator.evals.schemas import EvalSetOut, FeedbackCreate
 from orchestrator.evals.service import no_trace
 from orchestrator.evals.set_pages import SHOWS, After, SetId, Show

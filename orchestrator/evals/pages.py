@@ -23,9 +23,9 @@ from orchestrator.evals.service import known_set, no_eval
 from orchestrator.evals.set_pages import After
 from orchestrator.evals.tables import EvalSet
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
-from orchestrator.jobs.page_views import is_live
 from orchestrator.jobs.routes import list_jobs
 from orchestrator.jobs.schemas import JobOut
+from orchestrator.jobs.views import is_live
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.views import TraceView, one_line, trace_view
 

@@ -18,7 +18,7 @@ from orchestrator.costs.routes import DEFAULT_MAX_TOKENS
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals import set_routes as api
+from orchestrator.evals import routes as api
 from orchestrator.evals.schemas import EvalOut, EvalSetChange, EvalSetCreate, EvalSetOut, GenerateCreate
 from orchestrator.evals.service import known_set
 from orchestrator.evals.training_data import HELD_OUT_SHARE, MOST_LABELLED, NEEDED_PER_LABEL

@@ -8,7 +8,7 @@ import shutil
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.costs.machine_routes import machine_costs
+from orchestrator.costs.routes import machine_costs
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.fleet.agent_routes import list_agents
 from orchestrator.fleet.routes import get_fleet

@@ -12,11 +12,9 @@ from orchestrator.audit import routes as audit
 from orchestrator.batches import routes as batches
 from orchestrator.benchmarks import routes as benchmarks
 from orchestrator.commands import routes as commands
-from orchestrator.costs import machine_routes as machine_costs
 from orchestrator.costs import routes as costs
 from orchestrator.datasets import routes as datasets
 from orchestrator.evals import routes as evals
-from orchestrator.evals import set_routes as eval_sets
 from orchestrator.fleet import agent_routes as agents
 from orchestrator.fleet import routes as fleet
 from orchestrator.gateway import call_routes as calls
@@ -33,7 +31,6 @@ from orchestrator.retention import routes as retention
 from orchestrator.runs import alias_routes, artefact_routes, export_routes, stream_routes
 from orchestrator.runs import routes as runs
 from orchestrator.schedules import routes as schedules
-from orchestrator.sign_in import command_line_routes
 from orchestrator.sign_in import routes as sign_in
 from orchestrator.tasks import routes as tasks
 from orchestrator.tokens import routes as tokens
@@ -46,7 +43,7 @@ ROUTERS: tuple[Router, ...] = (
     calls.router,
     costs.router,
     grading.router,
-    eval_sets.router,
+    evals.sets,
     traces.router,
     evals.router,
     jobs.router,
@@ -63,14 +60,14 @@ ROUTERS: tuple[Router, ...] = (
     datasets.router,
     fleet.router,
     agents.router,
-    machine_costs.router,
+    costs.machines,
     tokens.router,
     provider_keys.router,
     limits.router,
     accounts.router,
     alias_routes.router,
     sign_in.router,
-    command_line_routes.router,
+    sign_in.command_lines,
     audit.router,
     stream_routes.router,
     health.router,

@@ -18,8 +18,7 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database
 from orchestrator.installation import queries
-from orchestrator.installation.identity import own_name, renew_name
-from orchestrator.installation.place import Place, directory_place, is_run_elsewhere, server_place
+from orchestrator.installation.identity import Place, directory_place, is_run_elsewhere, own_name, renew_name, server_place
 from orchestrator.installation.queries import COPY_OF, HOME, INSTANCE, OWNER
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock

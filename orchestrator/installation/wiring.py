@@ -8,8 +8,7 @@ from pathlib import Path
 from orchestrator.db.session import Database
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
-from orchestrator.installation.identity import Own, remember
-from orchestrator.installation.place import machine_word, this_machine
+from orchestrator.installation.identity import Own, machine_word, remember, this_machine
 from orchestrator.installation.service import Installation, settle
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock

@@ -18,8 +18,8 @@ from orchestrator.evals.tables import Eval, EvalSet
 from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs import routes as api
-from orchestrator.jobs.page_views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
 from orchestrator.jobs.schemas import JobType
+from orchestrator.jobs.views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
 from orchestrator.runs.lifecycle import Status
 from runner.contract import EVAL_KINDS, RunKind
 

@@ -14,8 +14,6 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-
-from orchestrator.outbound.transports import ProxiedTransport
 from authlib.oauth2.auth import ClientAuth  # type: ignore[import-untyped]
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # type: ignore[import-untyped]
 from authlib.oauth2.rfc7636 import create_s256_code_challenge  # type: ignore[import-untyped]
@@ -23,6 +21,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
+from orchestrator.outbound.transports import ProxiedTransport
 from orchestrator.sign_in.claims import Identity, NotBelieved, identity_of
 from orchestrator.system.clock import Clock
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import Request
+from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
+from orchestrator.accounts import queries as account_queries
+from orchestrator.accounts.tables import User
 from orchestrator.alerts.share_routes import base_url
-from orchestrator.errors import Forbidden, NotFound
+from orchestrator.db.workspaces import acting_as
+from orchestrator.errors import Conflict, Forbidden, NotFound, Unauthorized, Unavailable
 from orchestrator.http.authentication import COOKIE, drop_cookie
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
-from orchestrator.http.schemas import Answer
+from orchestrator.http.schemas import Answer, Body
 from orchestrator.scopes import Role, Scope
-from orchestrator.sign_in.oidc import ProviderTrouble
+from orchestrator.sign_in.claims import NotBelieved
+from orchestrator.sign_in.oidc import ProviderTrouble, Refused
+from orchestrator.sign_in.service import SignInFailed
+from orchestrator.system.identifiers import new_token
+from orchestrator.tokens.routes import TokenCreate, make_token
 
 router = Router(prefix="/api/auth", tags=["accounts"])
 
@@ -87,3 +97,116 @@ async def sign_out_address(request: Request, context: Services, id_token: str | 
         return await context.accounts.provider.sign_out_address(id_token, f"{base_url(context, request)}/login")
     except ProviderTrouble:
         return None  # signed out here in any case
+
+
+command_lines = Router(prefix="/login", tags=["accounts"])
+
+DAYS = 30
+WAITING = ("authorization_pending", "slow_down")
+Secret = Annotated[str, Field(min_length=20, max_length=200)]
+Device = Annotated[str, Field(max_length=60)]
+
+
+class CodeGiven(Body):
+    code: Secret
+    verifier: Secret
+
+
+class TokenGiven(Answer):
+    token: str
+
+
+class DeviceAsked(Body):
+    device: Device = "here"
+
+
+class DeviceBegun(Answer):
+    handle: str
+    user_code: str
+    address: str
+    whole_address: str | None
+    interval_s: int
+    expires_s: int
+
+
+class DevicePolled(Body):
+    handle: Secret
+    device: Device = "here"
+
+
+class DeviceState(Answer):
+    """`token` once the person has agreed; until then ask again after the interval."""
+
+    token: str | None = None
+    slower: bool = False
+
+
+@command_lines.post("/command-line", policy=Policy(ANYONE))
+async def exchange_code(body: CodeGiven, context: Context) -> TokenGiven:
+    """The token for a code that a browser brought to a waiting command line; once."""
+    token = context.accounts.command_lines.redeem(body.code, body.verifier)
+    if token is None:
+        raise Unauthorized("This code was used already, is too old, or was made for another command line; sign in again.")
+    return TokenGiven(token=token)
+
+
+@command_lines.post("/device", policy=Policy(ANYONE))
+async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
+    """Begin to sign in with a code that is typed in elsewhere. 404 where the identity provider does not offer it."""
+    provider = context.accounts.provider
+    try:
+        found = await provider.ask_device() if provider else None
+    except (ProviderTrouble, Refused) as error:
+        raise Unavailable(f"The identity provider cannot be used now: {error}.") from error
+    if found is None:
+        raise NotFound("there is no identity provider here that offers device codes; sign in with a browser or a token")
+    handle = context.accounts.command_lines.wait_for(found.device_code)
+    return DeviceBegun(
+        handle=handle,
+        user_code=found.user_code,
+        address=found.address,
+        whole_address=found.whole_address,
+        interval_s=found.interval_s,
+        expires_s=found.expires_s,
+    )
+
+
+@command_lines.post("/device/poll", policy=Policy(ANYONE))
+async def poll_device(body: DevicePolled, request: Request, context: Context) -> DeviceState:
+    """Whether the person has agreed; then a token for them, good for 30 days."""
+    provider, sign_in = context.accounts.provider, context.accounts.sign_in
+    device_code = context.accounts.command_lines.device(body.handle)
+    if provider is None or sign_in is None or device_code is None:
+        raise NotFound("nothing waits under this handle, or not any more; sign in again")
+    try:
+        granted = await provider.redeem_device(device_code)
+        user = await sign_in.known(granted.identity)
+    except Refused as error:
+        if error.code in WAITING:
+            return DeviceState(slower=error.code == "slow_down")
+        context.accounts.command_lines.done(body.handle)
+        raise Forbidden(f"The identity provider refused: {error}. Sign in again.") from error
+    except (NotBelieved, SignInFailed) as error:
+        raise Forbidden(f"You were not signed in: {error}") from error
+    except ProviderTrouble as error:
+        raise Unavailable(f"The identity provider cannot be used now: {error}.") from error
+    context.accounts.command_lines.done(body.handle)
+    return DeviceState(token=await _token_for(user, body.device, request, context))
+
+
+async def _token_for(user: User, device: str, request: Request, context: Services) -> str:
+    user_id = user.id or 0
+    places = await context.db.read(lambda s: account_queries.places(s, user_id))
+    if not places and not user.owner:
+        raise Conflict("You are known here, but in no workspace yet; ask an administrator to add you.")
+    role = Role.OWNER if user.owner else Role(places[0].role)
+    caller = Caller(user.name, role.scope, role=role, user_id=user_id)
+    if places:
+        caller = Caller(
+            user.name, role.scope, role=role, user_id=user_id, workspace_id=places[0].id, workspace=places[0].slug
+        )
+    scope = Scope.ADMIN if role is Role.OWNER else role.scope
+    name = f"command line {device[:40]} {new_token()[:6]}"
+    with acting_as(caller.acting):
+        body = TokenCreate(name=name, scope=scope, expires_in_days=DAYS)
+        return (await make_token(body, caller, request, context)).token

@@ -19,7 +19,7 @@ from orchestrator.cli.view.text import clean
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.installation import service
-from orchestrator.installation.place import is_run_elsewhere
+from orchestrator.installation.identity import is_run_elsewhere
 from orchestrator.installation.service import CannotSettle, Original, Standing
 from orchestrator.installation.wiring import machine_of
 from orchestrator.settings import Settings

@@ -16,8 +16,7 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database
 from orchestrator.installation import queries
-from orchestrator.installation.identity import own_name
-from orchestrator.installation.place import Presence
+from orchestrator.installation.identity import Presence, own_name
 from orchestrator.installation.service import CannotSettle, Installation, adopt, look, settle
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.scheduling import lease_queries
