@@ -24,7 +24,8 @@ COPY --from=build /opt/venv /opt/venv
 WORKDIR /app
 COPY scripts/orchestrator-entrypoint /usr/local/bin/orchestrator-entrypoint
 RUN mkdir -p /opt/benchyard/bin && ln -s /usr/local/bin/orchestrator-entrypoint /opt/benchyard/bin/benchyard
-COPY runner/__init__.py runner/contract.py runner/contract_commands.py runner/contract_evals.py runner/eval_rules.py runner/message.py runner/parsing.py /app/runner/
+COPY runner/__init__.py /app/runner/
+COPY runner/contract /app/runner/contract
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown

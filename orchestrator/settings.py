@@ -17,7 +17,7 @@ from orchestrator.setting_checks import json_object, resource_name, store_url, w
 from orchestrator.setting_checks import log_level as check_log_level
 from orchestrator.setting_checks import token as check_token
 from orchestrator.system.files import DiskRoom
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -58,7 +58,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
 
     from runner.attempt import carry_out
     from runner.commands.measuring_process import open_keeper
-    from runner.contract import RunSpec
+    from runner.contract.run_spec import RunSpec
     from runner.reporting.usage_samples import UsageLog
 
     try:

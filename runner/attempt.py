@@ -21,8 +21,9 @@ import httpx
 
 from runner.commands.measuring_process import Keeper
 from runner.commands.work import CommandWork
-from runner.contract import FailureReason, RunKind, RunSpec, Stage
-from runner.contract_evals import EvalTask
+from runner.contract.evals import EvalTask
+from runner.contract.events import FailureReason, Stage
+from runner.contract.run_spec import RunKind, RunSpec
 from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.evals.work import execute, generate
 from runner.items.problems import Problems

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from runner.attempt import become_ordinary, carry_out
-from runner.contract import RunSpec
+from runner.contract.run_spec import RunSpec
 from runner.errors import EXIT_CRASHED, EXIT_REFUSED, BootRefused, ClaimRefused
 from runner.llm.client import load_sdks
 from runner.log import Log

@@ -17,7 +17,7 @@ from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.http.context import Services
 from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
-from runner.contract import CALL_KEY_HEADER, CONTRACT_VERSION, BenchmarkSpec, call_key
+from runner.contract.run_spec import CALL_KEY_HEADER, CONTRACT_VERSION, BenchmarkSpec, call_key
 from tests.manual_clock import ManualClock
 
 TOKEN = "the-right-token"

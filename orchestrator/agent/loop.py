@@ -22,7 +22,7 @@ from orchestrator.engines.engine import (
     InstanceType,
     LaunchRequest,
 )
-from runner.contract import CONTRACT_VERSION, BootConfig
+from runner.contract.run_spec import CONTRACT_VERSION, BootConfig
 
 log = structlog.get_logger()
 

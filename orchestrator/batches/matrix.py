@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from orchestrator.commands.routes import compare_commands
 from orchestrator.commands.views import figure_views, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, RUN, Policy
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 router = page_router()
 

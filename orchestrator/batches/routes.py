@@ -42,7 +42,7 @@ from orchestrator.runs.schemas import Score
 from orchestrator.runs.service import Idempotency, NewRun
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 router = Router(prefix="/api/batches", tags=["batches"])
 

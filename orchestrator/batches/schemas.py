@@ -26,7 +26,7 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, INT32, KNOWN_COST, UNPRICED, ArchiveOut, Progress, RunShape, Score
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract_commands import MAX_FILES, CommandTask
+from runner.contract.commands import MAX_FILES, CommandTask
 
 SHOWN = 1000
 Member = tuple[ContainerRun, list[str]]

@@ -21,7 +21,7 @@ from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.runs.routes import create_run
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.system.identifiers import new_token
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from orchestrator.runs.plan import command_of
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.stats.intervals import LEVEL
 from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
-from runner.contract import Outcome
-from runner.contract_commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
+from runner.contract.commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
+from runner.contract.events import Outcome
 
 PAGE = 200
 WORDS = {

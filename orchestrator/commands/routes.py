@@ -23,7 +23,7 @@ from orchestrator.errors import Invalid
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.runs.routes import RunId
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 router = Router(prefix="/api/commands", tags=["commands"])
 

@@ -13,7 +13,7 @@ from orchestrator.commands.results import CommandRun, Compared, FigureOver, Grou
 from orchestrator.commands.service import NewCommand
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.stats.intervals import Interval
-from runner.contract_commands import (
+from runner.contract.commands import (
     MAX_FILES,
     MAX_FILES_BYTES,
     Better,

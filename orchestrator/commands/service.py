@@ -20,8 +20,8 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
-from runner.contract import BenchmarkSpec, RunKind
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
+from runner.contract.run_spec import BenchmarkSpec, RunKind
 
 REPEAT = "repeat"
 """What stands for the problem: each sample of it is a repeat."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from runner.contract_commands import FigureRule
+from runner.contract.commands import FigureRule
 
 _LEFT = re.compile(r"(?P<name>.*?)(?: \[(?P<unit>[^\]]*)\])?\s*(?::\s*(?P<better>larger|smaller|)\s*)?", re.DOTALL)
 _PLACE = "$."

@@ -29,7 +29,7 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.settings import Settings
-from runner.contract import ModelSpec
+from runner.contract.run_spec import ModelSpec
 
 router = Router(tags=["money"])
 

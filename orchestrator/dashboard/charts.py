@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from orchestrator.dashboard.texts import duration, size
 from orchestrator.runs.reports.usage import Stored, UsagePoint, points
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 3.0
 

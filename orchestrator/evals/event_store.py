@@ -22,8 +22,7 @@ from orchestrator.runs.intake.bounds import DETAIL_CHARS, TEXT_CHARS, cut, stora
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.system.identifiers import uuid7
 from orchestrator.traces import queries as trace_queries
-from runner.contract import RunKind
-from runner.contract_evals import (
+from runner.contract.evals import (
     MAX_REASON_CHARS,
     EvalTask,
     EvalWrittenEvent,
@@ -33,6 +32,7 @@ from runner.contract_evals import (
     JudgementsEvent,
     Round,
 )
+from runner.contract.run_spec import RunKind
 
 KEPT_PLANS = 16
 

@@ -16,7 +16,7 @@ from orchestrator.errors import NotFound
 from orchestrator.evals import queries as eval_queries
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.tables import TraceFeedback
-from runner.contract_evals import Label
+from runner.contract.evals import Label
 
 
 @dataclass(frozen=True)

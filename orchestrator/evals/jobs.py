@@ -39,9 +39,9 @@ from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries
-from runner.contract import EVAL_KINDS, RunKind
-from runner.contract_evals import Label
-from runner.eval_rules import problem_of
+from runner.contract.eval_rules import problem_of
+from runner.contract.evals import Label
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 PROBES = 100
 """Traces without an opinion that an eval is also tried on: it must give verdicts on what comes, not only on examples."""

@@ -37,7 +37,7 @@ from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.service import Idempotency
 from orchestrator.traces import queries as trace_queries
-from runner.contract_evals import Label
+from runner.contract.evals import Label
 
 router = Router(prefix="/api/evals", route_class=DatabaseErrorRoute, tags=["evals"])
 

@@ -18,8 +18,8 @@ from orchestrator.runs.schemas import INT32
 from orchestrator.runs.unasked_model import UNASKED_MODEL
 from orchestrator.stats.intervals import wilson
 from orchestrator.traces.tables import Trace, TraceFeedback
-from runner.contract_evals import EvalFailure, Label
-from runner.eval_rules import MAX_CHARS
+from runner.contract.eval_rules import MAX_CHARS
+from runner.contract.evals import EvalFailure, Label
 
 Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"\S")]
 Description = Annotated[Text, Field(max_length=20_000)]

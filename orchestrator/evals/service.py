@@ -15,7 +15,7 @@ from orchestrator.evals.tables import Eval, EvalSet
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import uuid7
 from orchestrator.traces import queries as trace_queries
-from runner.contract_evals import Label
+from runner.contract.evals import Label
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from orchestrator.evals import queries as eval_queries
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.traces import queries as trace_queries
-from runner.contract import RunKind
-from runner.contract_evals import TRACE_ID_MARK, Label, TraceLine
+from runner.contract.evals import TRACE_ID_MARK, Label, TraceLine
+from runner.contract.run_spec import RunKind
 
 HELD_OUT_SHARE = 0.4
 NEEDED_PER_LABEL = 2

@@ -26,7 +26,7 @@ from orchestrator.http.context import Context
 from orchestrator.http.policy import AGENT, OWNER, READ, Audit, Policy, Router
 from orchestrator.runs.scheduling.remote import SILENT_S
 from orchestrator.runs.warm_pool.hand_off import HOLD_S
-from runner.contract import CONTRACT_VERSION
+from runner.contract.run_spec import CONTRACT_VERSION
 
 router = Router(prefix="/api/agents", tags=["agents"])
 

@@ -29,7 +29,7 @@ from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, last_said
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
-from runner.contract import BootConfig
+from runner.contract.run_spec import BootConfig
 
 LOOK_S = 1.0
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.protocols.protocol import Asked, Finish, Message, TokenUsage, Wire
 from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
-from runner import contract
+from runner.contract import run_spec
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Call:
 class Settlement:
     """A finished call: the answer, what it used, what it cost, and where the time went."""
 
-    protocol: contract.Protocol
+    protocol: run_spec.Protocol
     message: Message
     usage: TokenUsage
     finish: Finish

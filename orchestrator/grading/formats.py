@@ -25,7 +25,7 @@ from orchestrator.datasets.formats.mmlu_pro import unzipped
 from orchestrator.datasets.formats.records import LeftOut
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.runs.intake.answers import finish_of
-from runner.contract import GivenAnswer
+from runner.contract.run_spec import GivenAnswer
 
 IDS = ("problem_id", "task_id", "question_id")
 OUTPUTS = {

@@ -30,7 +30,7 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
-from runner.contract import BenchmarkSpec, RunKind
+from runner.contract.run_spec import BenchmarkSpec, RunKind
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from orchestrator.jobs import routes as api
 from orchestrator.jobs.schemas import JobType
 from orchestrator.jobs.views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
 from orchestrator.runs.lifecycle import Status
-from runner.contract import EVAL_KINDS, RunKind
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 router = page_router()
 

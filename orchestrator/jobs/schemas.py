@@ -10,7 +10,7 @@ from pydantic import Field
 from orchestrator.evals.schemas import RoundOut
 from orchestrator.http.schemas import Answer
 from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, Progress
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 
 class JobType(StrEnum):

@@ -17,8 +17,8 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import Progress
 from orchestrator.runs.service import is_dead_letter
 from orchestrator.runs.tables import ContainerRun
-from runner.contract import EVAL_KINDS, RunKind
-from runner.contract_evals import STAGE_PERCENT, JobStage
+from runner.contract.evals import STAGE_PERCENT, JobStage
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 CODES: dict[str, Code] = {
     Reason.PROVIDER_ERROR: Code.EXTERNAL_API_ERROR,

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.scheduling import lease_queries
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 DEMO_MODELS = {
     "demo-strong": ("Demo (strong): recorded answers, mostly right", Protocol.ANTHROPIC),

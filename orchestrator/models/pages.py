@@ -15,7 +15,7 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.routes import PRICES, ModelsSynced, change_model, create_model, delete_model, sync_models
 from orchestrator.models.schemas import ModelCreate, ModelPatch
 from orchestrator.models.tables import LlmModel
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 router = page_router()
 

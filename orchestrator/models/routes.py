@@ -20,7 +20,7 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.schemas import ModelCreate, ModelOut, ModelPatch
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.unasked_model import COMMAND_MODEL
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 router = Router(prefix="/api/models", tags=["models"])
 

@@ -9,7 +9,7 @@ from pydantic import Field, StrictInt
 
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.models.tables import LlmModel
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 SLUG = r"^[a-z0-9][a-z0-9._:/-]{0,198}$"
 

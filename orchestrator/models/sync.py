@@ -18,7 +18,7 @@ from orchestrator.gateway.upstream.providers import Provider, providers_from_env
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.system.clock import Clock
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 MAX_SLUG_CHARS = 199
 _NOT_IN_SLUGS = re.compile(r"[^a-z0-9._:/-]+")

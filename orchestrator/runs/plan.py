@@ -14,9 +14,9 @@ from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import Attempt, ContainerRun
-from runner.contract import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
-from runner.contract_commands import CommandTask
-from runner.contract_evals import EvalLimits, EvalTask
+from runner.contract.commands import CommandTask
+from runner.contract.evals import EvalLimits, EvalTask
+from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
 
 MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB

@@ -14,7 +14,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.runs.tables import ContainerRun
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 ASKING_KINDS = frozenset({RunKind.BENCHMARK, RunKind.EVAL_GENERATE})
 

@@ -42,7 +42,8 @@ from orchestrator.runs.schemas import (
     ScoreDetail,
 )
 from orchestrator.runs.service import Idempotency, NewRun
-from runner.contract import ItemResult, Outcome, RunKind
+from runner.contract.events import ItemResult, Outcome
+from runner.contract.run_spec import RunKind
 
 router = Router(prefix="/api/container-runs", tags=["runs"])
 

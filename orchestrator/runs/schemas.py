@@ -17,7 +17,8 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, ItemRow
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract import Outcome, RunKind
+from runner.contract.events import Outcome
+from runner.contract.run_spec import RunKind
 
 INT32 = 2**31 - 1
 COST = "Of the model calls, in US dollars. None: calls were made while the model had no price, so that it is not known."

@@ -34,7 +34,8 @@ from orchestrator.runs.unasked_model import model_shown
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import uuid7
-from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, BenchmarkSpec, Outcome, RunKind
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.run_spec import EVAL_KINDS, BenchmarkSpec, RunKind
 
 MAX_ITEMS = 100_000
 

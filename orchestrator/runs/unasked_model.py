@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from runner.contract import EVAL_KINDS, Protocol, RunKind
+from runner.contract.run_spec import EVAL_KINDS, Protocol, RunKind
 
 UNASKED_MODEL = "stored-answers"
 UNASKED_PROVIDER = "stored"

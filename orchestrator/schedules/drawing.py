@@ -12,7 +12,7 @@ from orchestrator.runs.service import check_size
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.panel import Draw, draw_panel
 from orchestrator.schedules.tables import Schedule, SchedulePanel
-from runner.contract import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec
 
 Histories = dict[str, dict[str, tuple[int, int]]]
 """Benchmark, problem: (results, passes) of the model."""

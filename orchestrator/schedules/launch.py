@@ -19,7 +19,7 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.tables import Schedule
 from orchestrator.settings import Settings
-from runner.contract import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec
 
 TRIGGER = "schedule"
 

@@ -30,7 +30,7 @@ from orchestrator.schedules.instants import next_instant, zone
 from orchestrator.schedules.launch import Launcher
 from orchestrator.schedules.tables import Schedule, ScheduleFire
 from orchestrator.system.clock import Clock
-from runner.contract import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec
 
 _PANEL_FIELDS = ("benchmarks", "sample_size", "seed", "draw")
 COMPARABLE_KINDS = ("benchmark", "grade")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from orchestrator.stats.clustered import clustered_interval
 from orchestrator.stats.intervals import LEVEL, Interval, wilson_difference
 from orchestrator.stats.pass_at_k import mean_pass_at_k, possible_k
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 COMPARABLE_UP_TO = 0.02
 NOTHING_TO_JUDGE = frozenset({Outcome.NO_ANSWER, Outcome.TRUNCATED, Outcome.REFUSED})

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from orchestrator.commands.service import REPEAT
 from orchestrator.errors import Invalid
 from orchestrator.tasks.schemas import RepeatReport
-from runner.contract import ItemResult, Outcome, Usage
-from runner.contract_commands import Better, CommandFile, CommandTask, Figure, RepeatFacts
+from runner.contract.commands import Better, CommandFile, CommandTask, Figure, RepeatFacts
+from runner.contract.events import ItemResult, Outcome, Usage
 
 EXCERPT = 8000
 GIB = float(1 << 30)

@@ -39,8 +39,9 @@ from orchestrator.system.identifiers import new_token, same_token, token_hash
 from orchestrator.tasks import queries as task_queries
 from orchestrator.tasks.results import items_of, machine_use
 from orchestrator.tasks.schemas import RepeatReport, TaskClaim, TaskFail, TaskMessage
-from runner.contract import CompleteEvent, HeartbeatEvent, ItemResult, LogEvent, ProgressEvent, RunKind, RunnerEvent
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
+from runner.contract.events import CompleteEvent, HeartbeatEvent, ItemResult, LogEvent, ProgressEvent, RunnerEvent
+from runner.contract.run_spec import RunKind
 
 LOOK_S = 0.5
 FORGOTTEN_AFTER = timedelta(days=1)

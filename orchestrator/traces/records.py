@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract_evals import Label
+from runner.contract.evals import Label
 
 MAX_TRACE_BYTES = 1 << 20
 MAX_ID_CHARS = 200

@@ -16,7 +16,7 @@ from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
 from runner.benchmarks.mbpp import MbppPlusTask, MbppTask
 from runner.benchmarks.mmlu_pro import MmluProTask
-from runner.contract import BenchmarkSpec, ExecutionLimits
+from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from runner.parsing import MOST_CHARS, parse
+from runner.contract.parsing import MOST_CHARS, parse
 
 PYTHON = frozenset({"python", "python3", "py", "py3", "python2", "pypy", "pypy3"})
 MAX_TEXT_CHARS = 4_000_000

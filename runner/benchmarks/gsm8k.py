@@ -15,7 +15,8 @@ from typing import Any
 
 from runner.benchmarks.extraction import Extraction, without_thinking
 from runner.benchmarks.record import required
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
-from runner.contract import ExecutionLimits, Outcome, TestResult
+from runner.contract.events import Outcome, TestResult
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.parity import parity_of_calls, parity_of_program
 from runner.grading.verdict import Shown, Verdict, same_output, verdict

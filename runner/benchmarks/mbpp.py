@@ -19,7 +19,7 @@ from typing import Any
 
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.record import entry_point, required
-from runner.contract import ExecutionLimits
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check
 from runner.grading.reference import Comparison, atol_of, inputs_of

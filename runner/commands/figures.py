@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from runner.contract_commands import LARGEST_FIGURE, Better, Figure, FigureRule
+from runner.contract.commands import LARGEST_FIGURE, Better, Figure, FigureRule
 from runner.reporting.truncation import clean
 
 MAX_FIGURES = 200

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.contract_commands import CommandFile
+from runner.contract.commands import CommandFile
 
 FOLDER = "work"
 

@@ -22,8 +22,8 @@ from runner.commands.files import put_files, working_directory
 from runner.commands.isolation import CommandFilter, keep_only_needed_capabilities, leave_network
 from runner.commands.repeat import NOT_STARTED, Measured, Program, Stopped, measure
 from runner.commands.user_image import Guest, find_guest, own_guest
-from runner.contract import RunSpec
-from runner.contract_commands import CommandTask, Figure
+from runner.contract.commands import CommandTask, Figure
+from runner.contract.run_spec import RunSpec
 from runner.sandbox.kernel import process_tree, syscalls
 
 FIGURES_S = 10

@@ -11,8 +11,9 @@ import httpx
 
 from runner.commands.capture import shortened
 from runner.commands.measuring_process import GO
-from runner.contract import FailureReason, ItemResult, Outcome, RunSpec, Stage, Usage
-from runner.contract_commands import CommandTask, RepeatFacts
+from runner.contract.commands import CommandTask, RepeatFacts
+from runner.contract.events import FailureReason, ItemResult, Outcome, Stage, Usage
+from runner.contract.run_spec import RunSpec
 from runner.errors import RunFailed
 from runner.log import Log
 from runner.reporting.reporter import Reporter

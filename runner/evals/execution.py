@@ -11,8 +11,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from runner.contract import FailureReason
-from runner.contract_evals import EvalFailure, EvalTask, Judgement, TraceLine
+from runner.contract.evals import EvalFailure, EvalTask, Judgement, TraceLine
+from runner.contract.events import FailureReason
 from runner.errors import RunFailed
 from runner.evals.trial import CHUNK, Subject, Trial, Unsteady
 from runner.log import Log

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.benchmarks.extraction import extract_code, search
-from runner.contract import FailureReason
-from runner.contract_evals import (
+from runner.contract.eval_rules import ALLOWED, ENTRY, problem_of
+from runner.contract.evals import (
     STAGE_PERCENT,
     EvalFailure,
     EvalTask,
@@ -24,8 +24,8 @@ from runner.contract_evals import (
     Round,
     generation_key,
 )
+from runner.contract.events import FailureReason
 from runner.errors import BudgetExhausted, GatewayAway, PriceUnknown, ProviderFailed, RunFailed
-from runner.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.evals.prompt import Fault, Training, first_prompt, mistakes_text, repair_prompt
 from runner.evals.trial import Subject, Trial, Unsteady, difference, differs, too_many
 from runner.llm.calls import Calls

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runner.contract_evals import Label
+from runner.contract.evals import Label
 from runner.evals.trial import MARK_TEXT, Subject
 from runner.llm.client import Prompt
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from runner.contract import FailureReason
-from runner.contract_evals import TraceLine
+from runner.contract.evals import TraceLine
+from runner.contract.events import FailureReason
 from runner.errors import RunFailed
 from runner.log import Log
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract_evals import MAX_REASON_CHARS, TRACE_ID_MARK, EvalFailure, EvalLimits, Judgement
+from runner.contract.evals import MAX_REASON_CHARS, TRACE_ID_MARK, EvalFailure, EvalLimits, Judgement
 from runner.reporting.truncation import clean
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits

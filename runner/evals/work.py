@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 
-from runner.contract import RunSpec
-from runner.contract_evals import STAGE_PERCENT, EvalTask, JobStage
+from runner.contract.evals import STAGE_PERCENT, EvalTask, JobStage
+from runner.contract.run_spec import RunSpec
 from runner.evals.execution import Execution, subject_of
 from runner.evals.generation import Generation
 from runner.evals.prompt import Training

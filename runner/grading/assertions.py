@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from runner.contract import ExecutionLimits, Outcome, TestResult, Usage
+from runner.contract.events import Outcome, TestResult, Usage
+from runner.contract.run_spec import ExecutionLimits
 from runner.grading.verdict import Verdict, exit_of, outcome_of
 from runner.reporting.truncation import excerpt
 from runner.sandbox.executor import Executor

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.contract import Outcome
+from runner.contract.events import Outcome
 from runner.grading.verdict import OUTCOMES, same_output
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
-from runner.contract import Outcome, TestResult, Usage
+from runner.contract.events import Outcome, TestResult, Usage
 from runner.reporting.truncation import excerpt
 from runner.sandbox.outcome import Ending, Execution
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from pydantic import ValidationError
 
-from runner.contract import GivenAnswer, Problem
+from runner.contract.run_spec import GivenAnswer, Problem
 from runner.errors import ProblemError
 from runner.log import Log
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from runner.contract import ErrorScope
+from runner.contract.run_spec import ErrorScope
 from runner.errors import ProviderFailed
 
 CERTAIN = 3

@@ -13,18 +13,8 @@ from dataclasses import dataclass
 
 from runner.benchmarks.adapter import Adapter, Task, adapter_for
 from runner.benchmarks.extraction import Extraction, Rule, search
-from runner.contract import (
-    BenchmarkSpec,
-    CallFacts,
-    ExecutionLimits,
-    FailureReason,
-    GivenAnswer,
-    ItemResult,
-    Outcome,
-    RunKind,
-    RunSpec,
-    call_key,
-)
+from runner.contract.events import CallFacts, FailureReason, ItemResult, Outcome
+from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, RunKind, RunSpec, call_key
 from runner.errors import (
     BudgetExhausted,
     CallsEnded,

@@ -13,7 +13,7 @@ from typing import Any
 import anthropic
 import httpx2
 
-from runner.contract import CALL_KEY_HEADER, ModelSpec
+from runner.contract.run_spec import CALL_KEY_HEADER, ModelSpec
 from runner.errors import GatewayAway
 from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for, gateway_transport
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runner import contract
-from runner.contract import ModelSpec
+from runner.contract import run_spec
+from runner.contract.run_spec import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
 from runner.process.boot import seconds
 from runner.process.sockets import SOCKET_OPTIONS
@@ -103,7 +103,7 @@ class NoClient:
 
 def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
     """Import the one SDK that the model needs, which takes seconds: call it in a thread."""
-    if model.protocol is contract.Protocol.ANTHROPIC:
+    if model.protocol is run_spec.Protocol.ANTHROPIC:
         from runner.llm.anthropic_client import AnthropicClient
 
         return AnthropicClient(model, gateway_url, token)
@@ -168,7 +168,7 @@ def _code_of(body: object) -> str | None:
 
 def _scope_of(body: object) -> str | None:
     """What the gateway says of an error; only its own words count."""
-    known = {each.value for each in contract.ErrorScope}
+    known = {each.value for each in run_spec.ErrorScope}
     for part in _parts(body):
         details = part.get("details")
         if isinstance(details, Mapping) and details.get("scope") in known:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import openai
 
-from runner.contract import CALL_KEY_HEADER, ModelSpec, Protocol
+from runner.contract.run_spec import CALL_KEY_HEADER, ModelSpec, Protocol
 from runner.errors import GatewayAway
 from runner.llm.client import REPLAYED_HEADER, SILENCE_S, Completion, Finish, Prompt, error_for, gateway_transport
 

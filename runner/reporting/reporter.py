@@ -21,7 +21,8 @@ from typing import Any
 import httpx
 from pydantic import ValidationError
 
-from runner.contract import (
+from runner.contract.evals import EvalWrittenEvent, JobProgressEvent, JobStage, Judgement, JudgementsEvent, Round
+from runner.contract.events import (
     CompleteEvent,
     Desired,
     EventAck,
@@ -35,7 +36,6 @@ from runner.contract import (
     Stage,
     StageEvent,
 )
-from runner.contract_evals import EvalWrittenEvent, JobProgressEvent, JobStage, Judgement, JudgementsEvent, Round
 from runner.log import Log
 from runner.process.boot import boot_event, seconds
 from runner.reporting.truncation import clean, trimmed

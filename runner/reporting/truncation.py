@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.contract import ItemResult, LogEvent, ProgressEvent
+from runner.contract.events import ItemResult, LogEvent, ProgressEvent
 
 MARK = "\n[... {} more characters were cut here ...]"
 EXCERPT_CHARS = 2_000

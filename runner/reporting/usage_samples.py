@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from runner.contract import UsageSample
+from runner.contract.events import UsageSample
 from runner.process.kernel_usage import Reading
 
 FIRST_STEP_S, LAST_STEP_S = 0.1, 30.0

@@ -17,7 +17,7 @@ from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import SENTENCES, Reason
 from orchestrator.scopes import Scope
 from orchestrator.settings import Settings
-from runner.contract import FailureReason, Outcome, Stage
+from runner.contract.events import FailureReason, Outcome, Stage
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

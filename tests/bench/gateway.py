@@ -49,7 +49,7 @@ from orchestrator.settings import Settings
 from orchestrator.system import event_loop
 from orchestrator.system.clock import SystemClock
 from orchestrator.system.identifiers import token_hash, uuid7
-from runner.contract import call_key
+from runner.contract.run_spec import call_key
 from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
 

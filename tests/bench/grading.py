@@ -31,7 +31,8 @@ from orchestrator.datasets.formats.records import Found
 from orchestrator.datasets.formats.source import Source
 from runner.benchmarks.humaneval import HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask, _bounds
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.sandbox.executor import Executor
 from tests.bench.sandbox.peers import human_eval_style, livecodebench_call_style, livecodebench_stdin_style
 

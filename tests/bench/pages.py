@@ -27,7 +27,7 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.migrate import migrate
 from orchestrator.runs.tables import AttemptUsage, ContainerRun, ItemRow
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from tests.faults.service import TOKEN, Service
 from tests.rows import a_model, a_run, an_attempt, an_item
 

@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract import Outcome
+from runner.contract.events import Outcome
 
 PASSED, WRONG, TIME, ERROR = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.TIME_LIMIT, Outcome.RUNTIME_ERROR
 

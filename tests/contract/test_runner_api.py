@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from orchestrator.engines.fake.container import FakeContainer
-from runner.contract import ClaimAnswer, EventAck, Problem
+from runner.contract.events import EventAck
+from runner.contract.run_spec import ClaimAnswer, Problem
 from tests.served import RunnerClient, Service
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from sqlmodel import Session, select
 
 from orchestrator.runs.tables import ItemRow
 from orchestrator.settings import Settings
-from runner.contract import CALL_KEY_HEADER, call_key
+from runner.contract.run_spec import CALL_KEY_HEADER, call_key
 from tests.contract.test_runner_api import started
 from tests.served import RunnerClient, Service, served
 

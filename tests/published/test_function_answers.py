@@ -8,7 +8,8 @@ import pytest
 from runner.benchmarks.adapter import Task
 from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.mbpp import MbppTask
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.grading.assertions import check_limits, judge_by_check
 from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor

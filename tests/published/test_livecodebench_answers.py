@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import read_json_lines, records

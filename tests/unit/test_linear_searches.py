@@ -23,9 +23,9 @@ from runner.benchmarks.humaneval import whole_program
 from runner.benchmarks.livecodebench import METHOD
 from runner.benchmarks.mmlu_pro import extract_letter
 from runner.commands.figures import figures_in
-from runner.eval_rules import problem_of
+from runner.contract.eval_rules import problem_of
+from runner.contract.parsing import parse
 from runner.grading.verdict import same_output
-from runner.parsing import parse
 from runner.reporting.truncation import cut
 from tests.benchmark_records.mmlu_pro_published import published_letter
 

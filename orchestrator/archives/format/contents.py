@@ -37,7 +37,7 @@ from orchestrator.runs.reports import exports
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
 from orchestrator.runs.unasked_model import model_shown
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 PIECE = 1 << 20
 LOG_EVENTS = ("log", "stage", "transition")

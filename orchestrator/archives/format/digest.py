@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
-from runner.contract import NOT_THE_MODELS_FAULT
+from runner.contract.events import NOT_THE_MODELS_FAULT
 
 
 @dataclass(frozen=True, order=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.view.text import clean
-from runner.contract_commands import MAX_FILES_BYTES, file_name_problem
+from runner.contract.commands import MAX_FILES_BYTES, file_name_problem
 
 
 def file_body(path: Path, base: Path, name: str | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from orchestrator.gateway.calls import Call, RunContext, request_hash
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.prices import worst_case_nusd
 from orchestrator.gateway.protocols.protocol import Asked, Message, Wire
-from runner.contract import CALL_KEY_HEADER
+from runner.contract.run_spec import CALL_KEY_HEADER
 
 QUESTION_HEADERS = ("anthropic-version", "anthropic-beta")
 MAX_KEY_CHARS = 400

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from runner.contract import ErrorScope
+from runner.contract.run_spec import ErrorScope
 
 
 class Code(StrEnum):

@@ -36,7 +36,7 @@ from orchestrator.gateway.ledger.prices import NUSD_PER_USD, usd
 from orchestrator.gateway.protocols.protocol import Finish, TokenUsage
 from orchestrator.system.clock import Clock
 from orchestrator.system.zstd import compress_quickly, decompress
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 BELIEVED_S = 60.0
 NOBODY = "none"

@@ -25,7 +25,7 @@ from orchestrator.gateway.protocols.protocol import (
     texts_of,
 )
 from orchestrator.gateway.protocols.sse import Event, encode
-from runner import contract
+from runner.contract import run_spec
 
 _FINISH = {
     "end_turn": Finish.STOP,
@@ -58,7 +58,7 @@ _DELTA_FIELDS = ("stop_reason", "stop_sequence", "stop_details", "container")
 
 
 class AnthropicMessages:
-    protocol = contract.Protocol.ANTHROPIC
+    protocol = run_spec.Protocol.ANTHROPIC
     path = "/v1/messages"
     last_words: tuple[bytes, ...] = (b"message_stop", b'"error"')
 

@@ -26,7 +26,7 @@ from orchestrator.gateway.protocols.protocol import (
     told_error,
 )
 from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
-from runner import contract
+from runner.contract import run_spec
 
 _FINISH = {
     "stop": Finish.STOP,
@@ -44,7 +44,7 @@ _GROWING = ("reasoning_content", "reasoning", "content", "refusal")
 
 
 class OpenAIChat:
-    protocol = contract.Protocol.OPENAI_CHAT
+    protocol = run_spec.Protocol.OPENAI_CHAT
     path = "/v1/chat/completions"
     last_words: tuple[bytes, ...] = (b"[DONE]", b'"error"')
 

@@ -27,14 +27,14 @@ from orchestrator.gateway.protocols.protocol import (
     told_error,
 )
 from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
-from runner import contract
+from runner.contract import run_spec
 
 _INCOMPLETE = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.CONTENT_FILTER}
 _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 
 
 class OpenAIResponses:
-    protocol = contract.Protocol.OPENAI_RESPONSES
+    protocol = run_spec.Protocol.OPENAI_RESPONSES
     path = "/v1/responses"
     last_words: tuple[bytes, ...] = (*(each.encode() for each in _ENDINGS), b'"error"')
 

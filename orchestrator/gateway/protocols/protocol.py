@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from orchestrator.gateway.edge.errors import GatewayError
 from orchestrator.gateway.protocols.sse import Event
-from runner import contract
+from runner.contract import run_spec
 
 
 class Finish(StrEnum):
@@ -124,7 +124,7 @@ class Assembler(Protocol):
 class Wire(Protocol):
     """One protocol of one kind of provider."""
 
-    protocol: contract.Protocol
+    protocol: run_spec.Protocol
     path: str
     last_words: tuple[bytes, ...]
     """What a stream says when its answer is whole, or when there will be none: not to be kept waiting."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from runner.contract import ErrorScope
+from runner.contract.run_spec import ErrorScope
 
 RUN_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 410, 426, 501})
 ITEM_STATUSES = frozenset({413, 414, 451})

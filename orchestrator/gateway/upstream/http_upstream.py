@@ -36,7 +36,7 @@ from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.proxies import Proxies
 from orchestrator.outbound.tls import tls_context
 from orchestrator.system.clock import Clock
-from runner.contract import ErrorScope, Protocol
+from runner.contract.run_spec import ErrorScope, Protocol
 
 MAX_ANSWER_BYTES = 16 << 20
 STREAM_OVERHEAD = 16

@@ -14,7 +14,7 @@ from orchestrator.gateway.upstream.providers import Provider
 from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 TIMEOUT_S = 20.0
 MAX_BYTES = 16 << 20

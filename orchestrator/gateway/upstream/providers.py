@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.outbound.addresses import refusal
 from orchestrator.startup import BadConfiguration
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 _NAMED = re.compile(r"BENCHYARD_PROVIDER_([A-Z0-9_]+)_BASE_URL")
 _OPENAI_PROTOCOLS = frozenset({Protocol.OPENAI_CHAT, Protocol.OPENAI_RESPONSES})

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.runs.tables import ItemRow
-from runner.contract import ItemResult, Outcome, TestResult
-from runner.contract_commands import RepeatFacts
+from runner.contract.commands import RepeatFacts
+from runner.contract.events import ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 1_100_000
 """Prompt, answer and code; the runner itself cuts an answer at a million."""

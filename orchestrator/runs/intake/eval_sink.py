@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from sqlmodel import Session
 
 from orchestrator.runs.tables import ContainerRun
-from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
+from runner.contract.evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
 
 EvalEvent = JobProgressEvent | EvalWrittenEvent | JudgementsEvent
 

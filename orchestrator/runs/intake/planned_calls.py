@@ -11,8 +11,8 @@ from sqlmodel import Session
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import Plan
 from orchestrator.runs.tables import ContainerRun
-from runner.contract import RunKind, call_key
-from runner.contract_evals import EvalTask, generation_key
+from runner.contract.evals import EvalTask, generation_key
+from runner.contract.run_spec import RunKind, call_key
 
 Positions = dict[tuple[str, str, int], int]
 

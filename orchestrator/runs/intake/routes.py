@@ -32,13 +32,12 @@ from orchestrator.runs.warm_pool.hand_off import HOLD_S, HandOver
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.memory import give_back
-from runner.contract import (
+from runner.contract.events import EventAck, EventBatch
+from runner.contract.run_spec import (
     CONTRACT_VERSION,
     ClaimAnswer,
     ClaimedRun,
     ClaimRequest,
-    EventAck,
-    EventBatch,
     GivenAnswer,
     Problem,
     RunKind,

@@ -41,8 +41,8 @@ from orchestrator.runs.reports.usage import merged
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.runs.transitions import advance
 from orchestrator.system.clock import Clock
-from runner.contract import (
-    EVAL_KINDS,
+from runner.contract.evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
+from runner.contract.events import (
     CompleteEvent,
     Desired,
     EventAck,
@@ -53,12 +53,10 @@ from runner.contract import (
     LogEvent,
     Outcome,
     ProgressEvent,
-    RunKind,
     RunnerEvent,
     StageEvent,
-    call_key,
 )
-from runner.contract_evals import EvalTask, EvalWrittenEvent, JobProgressEvent, JudgementsEvent
+from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key
 
 MAX_LOG_CHARS = 4000
 

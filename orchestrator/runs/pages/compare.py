@@ -19,7 +19,7 @@ from orchestrator.runs.page_queries import RunFilter
 from orchestrator.runs.pages.run import entries_of
 from orchestrator.runs.views.compare import KINDS, Comparison, compare
 from orchestrator.runs.views.runs import RunLine, run_line
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 router = page_router()
 

@@ -18,7 +18,8 @@ from orchestrator.runs.pages.run import RunId, entries_of
 from orchestrator.runs.plan import CPU_LIMITS_S, execution_limits
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.runs.views.items import TEXTS, ItemPage, item_page
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 
 router = page_router()
 

@@ -28,7 +28,8 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.page_queries import ItemLine, Verdict
 from orchestrator.runs.tables import Artefact, ContainerRun, Event
 from orchestrator.runs.views.run import Containers, Entries, RunPage, run_page
-from runner.contract import Outcome, RunKind
+from runner.contract.events import Outcome
+from runner.contract.run_spec import RunKind
 
 router = page_router()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from orchestrator.runs.reports.usage import Stored
-from runner.contract import UsageSample
+from runner.contract.events import UsageSample
 
 GIB = float(1 << 30)
 GONE = "runner.gone"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from orchestrator.runs.reasons import Reason
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 OutcomeDetail = tuple[str, str, int]
 """(outcome, detail, number of items)"""

@@ -13,7 +13,8 @@ from typing import Any
 
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, around_cut_off, summarise
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome, RunKind
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.run_spec import RunKind
 
 Verdict = tuple[str, str, int, str, str | None]
 """(benchmark, problem, sample, outcome, parity outcome)"""

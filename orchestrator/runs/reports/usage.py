@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from runner.contract import UsageSample
+from runner.contract.events import UsageSample
 
 MOST = 240
 Stored = list[float | None]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.engines.engine import InstanceType
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 GIB = 1 << 30
 TOLERANCE = 1e-9

@@ -47,7 +47,7 @@ from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
-from runner.contract import BootConfig, RunKind
+from runner.contract.run_spec import BootConfig, RunKind
 
 log = structlog.get_logger()
 

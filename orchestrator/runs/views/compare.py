@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from orchestrator.runs.page_queries import Verdict
 from orchestrator.stats.intervals import Interval
 from orchestrator.stats.paired import Pairs, exact_mcnemar, holm_adjusted, paired_difference
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 SIGNIFICANT = 0.05
 KINDS = ("fixed", "broken", "both", "neither")

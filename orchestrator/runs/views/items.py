@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.dashboard.diff import DiffLine, diff
 from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.texts import visible
-from runner.contract import ItemResult, Outcome, TestResult
+from runner.contract.events import ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 20_000
 TEST_CHARS = 4_000

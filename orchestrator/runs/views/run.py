@@ -19,7 +19,8 @@ from orchestrator.runs.reports.usage import Stored
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.views.runs import RunLine, ScoreView, run_line
 from orchestrator.stats.summary import ItemScore, Summary, summarise
-from runner.contract import EVAL_KINDS, NOT_THE_MODELS_FAULT, Outcome, RunKind, Stage
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome, Stage
+from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 Entries = Mapping[tuple[str, str], Entry]
 """What the index of the datasets knows of (benchmark, problem)."""

@@ -14,7 +14,7 @@ from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.unasked_model import model_shown
 from orchestrator.stats.intervals import wilson
-from runner.contract import RunKind
+from runner.contract.run_spec import RunKind
 
 
 @dataclass(frozen=True)

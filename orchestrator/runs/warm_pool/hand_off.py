@@ -24,7 +24,7 @@ from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
-from runner.contract import IdleReading
+from runner.contract.run_spec import IdleReading
 
 HOLD_S = 20.0
 LOOK_S = 1.0

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from orchestrator.runs.reports.machine_cost import GIB
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.tables import WarmRunner
-from runner.contract import IdleReading
+from runner.contract.run_spec import IdleReading
 
 LONGEST_GAP_S = 120.0
 """A runner that stands ready asks every 20 seconds; time beyond this was spent without it."""

@@ -39,7 +39,7 @@ from orchestrator.runs.warm_pool.policy import DEMAND_S, PoolLimits, PoolSize, t
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash, uuid7
-from runner.contract import BootConfig, RunKind, StandReady
+from runner.contract.run_spec import BootConfig, RunKind, StandReady
 
 log = structlog.get_logger()
 

@@ -38,7 +38,7 @@ from orchestrator.schedules.drift.series import (
 from orchestrator.schedules.tables import ScheduleFire
 from orchestrator.stats.summary import COMPARABLE_UP_TO
 from orchestrator.system.clock import Clock
-from runner.contract import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 log = structlog.get_logger()
 

@@ -128,7 +128,7 @@ attempt('chdir', lambda: (os.chdir('{{SECRET_DIR}}'), open('{{SECRET_NAME}}').re
         "read the code of the runner and of the sandbox",
         """
 import runner.sandbox as s
-for f in (s.__file__, os.path.dirname(s.__file__) + '/executor.py', os.path.dirname(s.__file__) + '/../contract.py'):
+for f in (s.__file__, os.path.dirname(s.__file__) + '/executor.py', os.path.dirname(s.__file__) + '/../contract/events.py'):
     attempt('source', lambda: open(f).read())
 """,
     ),

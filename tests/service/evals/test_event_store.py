@@ -18,7 +18,7 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.records import record_of
 from orchestrator.traces.service import store
-from runner.contract_evals import Judgement, JudgementsEvent, Label
+from runner.contract.evals import Judgement, JudgementsEvent, Label
 from tests.manual_clock import START
 from tests.rows import a_model, a_run
 

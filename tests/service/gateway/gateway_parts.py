@@ -20,7 +20,7 @@ from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.http.problems import not_found
 from orchestrator.system.clock import SystemClock
-from runner.contract import CALL_KEY_HEADER
+from runner.contract.run_spec import CALL_KEY_HEADER
 from tests.service.gateway.gateway_server import serving
 from tests.unit.gateway.memory_ledger import MemoryLedger
 

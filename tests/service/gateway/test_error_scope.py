@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.gateway.upstream.error_scope import scope_of
-from runner.contract import ModelSpec, Protocol
+from runner.contract.run_spec import ModelSpec, Protocol
 from runner.errors import ProviderFailed
 from runner.llm.client import LlmClient, Prompt, open_client
 from tests.service.gateway.fake_provider import FakeProvider, Fault

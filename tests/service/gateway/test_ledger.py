@@ -29,7 +29,7 @@ from orchestrator.gateway.ledger.ledger import (
     Stored,
 )
 from orchestrator.gateway.protocols.protocol import Finish, TokenUsage
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 from tests.postgres_from_wheel import TEMPLATE
 from tests.service.gateway.ledgers import LedgerWorld, database_world, memory_world
 

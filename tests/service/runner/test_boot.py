@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.responses import JSONResponse
 
-from runner import contract
+from runner.contract import events, run_spec
 from runner.errors import BootRefused
 from runner.process.boot import CONTRACT_VERSION, Boot, Link, announce, boot_event, read_boot, seconds
 from tests.service.runner.fake_orchestrator import RUN_ID, RUN_TOKEN, FakeOrchestrator
@@ -33,9 +33,9 @@ def fed(pipe: tuple[int, int], text: str) -> int:
 
 
 def test_it_agrees_with_the_contract() -> None:
-    assert CONTRACT_VERSION == contract.CONTRACT_VERSION
-    assert Boot._fields == tuple(contract.BootConfig.model_fields)
-    assert contract.StageEvent.model_validate(boot_event({})).stage is contract.Stage.BOOT
+    assert CONTRACT_VERSION == run_spec.CONTRACT_VERSION
+    assert Boot._fields == tuple(run_spec.BootConfig.model_fields)
+    assert events.StageEvent.model_validate(boot_event({})).stage is events.Stage.BOOT
 
 
 @pytest.mark.parametrize("tail", ["\n", "", "\nmore"], ids=["line", "no newline", "something behind"])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.sandbox.executor import Executor
 from tests.service.runner.fake_orchestrator import problem

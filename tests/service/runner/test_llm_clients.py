@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.responses import JSONResponse, Response
 
-from runner.contract import ModelSpec
+from runner.contract.run_spec import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, ProviderFailed
 from runner.llm.client import Completion, Finish, LlmClient, Prompt, open_client
 from tests.service.runner.fake_orchestrator import (

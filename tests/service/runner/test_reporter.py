@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi.responses import JSONResponse
 
-from runner.contract import FailureReason, ItemResult, Outcome, Stage
+from runner.contract.events import FailureReason, ItemResult, Outcome, Stage
 from runner.log import Log
 from runner.reporting.reporter import Reporter, Stop
 from tests.service.runner.fake_orchestrator import RUN_ID, FakeOrchestrator, serving

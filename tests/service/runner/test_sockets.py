@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from runner.attempt import orchestrator_client
-from runner.contract import ModelSpec
+from runner.contract.run_spec import ModelSpec
 from runner.llm.client import Prompt, open_client
 from runner.process.boot import Link
 from runner.process.sockets import DEAD_AFTER_S, SOCKET_OPTIONS

@@ -13,7 +13,7 @@ import pytest
 from fastapi.responses import JSONResponse, Response
 
 from runner.benchmarks.adapter import ADAPTERS
-from runner.contract import RunSpec
+from runner.contract.run_spec import RunSpec
 from runner.errors import RunFailed
 from runner.items.problems import Problems
 from runner.items.refusals import ALIKE

@@ -35,7 +35,8 @@ from orchestrator.runs.transitions import advance, state_of
 from orchestrator.runs.warm_pool.hand_off import HandOver
 from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
 from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
-from runner.contract import EventBatch, IdleReading, ItemKey
+from runner.contract.events import EventBatch
+from runner.contract.run_spec import IdleReading, ItemKey
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run
 from tests.service.runs.crashes import Crash, CrashAt, MortalDatabase, MortalEngine, WatchedEngine

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.commands.service import command_plan
 from orchestrator.runs import event_queries
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
 from tests.service.runs.simulated_scheduler import RunWorld
 
 pytestmark = pytest.mark.anyio

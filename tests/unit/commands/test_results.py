@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.commands.results import CommandRun, Repeat, figures_of
-from runner.contract_commands import CommandTask, Figure
+from runner.contract.commands import CommandTask, Figure
 
 
 def repeat(number: int, seconds: float, gain: float) -> Repeat:

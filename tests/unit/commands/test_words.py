@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.commands.words import figure_words, read_figure, read_variable
-from runner.contract_commands import FigureRule
+from runner.contract.commands import FigureRule
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from orchestrator.dashboard import texts
 from orchestrator.dashboard.charts import outcome_bar, trend
 from orchestrator.dashboard.diff import MAX_LINES, diff
 from orchestrator.dashboard.highlight import MAX_CHARS, highlight
-from runner.contract import Outcome
+from runner.contract.events import Outcome
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from orchestrator.runs.views.items import item_page
 from orchestrator.runs.views.run import Containers, run_page, stage_marks
 from orchestrator.runs.views.runs import explanation, run_line
 from orchestrator.schedules.form import Rhythm
-from runner import contract
-from runner.contract import ItemResult, Outcome, Usage
+from runner.contract import events
+from runner.contract.events import ItemResult, Outcome, Usage
 from tests.manual_clock import START
 from tests.rows import a_run, an_attempt
 
@@ -221,8 +221,8 @@ def test_a_window_of_time() -> None:
 
 
 def test_failed_tests_of_an_item_are_paged() -> None:
-    tests = [contract.TestResult(index=n, outcome=Outcome.WRONG_ANSWER, expected="a", got="b") for n in range(25)]
-    tests += [contract.TestResult(index=25 + n, outcome=Outcome.PASSED, usage=Usage(cpu_s=n)) for n in range(3)]
+    tests = [events.TestResult(index=n, outcome=Outcome.WRONG_ANSWER, expected="a", got="b") for n in range(25)]
+    tests += [events.TestResult(index=25 + n, outcome=Outcome.PASSED, usage=Usage(cpu_s=n)) for n in range(3)]
     item = ItemResult(benchmark="b", problem_id="p", outcome=Outcome.WRONG_ANSWER, tests=tests)
 
     first, last = item_page(item, {}), item_page(item, {}, 20)

@@ -19,7 +19,7 @@ from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
 from orchestrator.gateway.upstream.port import Received, Reply
-from runner.contract import CALL_KEY_HEADER
+from runner.contract.run_spec import CALL_KEY_HEADER
 from tests.service.gateway.gateway_parts import run_context
 from tests.unit.gateway.memory_ledger import MemoryLedger
 from tests.unit.gateway.virtual_time import LoopClock

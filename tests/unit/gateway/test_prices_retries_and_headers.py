@@ -24,7 +24,7 @@ from orchestrator.gateway.protocols.protocol import TokenUsage
 from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
 from orchestrator.outbound.addresses import CHECKED_S, AddressRefused, refusal
 from orchestrator.outbound.transports import PinnedTransport
-from runner.contract import Protocol
+from runner.contract.run_spec import Protocol
 
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 PRICES = Prices(Decimal("3"), Decimal("15"), cached_input_per_mtok=Decimal("0.3"), cache_write_per_mtok=Decimal("3.75"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.contract import Outcome
+from runner.contract.events import Outcome
 from runner.grading.verdict import Shown, same_output, verdict
 from runner.sandbox.outcome import Ending, Execution, Usage
 

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.plan import MIB, UID_FIRST, UID_STEP, Plan, execution_limits, free_uid_base, run_spec, sandbox_slots
-from runner.contract import BenchmarkSpec
+from runner.contract.run_spec import BenchmarkSpec
 from tests.rows import a_model, a_run, an_attempt
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.stats.intervals import wilson
 from orchestrator.stats.summary import ItemScore, around_cut_off, summarise
-from runner.contract import Outcome
+from runner.contract.events import Outcome
 
 P, W, T = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.TIME_LIMIT
 

@@ -14,7 +14,7 @@ from orchestrator.errors import Conflict, Invalid
 from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs.intake.service import Superseded
 from orchestrator.runs.tables import Attempt
-from runner.contract import EventBatch
+from runner.contract.events import EventBatch
 from tests.service.runs.simulated_scheduler import RunWorld
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from orchestrator.db.session import Database
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.service import Intake
 from orchestrator.runs.reports.usage import MOST, Stored, merged, points
-from runner.contract import EventBatch, LogEvent, UsageSample
+from runner.contract.events import EventBatch, LogEvent, UsageSample
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run, an_attempt
 

@@ -11,7 +11,7 @@ from orchestrator.commands.service import command_plan
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Hold
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
 from tests.service.runs.crashes import Crash, CrashAt
 from tests.service.runs.simulated_scheduler import RunWorld
 

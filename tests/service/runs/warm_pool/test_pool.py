@@ -20,8 +20,8 @@ from orchestrator.runs.warm_pool.policy import PoolSize
 from orchestrator.runs.warm_pool.pool import NAME
 from orchestrator.runs.warm_pool.tables import IdleUsage, WarmRunner
 from orchestrator.system.identifiers import token_hash
-from runner.contract import IdleReading
-from runner.contract_commands import CommandTask
+from runner.contract.commands import CommandTask
+from runner.contract.run_spec import IdleReading
 from tests.service.runs.simulated_scheduler import TYPES, RunWorld
 
 TYPE = next(iter(TYPES))

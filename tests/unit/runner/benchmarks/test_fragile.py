@@ -2,9 +2,10 @@
 
 import pytest
 
-from runner import contract
 from runner.benchmarks.livecodebench import LiveCodeBenchTask, close_to_limit, flips
-from runner.contract import ExecutionLimits, Outcome, Usage
+from runner.contract import events
+from runner.contract.events import Outcome, Usage
+from runner.contract.run_spec import ExecutionLimits
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.outcome import Usage as Used
@@ -12,8 +13,8 @@ from runner.sandbox.outcome import Usage as Used
 P, W, T = Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.TIME_LIMIT
 
 
-def results(*pairs: tuple[Outcome, float]) -> list[contract.TestResult]:
-    return [contract.TestResult(index=i, outcome=outcome, usage=Usage(cpu_s=cpu)) for i, (outcome, cpu) in enumerate(pairs)]
+def results(*pairs: tuple[Outcome, float]) -> list[events.TestResult]:
+    return [events.TestResult(index=i, outcome=outcome, usage=Usage(cpu_s=cpu)) for i, (outcome, cpu) in enumerate(pairs)]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def results(*pairs: tuple[Outcome, float]) -> list[contract.TestResult]:
     ],
     ids=["far", "close", "slowest three", "first of all", "confirmed already", "wrong is wrong", "none"],
 )
-def test_which_are_judged_again(tests: list[contract.TestResult], places: list[int]) -> None:
+def test_which_are_judged_again(tests: list[events.TestResult], places: list[int]) -> None:
     assert close_to_limit(tests, 6.0) == places
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from runner.benchmarks.gsm8k import Gsm8kTask, NumberRule, as_number, extract_number
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from tests.benchmark_records import gsm8k
 from tests.benchmark_records.files import records

@@ -12,7 +12,8 @@ import pytest
 
 from runner.benchmarks.adapter import Task
 from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask, whole_program
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.verdict import Verdict
 from runner.sandbox.executor import Executor

@@ -6,7 +6,7 @@ import pytest
 
 from runner.benchmarks.adapter import ADAPTERS, adapter_for
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.contract import BenchmarkSpec, ExecutionLimits
+from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.sandbox.executor import Executor
 from tests.benchmark_records.files import records
 from tests.benchmark_records.livecodebench import ANSWERS, Answer

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.mbpp import MbppPlusTask, MbppTask, function_under_test, restored
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check
 from runner.sandbox.executor import Executor

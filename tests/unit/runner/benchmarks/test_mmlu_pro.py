@@ -8,7 +8,8 @@ import pytest
 
 from orchestrator.grading.formats import Sample, read_samples
 from runner.benchmarks.mmlu_pro import LetterRule, MmluProTask, extract_letter
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from tests.benchmark_records import mmlu_pro
 from tests.benchmark_records.files import records

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
-from runner.contract import ExecutionLimits, Outcome
+from runner.contract.events import Outcome
+from runner.contract.run_spec import ExecutionLimits
 from runner.grading.parity import parity_of_calls, parity_of_program
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits

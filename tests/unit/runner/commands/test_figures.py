@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from runner.commands.capture import Capture, shortened
 from runner.commands.figures import figures_in
-from runner.contract_commands import Better, FigureRule
+from runner.contract.commands import Better, FigureRule
 
 
 def read(output: str, *rules: dict[str, Any]) -> tuple[dict[str, float], list[str]]:

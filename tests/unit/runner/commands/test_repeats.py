@@ -17,8 +17,8 @@ from pydantic import ValidationError
 from runner.commands.measuring_process import GO, start
 from runner.commands.user_image import Guest
 from runner.commands.work import item_of
-from runner.contract import ItemResult, Outcome
-from runner.contract_commands import CommandFile, CommandTask, file_name_problem
+from runner.contract.commands import CommandFile, CommandTask, file_name_problem
+from runner.contract.events import ItemResult, Outcome
 
 
 class Link:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runner.contract import FailureReason
-from runner.contract_evals import EvalFailure, EvalLimits, EvalTask, Judgement, Label, TraceLine
+from runner.contract.evals import EvalFailure, EvalLimits, EvalTask, Judgement, Label, TraceLine
+from runner.contract.events import FailureReason
 from runner.errors import RunFailed
 from runner.evals.execution import Execution
 from runner.evals.generation import Generation

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from runner.contract import FailureReason
-from runner.contract_evals import EvalLimits, EvalTask, Judgement, Label, Round
+from runner.contract.evals import EvalLimits, EvalTask, Judgement, Label, Round
+from runner.contract.events import FailureReason
 from runner.errors import BudgetExhausted, ProviderFailed, RunFailed
 from runner.evals.generation import Generation
 from runner.evals.prompt import Training

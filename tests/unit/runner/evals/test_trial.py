@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runner.contract_evals import EvalFailure, EvalLimits, Judgement
+from runner.contract.evals import EvalFailure, EvalLimits, Judgement
 from runner.evals.trial import Subject, Trial, Unsteady
 from runner.sandbox.executor import Executor
 from tests.uids import own_uid_base

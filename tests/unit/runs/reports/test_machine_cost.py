@@ -18,7 +18,7 @@ from orchestrator.runs.reports.machine_cost import (
     used_after,
 )
 from orchestrator.runs.reports.usage import Stored
-from runner.contract import UsageSample
+from runner.contract.events import UsageSample
 
 
 def sample(at_s: float, cpu_s: float, gib: float, throttled_s: float | None = None) -> UsageSample:

@@ -1,5 +1,4 @@
-"""The part of the contract about command benchmarks: what is run and measured, and what a repeat came to. A leaf, like
-`runner.contract`."""
+"""The part of the contract about command benchmarks: what is run and measured, and what a repeat came to. A leaf."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from enum import StrEnum
 
 from pydantic import Field, field_validator
 
-from runner.message import Count, Message, Seconds
+from runner.contract.message import Count, Message, Seconds
 
 LARGEST_FIGURE = 1e100
 """What is larger is no measurement, and its square would be no number."""

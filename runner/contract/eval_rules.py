@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 
-from runner.parsing import parse
+from runner.contract.parsing import parse
 
 ENTRY = "evaluate"
 _ALLOWED = """ast base64 bisect calendar collections copy dataclasses datetime decimal difflib enum fractions functools

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from runner.message import Count, Message, Seconds
+from runner.contract.message import Count, Message, Seconds
 
 MAX_REASON_CHARS = 2000
 

@@ -1,0 +1,204 @@
+"""What a runner reports: events with consecutive numbers, the results in them, and the acknowledgement."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runner.contract.commands import RepeatFacts
+from runner.contract.evals import EvalWrittenEvent, JobProgressEvent, JudgementsEvent
+from runner.contract.message import Count, Message, Seconds
+from runner.contract.run_spec import ItemKey
+
+
+class Outcome(StrEnum):
+    """How an item ended; exactly one each."""
+
+    PASSED = "passed"  #: every test accepted
+    WRONG_ANSWER = "wrong_answer"  #: the program ran and answered something else
+    TIME_LIMIT = "time_limit"  #: more CPU or wall time than the limit
+    MEMORY_LIMIT = "memory_limit"  #: more memory than the limit
+    OUTPUT_LIMIT = "output_limit"  #: more output than the limit
+    RUNTIME_ERROR = "runtime_error"  #: the program crashed or ended with an error
+    NO_ANSWER = "no_answer"  #: nothing that could be extracted from the model's text
+    TRUNCATED = "truncated"  #: the model hit its token limit before it finished
+    REFUSED = "refused"  #: the model declined to answer
+    PROVIDER_ERROR = "provider_error"  #: the provider did not answer, after retries; not the model's fault
+    INFRA_ERROR = "infra_error"  #: our own machinery failed, after retries; not the model's fault
+
+
+NOT_THE_MODELS_FAULT = frozenset({Outcome.PROVIDER_ERROR, Outcome.INFRA_ERROR})
+
+
+class Stage(StrEnum):
+    """Where a running attempt is."""
+
+    BOOT = "boot"  #: the runner started and claimed its run
+    PROVISION = "provision"  #: problems are fetched, the sandbox comes up
+    RUNNING = "running"  #: items are worked on
+    UPLOADING = "uploading"  #: all items are done, the last results are on their way
+    FINISHED = "finished"  #: everything is acknowledged
+
+
+class FailureReason(StrEnum):
+    """What a runner may say when it gives up a whole run."""
+
+    DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or understood
+    PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example for a wrong key
+    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget, or a limit for the day, does not allow another call
+    PRICE_UNKNOWN = "price_unknown"  #: a budget or limit applies, and the model has no price
+    EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is not fit to be used
+    EVAL_FAILING = "eval_failing"  #: an eval that is executed gives no verdict on too many traces
+    RUNNER_ERROR = "runner_error"  #: an error of the runner itself
+
+
+class Desired(StrEnum):
+    """What the orchestrator wants of a runner."""
+
+    RUN = "run"
+    CANCEL = "cancel"
+
+
+class Usage(Message):
+    """What the kernel measured."""
+
+    cpu_s: Seconds = 0.0
+    wall_s: Seconds = 0.0
+    peak_bytes: Count = 0
+
+
+class TestResult(Message):
+    """One test of an item. Texts are excerpts."""
+
+    index: Count
+    outcome: Outcome
+    usage: Usage = Usage()
+    input: str | None = None
+    expected: str | None = None
+    got: str | None = None
+    stderr: str | None = None
+
+
+class CallFacts(Message):
+    """What is known of the model call behind an item."""
+
+    call_key: str
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    reasoning_tokens: Count = 0
+    cached_tokens: Count = 0
+    latency_s: Seconds = 0.0
+    finish_reason: str = ""
+    replayed: bool = False
+
+
+class ItemResult(Message):
+    benchmark: str
+    problem_id: str
+    sample_index: int = 0
+    outcome: Outcome
+    parity_outcome: Outcome | None = None
+    detail: str = ""
+    prompt: str = ""
+    prompt_version: str = ""
+    answer: str = ""
+    code: str | None = None
+    extraction_rule: str = ""
+    tests_total: Count = 0
+    tests_passed: Count = 0
+    tests: list[TestResult] = []
+    usage: Usage = Usage()
+    exit: str = ""
+    fragile: bool = False
+    calls: list[CallFacts] = []
+    repeat: RepeatFacts | None = None
+    """In a run of kind `command`."""
+
+    @property
+    def key(self) -> ItemKey:
+        return ItemKey(benchmark=self.benchmark, problem_id=self.problem_id, sample_index=self.sample_index)
+
+
+class StageEvent(Message):
+    type: Literal["stage"] = "stage"
+    seq: int = Field(ge=1)
+    stage: Stage
+    facts: dict[str, Any] = {}
+
+
+class HeartbeatEvent(Message):
+    type: Literal["heartbeat"] = "heartbeat"
+    seq: int = Field(ge=1)
+    waiting_for: str | None = None
+
+
+class ProgressEvent(Message):
+    type: Literal["progress"] = "progress"
+    seq: int = Field(ge=1)
+    item: ItemResult
+
+
+class LogEvent(Message):
+    type: Literal["log"] = "log"
+    seq: int = Field(ge=1)
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: str
+
+
+class CompleteEvent(Message):
+    """The last event of a run whose items are all reported."""
+
+    type: Literal["complete"] = "complete"
+    seq: int = Field(ge=1)
+
+
+class FailedEvent(Message):
+    type: Literal["failed"] = "failed"
+    seq: int = Field(ge=1)
+    reason: FailureReason
+    message: str
+    code: str | None = None
+    """The error code that a job about evals ends with."""
+
+
+RunnerEvent = Annotated[
+    StageEvent
+    | HeartbeatEvent
+    | ProgressEvent
+    | LogEvent
+    | JobProgressEvent
+    | EvalWrittenEvent
+    | JudgementsEvent
+    | CompleteEvent
+    | FailedEvent,
+    Field(discriminator="type"),
+]
+
+
+class UsageSample(Message):
+    """What the attempt has used so far, by the kernel's counters; `at_s` counts from the claim."""
+
+    at_s: float = Field(ge=0, le=1e9, allow_inf_nan=False)
+    cpu_s: float = Field(ge=0, le=1e12, allow_inf_nan=False)
+    memory_bytes: int = Field(ge=0, le=1 << 60)
+    """Without what the kernel could give back at once."""
+    throttled_s: float | None = Field(default=None, ge=0, le=1e12, allow_inf_nan=False)
+    """How long it was made to wait because its share of the cores was used up; None where the kernel does not say."""
+
+
+class EventBatch(Message):
+    """Consecutive events, lowest number first. What was already stored is ignored, what follows a gap is not taken.
+
+    `usage` rides along: the samples since the last batch that was acknowledged.
+    """
+
+    attempt: int = Field(ge=1)
+    events: list[RunnerEvent] = Field(max_length=1000)
+    usage: list[UsageSample] = Field(default=[], max_length=500)
+
+
+class EventAck(Message):
+    ack_seq: int
+    desired: Desired

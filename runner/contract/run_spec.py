@@ -1,0 +1,200 @@
+"""What a runner is told: its boot configuration, the answer to its claim, the specification of its run, its problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from pydantic import Field
+
+from runner.contract.commands import CommandTask
+from runner.contract.evals import EvalTask
+from runner.contract.message import Message
+
+CONTRACT_VERSION = 1
+CALL_KEY_HEADER = "x-benchyard-call"
+"""Names a model call within its run; the gateway answers the same key and body with the stored answer."""
+_KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
+
+
+def call_key(benchmark: str, problem_id: str, sample_index: int, turn: int = 0) -> str:
+    """The key of an item's model call. It travels in a header, so what is not plain ASCII is escaped."""
+    return quote(f"{benchmark}/{problem_id}/{sample_index}/{turn}", safe=_KEY_SAFE)
+
+
+class ErrorScope(StrEnum):
+    """Whom the error of a model call concerns; the gateway says it with the error, in `details.scope`."""
+
+    RUN = "run"  #: every call of the run would meet it: model unknown, key, parameter or certificate refused
+    ITEM = "item"  #: this one question only: its context is too long, a filter refused it
+    UNKNOWN = "unknown"  #: the error does not say
+
+
+class StandReady(Message):
+    """What a runner needs to open its sandbox before it knows its run."""
+
+    sandbox_slots: int = Field(ge=1)
+    sandbox_uid_base: int
+
+
+class BootConfig(Message):
+    """One line of JSON on the runner's standard input: all that a fresh container knows."""
+
+    orchestrator_url: str
+    token: str
+    instance_type: str
+    engine: str
+    stand_ready: StandReady | None = None
+    """Set for a runner that is started ahead of its run: it opens everything, then claims until it is given one."""
+
+
+class IdleReading(Message):
+    """What a runner that stands ready has used so far, by the kernel's figures."""
+
+    cpu_s: float = Field(ge=0, allow_inf_nan=False)
+    memory_bytes: int = Field(ge=0)
+
+
+class ClaimRequest(Message):
+    runner_id: str
+    contract_version: int
+    instance_type: str
+    engine: str
+    idle: IdleReading | None = None
+    """Of a runner that stands ready."""
+
+
+class Protocol(StrEnum):
+    """The wire protocol, and with it the SDK, that a model is asked through."""
+
+    ANTHROPIC = "anthropic"  #: Anthropic messages
+    OPENAI_CHAT = "openai_chat"  #: OpenAI chat completions
+    OPENAI_RESPONSES = "openai_responses"  #: OpenAI responses
+
+
+class ModelSpec(Message):
+    slug: str
+    provider: str
+    name: str
+    protocol: Protocol
+    max_tokens: int = Field(default=8192, gt=0)
+    temperature: float | None = None
+    top_p: float | None = None
+    thinking_budget: int | None = None
+    effort: str | None = None
+    request_timeout_s: float = 600.0
+
+
+class ExecutionLimits(Message):
+    """Limits for one test of one program."""
+
+    cpu_s: float = 6.0
+    memory_bytes: int = 1 << 30
+    output_bytes: int = 16 << 20
+    slowdown: float = 1.0
+    """How many seconds of the clock a second of CPU takes here at the best; more than 1 on a share of a core."""
+
+    def wall_s(self, cpu_s: float) -> float:
+        """The outer fence for a program that may use `cpu_s`: verdicts go by CPU time, on every instance type."""
+        return (2 * cpu_s + 2) * self.slowdown
+
+
+class BenchmarkSpec(Message):
+    """One benchmark of a run: which adapter reads its records, and which problems in which order."""
+
+    name: str
+    adapter: str
+    pack_digest: str
+    problem_ids: list[str]
+    cpu_s: float | None = None
+    """CPU seconds for one test, where the benchmark has a rule of its own."""
+    samples: list[list[int]] | None = None
+    """The samples of each problem, in the order of `problem_ids`, where they are not the same for all."""
+    parity: bool = True
+    """Whether answers are also judged by the official checker's rules, where that takes a second execution."""
+
+    def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
+        """Problem and sample of every item, in order."""
+        samples = self.samples or [list(range(samples_per_problem))] * len(self.problem_ids)
+        for problem_id, own in zip(self.problem_ids, samples, strict=True):
+            for sample in own:
+                yield problem_id, sample
+
+
+class ItemKey(Message):
+    benchmark: str
+    problem_id: str
+    sample_index: int = 0
+
+
+class RunKind(StrEnum):
+    """What a run is for."""
+
+    BENCHMARK = "benchmark"  #: a model is asked, its answers are judged
+    GRADE = "grade"  #: answers that are there already are judged; no model is asked
+    EVAL_GENERATE = "eval_generate"  #: a model writes an eval from labelled traces
+    EVAL_EXECUTE = "eval_execute"  #: an eval judges traces; no model is asked
+    COMMAND = "command"  #: a command of the user's image is run and measured; no model is asked
+
+
+EVAL_KINDS = frozenset({RunKind.EVAL_GENERATE, RunKind.EVAL_EXECUTE})
+
+
+class RunSpec(Message):
+    run_id: str
+    attempt: int
+    run_token: str
+    kind: str = RunKind.BENCHMARK.value
+    model: ModelSpec
+    benchmarks: list[BenchmarkSpec]
+    samples_per_problem: int = 1
+    seed: int = 0
+    concurrency: int = Field(default=4, ge=1)
+    sandbox_slots: int = Field(default=1, ge=1)
+    sandbox_uid_base: int
+    sandbox_level: str = "minimal"
+    """The weakest that will do: the runner refuses to execute anything with fewer layers."""
+    limits: ExecutionLimits = ExecutionLimits()
+    finished: list[ItemKey] = []
+    eval: EvalTask | None = None
+    command: CommandTask | None = None
+    gateway_url: str
+    heartbeat_s: float = 10.0
+    batch_s: float = 0.25
+    patience_s: float = Field(default=6 * 3600.0, gt=0)
+    """A runner that has not reached the orchestrator for so long ends."""
+
+
+class ClaimedRun(Message):
+    action: Literal["run"] = "run"
+    spec: RunSpec
+
+
+class Wait(Message):
+    action: Literal["wait"] = "wait"
+    retry_after_s: float
+
+
+ClaimAnswer = Annotated[ClaimedRun | Wait, Field(discriminator="action")]
+
+
+class GivenAnswer(Message):
+    """An answer that is there already. `code` is judged as it is; from `text` it is extracted first."""
+
+    sample_index: int = Field(default=0, ge=0)
+    text: str | None = None
+    code: str | None = None
+    finish: str = "stop"
+    """Why the model stopped, where that is known."""
+
+
+class Problem(Message):
+    """One line of the problems answer. `record` is in the format of the benchmark's adapter."""
+
+    benchmark: str
+    problem_id: str
+    record: dict[str, Any]
+    given: list[GivenAnswer] | None = None
+    """In a run of kind `grade`: the answers to judge."""
