@@ -21,6 +21,10 @@ TRY_AGAIN = frozenset({408, 425, 429})
 class LinkRefused(Exception):
     """The orchestrator said no; trying again is no use."""
 
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
 
 class LinkLost(Exception):
     """No answer for too long."""
@@ -52,7 +56,8 @@ class Link:
                     return dict(answer.json())
                 trouble = _sentence(answer)
                 if answer.status_code < 500 and answer.status_code not in TRY_AGAIN:
-                    raise LinkRefused(f"the orchestrator refused {path} with status {answer.status_code}: {trouble}")
+                    sentence = f"the orchestrator refused {path} with status {answer.status_code}: {trouble}"
+                    raise LinkRefused(sentence, answer.status_code)
             except (httpx.HTTPError, ValueError) as error:
                 trouble = f"{type(error).__name__}: {error}"
             if self._now() + pause > give_up:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import httpx
 import structlog
 
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
@@ -201,9 +202,9 @@ class AgentLoop:
         try:
             answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": said})
         except LinkRefused as error:
-            if "introduce itself" not in str(error):
+            if error.status != httpx.codes.NOT_FOUND:
                 raise
-            if not self._dismissed:
+            if not self._dismissed:  # it does not know us yet: the next claim introduces us
                 return
             answer = {"stop": []}
         self._alive = {fact.name for fact in facts if fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)}

@@ -36,6 +36,7 @@ def run_failed(
     model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime, *, measured: bool = True
 ) -> Alert:
     """`measured`: some items of the run count, so that it has a score of a kind."""
+    # Only so that it is not said twice: the message of a run without results begins with it.
     nothing = "" if measured or why.startswith("nothing was measured") else " Nothing was measured."
     return Alert(
         uid=f"msg_failed_{run_id}",

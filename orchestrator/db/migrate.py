@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from alembic import command
@@ -86,7 +87,7 @@ def _why(url: str, error: DBAPIError) -> str:
     if place.get_backend_name() != "sqlite":
         where = place.render_as_string(hide_password=True)
         return f"The database {where} cannot be used: {said}. Check that it runs and that DATABASE_URL is right."
-    if "not a database" in said or "malformed" in said:
+    if getattr(error.orig, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return (
             f"The file {place.database} is damaged or is not a database ({said}). Move it away and restore a backup with "
             "`benchyard restore FILE`; without one, a start makes an empty database."

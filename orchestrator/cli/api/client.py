@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -460,5 +461,5 @@ def _why(error: Exception) -> str:
     if (why := why_refused_within(error)) is not None:
         return why
     if isinstance(error, httpx.ConnectError):
-        return "connection refused" if "refused" in str(error).lower() else clean(error)
+        return re.sub(r"^\[errno -?\d+\] ", "", clean(error).lower())
     return type(error).__name__ if not isinstance(error, httpx.TimeoutException) else "no answer in time"

@@ -99,7 +99,8 @@ def _kept(cmd: Command, model: str) -> dict[str, Any]:
     try:
         known = cmd.client.schedule(model)
     except Refused as error:
-        if error.status == NOT_FOUND and "no schedule" in str(error):
+        if error.status == NOT_FOUND:
+            cmd.client.model(model)  # a model that is not there is refused by this
             raise BadUsage(f"{clean(model)} has no schedule yet: a new one needs --cron and --sample-size.") from None
         raise
     return {name: known[name] for name in ("cron_expression", "sample_size")}

@@ -127,22 +127,12 @@ def _sandbox(detail: Callable[[str], dict[str, Any]]) -> Callable[[list[dict[str
     def check(runs: list[dict[str, Any]]) -> Check:
         for run in runs:
             for attempt in reversed(detail(str(run["id"]))["attempts"]):
-                if told := attempt["facts"].get("sandbox"):
-                    level, sentence = _level(told)
-                    return Check(
-                        "sandbox of the last run", OK if level in ("full", "") else WARN, f"{sentence} (run {run['id']})"
-                    )
+                if level := attempt["facts"].get("sandbox"):
+                    sentence = clean(attempt["facts"].get("sandbox_detail") or level)
+                    return Check("sandbox of the last run", OK if level == "full" else WARN, f"{sentence} (run {run['id']})")
         return Check("sandbox of the last run", WARN, "Not known before a run has told: benchyard demo.")
 
     return check
-
-
-def _level(told: Any) -> tuple[str, str]:
-    if isinstance(told, dict):
-        name = clean(told.get("name") or told.get("level") or "")
-        return name, clean(told.get("sentence") or f"Sandbox level {name}.")
-    text = clean(told)
-    return (text.removeprefix("Sandbox level ").split(":")[0] if text.startswith("Sandbox level ") else text), text
 
 
 def _short(path: Path) -> str:
