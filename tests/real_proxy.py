@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PLUGIN = Path(__file__).parent / "unit" / "outbound"
+PLUGIN = Path(__file__).parent / "service" / "outbound"
 
 
 @dataclass(frozen=True)

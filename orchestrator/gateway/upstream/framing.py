@@ -116,7 +116,8 @@ class Target:
 
     def __init__(self, url: str, headers: Mapping[str, str], proxy: Proxy | None = None) -> None:
         parts = urlsplit(url)
-        self._headers = {name.lower(): value for name, value in headers.items()}
+        # Some proxies add a Content-Length of their own beside one that is not spelt like this.
+        self._headers = {name.lower(): value for name, value in headers.items() if name.lower() != "content-length"}
         self._headers["host"] = host_header(parts.scheme, parts.hostname or "", parts.port)
         path = quote(parts.path, safe="/%:@!$&()*+,;=~-._") or "/"
         if proxy is not None and parts.scheme == "http":
@@ -127,7 +128,7 @@ class Target:
 
     def post(self, headers: Mapping[str, str], content: bytes) -> bytes:
         """Raises `ValueError` when a header cannot be sent."""
-        everything = {**self._headers, **headers, "content-length": str(len(content))}
+        everything = {**self._headers, **headers, "Content-Length": str(len(content))}
         for name, value in everything.items():
             if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
                 raise ValueError(f"has a header {name!r} that cannot be sent")

@@ -25,12 +25,21 @@ WHOLE = {
     "empty": (OK + b"content-length: 0\r\n\r\n", b""),
     "lines that end with LF": (OK.replace(b"\r", b"") + b"content-length: 2\n\nok", b"ok"),
     "after an interim answer": (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"content-length: 2\r\n\r\nok", b"ok"),
+    "a length beside chunks": (
+        OK + b"content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n4 \r\ndata\r\n0\r\n\r\n",
+        b"data",
+    ),
+    "an offer of another protocol": (
+        OK + b"connection: upgrade, keep-alive\r\nupgrade: h2c\r\ncontent-length: 2\r\n\r\nok",
+        b"ok",
+    ),
     "to the end of the connection": (b"HTTP/1.0 200\r\n\r\nuntil it closes", b"until it closes"),
 }
 
 BAD = {
     "not HTTP": b"SSH-2.0-OpenSSH\r\n\r\n",
     "HTTP/2": b"HTTP/2 200\r\n\r\n",
+    "HTTP/2.0": b"HTTP/2.0 200 OK\r\n\r\n",
     "a folded header": OK + b"a: b\r\n c\r\n\r\n",
     "a space before the colon": OK + b"content-length : 5\r\n\r\nhello",
     "a length that is said twice": OK + b"content-length: 5\r\ncontent-length: 5\r\n\r\nhello",
@@ -40,6 +49,9 @@ BAD = {
     "a chunk size with a sign": OK + b"transfer-encoding: chunked\r\n\r\n+4\r\ndata\r\n0\r\n\r\n",
     "a chunk longer than it said": OK + b"transfer-encoding: chunked\r\n\r\n3\r\ndata\r\n0\r\n\r\n",
     "an endless head": OK + b"a: " + b"b" * (70 << 10),
+    "a head of many lines": OK + b"".join(b"a%d: %s\r\n" % (n, b"b" * 900) for n in range(80)) + b"\r\n",
+    "endless interim answers": b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 2000,
+    "endless trailers": OK + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 4000,
     "an endless line between chunks": OK + b"transfer-encoding: chunked\r\n\r\n" + b"0" * (20 << 10),
     "another protocol": b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
 }
@@ -255,7 +267,7 @@ async def test_tls_trusts_the_operators_authority_and_no_other_name(
 )
 def test_a_request(url: str, line: str) -> None:
     sent = Target(url, {}).post({"x-api-key": "k"}, b"{}")
-    assert sent == f"{line}x-api-key: k\r\ncontent-length: 2\r\n\r\n{{}}".encode()
+    assert sent == f"{line}x-api-key: k\r\nContent-Length: 2\r\n\r\n{{}}".encode()
 
 
 @pytest.mark.parametrize("header", [{"a": "b\r\nc: d"}, {"a\n": "b"}, {"a": "\x00"}, {"a": "€"}])
@@ -313,4 +325,61 @@ async def test_last_words_are_handed_over_at_once_and_tokens_together(monkeypatc
             await connection.request(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", (b"[DONE]",))
             assert await connection.piece() == b"data: 1\n\ndata: 2\n\ndata: [DONE]\n\n"
             assert not connection.all_here
+        pool.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("more", [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nSTALE", b"?"], ids=["an answer", "a byte"])
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "later"])
+async def test_what_nobody_asked_for_is_not_given_to_the_next_request(more: bytes, together: bool) -> None:
+    answered = 0
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal answered
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                answered += 1
+                answer = OK + b"content-length: 2\r\n\r\nA%d" % answered
+                writer.write(answer + more if together else answer)
+                await writer.drain()
+                if not together:
+                    await sent.wait()
+                    writer.write(more)
+                    await writer.drain()
+
+    async with server(handle) as port, asyncio.timeout(30):
+        pool = connections(port)
+        for number in (1, 2, 3):
+            sent = asyncio.Event()
+            async with pool.one() as connection:
+                assert await get(connection) == b"A%d" % number
+            sent.set()
+            while connection.usable:
+                await asyncio.sleep(0.01)
+        pool.close()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_closes_its_connection() -> None:
+    closed, began = asyncio.Event(), asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"content-length: 9\r\n\r\nhalf")
+        began.set()
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        closed.set()
+
+    async def call() -> None:
+        async with pool.one() as connection:
+            await get(connection)
+
+    async with server(handle) as port, asyncio.timeout(30):
+        pool = connections(port)
+        calling = asyncio.create_task(call())
+        await began.wait()
+        calling.cancel()
+        await asyncio.wait({calling})
+        await closed.wait()
         pool.close()

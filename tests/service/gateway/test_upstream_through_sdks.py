@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import anthropic
@@ -18,6 +20,7 @@ from anthropic._constants import ANTHROPIC_API_VERSION
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.upstream.http_upstream import HttpUpstream
 from orchestrator.gateway.upstream.providers import providers_from_env
+from orchestrator.outbound.tls import tls_context
 from orchestrator.system.clock import SystemClock
 from tests.service.gateway.fake_provider import FakeProvider, Fault, prompt_of
 from tests.service.gateway.gateway_parts import QUICK, World, gateway, key, run_context
@@ -43,12 +46,19 @@ async def provided(
     patience_s: float = 20.0,
     max_answer_bytes: int = 1 << 20,
     certificate: Path | None = None,
+    host: str | None = None,
+    outside: Mapping[str, str] = MappingProxyType({}),
     **changes: Any,
 ) -> AsyncIterator[tuple[World, str]]:
-    """A gateway before the fake provider, with a Claude run (first token) and a GPT run (second)."""
-    tls = TLS if certificate is None else ssl.create_default_context()  # it reads SSL_CERT_FILE
-    async with serving(fake.app(), certificate=certificate) as url:
+    """A gateway before the fake provider, with a Claude run (first token) and a GPT run (second).
+
+    `host` is another name for the provider, `outside` the environment's proxies and authorities.
+    """
+    tls = TLS if certificate is None else tls_context({**os.environ, **outside})
+    async with serving(fake.app(), certificate=certificate) as here:
+        url = here if host is None else f"{here.partition('://')[0]}://{host}:{here.rpartition(':')[2]}"
         env = {
+            **outside,
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": url,
             "OPENAI_API_KEY": KEY,
@@ -135,7 +145,7 @@ async def test_a_provider_behind_tls(authority: Path, monkeypatch: pytest.Monkey
     """With an authority of the operator's own; without it the key does not leave the house."""
     fake = FakeProvider()
     async with provided(fake, certificate=authority) as (world, _):
-        with pytest.raises(anthropic.APIStatusError, match="certificate is not accepted"):
+        with pytest.raises(anthropic.APIStatusError, match=r"certificate is not accepted.*BENCHYARD_CA_BUNDLE"):
             await ask_gateway(world, "anthropic", "hello")
     assert not fake.requests
     monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate authority of our own, and a certificate by it for localhost."""
+    """A certificate authority of our own, and a certificate by it for localhost and provider.test."""
     place = tmp_path_factory.mktemp("ca")
     openssl = shutil.which("openssl")
     assert openssl is not None, "this test needs the openssl command"
