@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from orchestrator.commands.service import command_task
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
+from orchestrator.runs.task import BenchmarkTask, EvalExecuteTask, EvalGenerateTask, PlannedBenchmark
 from orchestrator.system.identifiers import token_hash, uuid7
+from runner.contract.commands import CommandTask
 from tests.manual_clock import START
 
 
@@ -16,7 +19,12 @@ def a_model(slug: str = "m1", **changed: Any) -> LlmModel:
     return LlmModel(slug=slug, **{**values, **changed})
 
 
-def a_run(model_id: int = 1, *, items: int = 2, now: datetime = START, **changed: Any) -> ContainerRun:
+def a_benchmark_task(**changed: Any) -> BenchmarkTask:
+    values: dict[str, Any] = {"name": "sample", "adapter": "livecodebench", "pack_digest": "d", "problem_ids": ["p0", "p1"]}
+    return BenchmarkTask(benchmarks=[PlannedBenchmark(**{**values, **changed})])
+
+
+def a_run(model_id: int | None = 1, *, items: int = 2, now: datetime = START, **changed: Any) -> ContainerRun:
     problems = [f"p{number}" for number in range(items)]
     values: dict[str, Any] = {
         "id": uuid7(now),
@@ -25,7 +33,12 @@ def a_run(model_id: int = 1, *, items: int = 2, now: datetime = START, **changed
         "sample_size": items,
         "instance_type": "basic",
         "deadline_s": 3600,
-        "plan": [{"name": "sample", "adapter": "livecodebench", "pack_digest": "d", "problem_ids": problems}],
+        "task": {
+            "benchmark": a_benchmark_task(problem_ids=problems),
+            "eval_generate": EvalGenerateTask(name="", examples=[]),
+            "eval_execute": EvalExecuteTask(traces=[]),
+            "command": command_task(CommandTask(image="py:3", argv=["true"], name="sample", repeats=items)),
+        }.get(changed.get("kind", "benchmark")),
         "items_total": items,
         "created_at": now,
     }

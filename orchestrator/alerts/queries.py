@@ -23,7 +23,7 @@ def add(session: Session, alert: Alert) -> bool:
     return True
 
 
-def wanting_failures(session: Session, workspace_id: int, model_id: int) -> Sequence[Webhook]:
+def wanting_failures(session: Session, workspace_id: int, model_id: int | None) -> Sequence[Webhook]:
     """The addresses of a workspace that are told of every run of this model that fails."""
     query = select(Webhook).where(
         Webhook.workspace_id == workspace_id,

@@ -15,7 +15,7 @@ from orchestrator.http.schemas import Answer, Body, Text
 class AlertOut(Answer):
     id: int
     uid: str
-    model_id: int
+    model_id: int | None = Field(description="Null where a run failed that asks no model.")
     kind: str
     run_id: str | None
     title: str

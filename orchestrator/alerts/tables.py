@@ -19,7 +19,10 @@ class Alert(Owned, table=True):
     __tablename__ = "alerts"
     id: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
     uid: str = Field(unique=True, max_length=60)
-    model_id: int = Field(sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), nullable=False, index=True))
+    model_id: int | None = Field(
+        default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
+    )
+    """None where it is about a run that asks no model."""
     kind: str = Field(max_length=30)
     run_id: str | None = Field(default=None, max_length=36)
     title: str = Field(sa_column=Column(Text, nullable=False))

@@ -11,7 +11,7 @@ from sqlalchemy.orm import aliased, defer
 from sqlmodel import Session, col, select
 
 from orchestrator.batches.tables import Batch
-from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 
 
@@ -41,12 +41,12 @@ def page(session: Session, *, limit: int, after: str | None) -> Sequence[Batch]:
 
 def members(session: Session, batch_ids: Iterable[str]) -> Sequence[ContainerRun]:
     """All runs of the batches, by slot, oldest first."""
-    query = select(ContainerRun).where(col(ContainerRun.batch_id).in_(list(batch_ids))).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(col(ContainerRun.batch_id).in_(list(batch_ids))).options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.batch_slot), col(ContainerRun.id))).all()
 
 
 def lock_members(session: Session, batch_id: str) -> Sequence[ContainerRun]:
-    query = select(ContainerRun).where(ContainerRun.batch_id == batch_id).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(ContainerRun.batch_id == batch_id).options(WITHOUT_TASK)
     order = (col(ContainerRun.batch_slot), col(ContainerRun.id))
     return session.exec(query.order_by(*order).with_for_update()).all()
 

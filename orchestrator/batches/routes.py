@@ -32,16 +32,16 @@ from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Page
-from orchestrator.models import queries as model_queries
 from orchestrator.retention import queries as retention_queries
+from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.intake.answers import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.model_names import names_by_run
+from orchestrator.runs.plan import item_keys
 from orchestrator.runs.reports.scores import score_of
 from orchestrator.runs.schemas import Score
-from orchestrator.runs.service import Idempotency, NewRun
+from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import model_shown
 from runner.contract.run_spec import RunKind
 
 router = Router(prefix="/api/batches", tags=["batches"])
@@ -69,7 +69,7 @@ async def create_batch(
     """Queue a run for each combination, all or none. The answer comes when they are stored."""
     request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
     shown = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
-    key = None if idempotency_key is None else Idempotency("POST /api/batches", idempotency_key)
+    key = keyed("POST /api/batches", idempotency_key)
     batch_id = await context.batches.create(request, shown, key)
     batch = await context.batches.find(batch_id)
     runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
@@ -118,12 +118,11 @@ async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
     def read(session: Session) -> BatchDetail:
         runs = batch_queries.members(session, [batch.id])
         members = newest_by_slot(runs)
-        models = model_queries.by_ids(session, {run.model_id for run in runs})
         live = [run for run, _ in members if run.status == Status.RUNNING]
         detail = groups(
             batch,
             members,
-            {number: model.slug for number, model in models.items()},
+            names_by_run(session, runs),
             batch_queries.attempts_now(session, batch.id),
             {run.id: _current(session, run) for run in live},
             archive_queries.of_runs(session, [run.id for run, _ in members]),
@@ -140,13 +139,12 @@ async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
     """Scores by instance type, and the problems whose verdict on the same answer is not the same on every machine."""
     batch = await context.batches.find(batch_id)
     runs = [run for run, _ in newest_by_slot(await context.db.read(lambda s: batch_queries.members(s, [batch.id])))]
-    models = await context.db.read(lambda s: model_queries.by_ids(s, {run.model_id for run in runs}))
+    models = await context.db.read(lambda s: names_by_run(s, runs))
     judged: list[tuple[ContainerRun, list[JudgedAnswer]]] = []
     for run in runs:  # a run at a time: others may read in between
         answers = await context.db.read(lambda s, run_id=run.id: judged_answers(s, run_id))  # type: ignore[misc]
         judged.append((run, answers))
-    slugs = {number: model.slug for number, model in models.items()}
-    return await asyncio.to_thread(_matrix, batch.id, slugs, judged)
+    return await asyncio.to_thread(_matrix, batch.id, models, judged)
 
 
 @router.post("/{batch_id}/end", policy=Policy(RUN), status_code=202)
@@ -171,23 +169,24 @@ async def retry_batch(
 
 def _current(session: Session, run: ContainerRun) -> Current | None:
     """The item that has been worked on the longest."""
-    key = next(islice(Plan.of(run).keys(), batch_queries.first_open(session, run.id), None), None)
+    key = next(islice(item_keys(run), batch_queries.first_open(session, run.id), None), None)
     return None if key is None else Current(benchmark=key[0], problem_id=key[1], sample_index=key[2])
 
 
-def _matrix(batch_id: str, slugs: dict[int, str], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]) -> MatrixOut:
+def _matrix(
+    batch_id: str, models: dict[str, str | None], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]
+) -> MatrixOut:
     """Takes long where there is much: not for the event loop."""
     names = machine_names([run for run, _ in judged])
     cells: dict[tuple[str | None, str, str], list[list[JudgedAnswer]]] = {}
     for run, answers in judged:
-        model = model_shown(run.kind, slugs[run.model_id])
-        cells.setdefault((model, run.benchmarks[0], names[run.id]), []).append(answers)
+        cells.setdefault((models[run.id], run.benchmarks[0], names[run.id]), []).append(answers)
     out = [
         CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own) if model else None)
         for (model, benchmark, name), own in cells.items()
     ]
     verdicts = (
-        Judged(slugs[run.model_id], a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
+        Judged(models[run.id] or "", a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
                a.parity_outcome)
         for run, answers in judged
         for a in answers

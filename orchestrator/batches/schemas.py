@@ -25,7 +25,6 @@ from orchestrator.runs.reasons import sentence
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, INT32, KNOWN_COST, UNPRICED, ArchiveOut, Progress, RunShape, Score
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.unasked_model import model_shown
 from runner.contract.commands import MAX_FILES, CommandTask
 
 SHOWN = 1000
@@ -310,7 +309,7 @@ class MatrixOut(Answer):
 def groups(
     batch: Batch,
     members: Sequence[Member],
-    slugs: Mapping[int, str],
+    names: Mapping[str, str | None],
     attempts: Mapping[str, Attempt],
     currents: Mapping[str, Current | None],
     archives: Mapping[str, ArchiveRow],
@@ -326,12 +325,11 @@ def groups(
                 **{
                     each: getattr(run, each)
                     for each in BatchMember.model_fields
-                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "model_id", "cost_usd")
+                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "cost_usd")
                 },
                 run_id=run.id,
                 slot=run.batch_slot or 0,
-                model_id=run.model_id if model_shown(run.kind, slugs[run.model_id]) else None,
-                model=model_shown(run.kind, slugs[run.model_id]),
+                model=names[run.id],
                 image=guest_image(run),
                 benchmark=run.benchmarks[0],
                 progress=_progress([run]),

@@ -7,11 +7,9 @@ the queue like any other run.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 from typing import Any
@@ -21,17 +19,16 @@ from sqlmodel import Session
 from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.state import EndMode, newest_by_slot, to_cancel
 from orchestrator.batches.tables import Batch
-from orchestrator.commands.service import CommandRuns, NewCommand, command_run
-from orchestrator.db import idempotency as idempotency_queries
+from orchestrator.commands.service import CommandRuns, NewCommand
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
+from orchestrator.runs.drafts import Benchmark, Command, draft_again
+from orchestrator.runs.idempotency import Idempotency, answer_once, known_answer
 from orchestrator.runs.lifecycle import CancelRequested, Status
-from orchestrator.runs.plan import Plan
-from orchestrator.runs.service import Idempotency, NewRun, RunService, add_retry, add_run, check_size, pending_run
-from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.queue import enqueue, enqueue_again
+from orchestrator.runs.service import NewRun, RunService
 from orchestrator.runs.transitions import advance
-from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import uuid7
@@ -74,21 +71,6 @@ class NewCommandBatch:
     name: str = ""
 
 
-Members = Callable[[Session], Iterator[tuple[str, ContainerRun]]]
-"""The rows to be, each with its model's slug, made within the transaction that stores them."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One member to be."""
-
-    model_id: int
-    slug: str
-    benchmark: str
-    provider: str | None
-    instance_type: str
-
-
 class BatchService:
     def __init__(
         self,
@@ -107,72 +89,76 @@ class BatchService:
         self, request: NewBatch | NewCommandBatch, shown: dict[str, Any], idempotency: Idempotency | None = None
     ) -> str:
         """Queue all members and return the batch's id. `shown` is the request as people see it."""
-        digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
-        if idempotency is not None:
-            known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
-            if known is not None:
-                return _same_request(known.request_hash, digest, known.answer)
-        now = self._clock.now()
-        members = await self._members(request, now) if isinstance(request, NewBatch) else self._commands(request, now)
-        batch_id = uuid7(now)
+        key = idempotency and idempotency.of(request)
+        if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
+            return str(known["batch_id"])
+        drafts: Sequence[Benchmark | Command] = (
+            await self._drafts(request) if isinstance(request, NewBatch) else self._commands(request)
+        )
+        now, daily = self._clock.now(), self._settings.daily_budget_usd
 
-        def insert(session: Session) -> str:
-            if idempotency is not None:
-                answer = {"batch_id": batch_id}
-                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, now)
-                if known is not None:
-                    return _same_request(known.request_hash, digest, known.answer)
+        def insert(session: Session) -> dict[str, str]:
+            batch_id = uuid7(now)
             external_id = _external_id(session, request.external_id, now)
-            row = Batch(id=batch_id, external_id=external_id, name=request.name, request=shown, created_at=now)
-            session.add(row)
+            session.add(Batch(id=batch_id, external_id=external_id, name=request.name, request=shown, created_at=now))
             session.flush()
-            for slot, (slug, run) in enumerate(members(session)):
-                run.id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # they start in the order of their slots
-                run.batch_id, run.batch_slot = batch_id, slot
-                add_run(session, run, slug, daily_budget_usd=self._settings.daily_budget_usd)
-            return batch_id
-
-        stored_id = await self._db.write(insert)
-        self._wake()
-        return stored_id
-
-    async def _members(self, request: NewBatch, now: datetime) -> Members:
-        cells = await self._cells(request)
-        names = dict.fromkeys(cell.benchmark for cell in cells)
-        plans = {name: await asyncio.to_thread(self._runs.plan, replace(request.each, benchmarks=(name,))) for name in names}
-        for plan in plans.values():
-            check_size(plan)
-
-        def rows(session: Session) -> Iterator[tuple[str, ContainerRun]]:
-            for model_id in {cell.model_id for cell in cells}:
+            for model_id in sorted({draft.model_id for draft in drafts if draft.model_id is not None}):
                 if model_queries.lock(session, model_id) is None:
                     raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists those there are")
-            for cell in cells:
-                yield cell.slug, self._member(request, cell, plans[cell.benchmark], len(cells), now)
+            for slot, draft in enumerate(drafts):
+                run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # they start in the order of their slots
+                draft = replace(draft, batch_id=batch_id, batch_slot=slot)  # noqa: PLW2901
+                enqueue(session, draft, now=now, daily_budget_usd=daily, run_id=run_id)
+            return {"batch_id": batch_id}
 
-        return rows
+        answer = await self._db.write(lambda s: answer_once(s, key, now, lambda: insert(s)))
+        self._wake()
+        return str(answer["batch_id"])
 
-    def _commands(self, request: NewCommandBatch, now: datetime) -> Members:
-        each = [
-            replace(one, provider=machine.provider, instance_type=machine.instance_type, trigger_type=TRIGGER)
+    async def _drafts(self, request: NewBatch) -> list[Benchmark]:
+        """One for each combination. Repeats outermost: a batch that is ended early has something of every cell."""
+        for machine in request.machines:
+            self._runs.check_instance_type(machine.instance_type, machine.provider)
+        models = [await self._runs.find_model(given) for given in request.models]
+        if len({model.id for model in models}) < len(models):
+            raise Invalid("models: each model may be named once; runs_per_instance_type asks for repeats")
+        benchmarks = request.benchmarks or (await asyncio.to_thread(self._runs.default_benchmark),)
+        count = len(models) * len(benchmarks) * len(request.machines) * request.runs_per_instance_type
+        if count > MAX_MEMBERS:
+            raise Invalid(
+                f"the batch would have {count} runs ({len(models)} models x {len(benchmarks)} benchmarks x "
+                f"{len(request.machines)} instance types x {request.runs_per_instance_type} repeats), at most "
+                f"{MAX_MEMBERS} are allowed; make several batches of it"
+            )
+        share = None if request.budget_usd is None else request.budget_usd / count
+        each = replace(request.each, model=models[0].slug, trigger_type=TRIGGER, budget_usd=share)
+        on = {name: await self._runs.draft(replace(each, benchmarks=(name,))) for name in dict.fromkeys(benchmarks)}
+        return [
+            replace(
+                on[benchmark],
+                model_id=model.id,
+                provider=machine.provider,
+                instance_type=self._runs.check_instance_type(machine.instance_type, machine.provider),
+            )
+            for _, machine, model, benchmark in product(
+                range(request.runs_per_instance_type), request.machines, models, benchmarks
+            )
+        ]
+
+    def _commands(self, request: NewCommandBatch) -> list[Command]:
+        once = [
+            self._command_runs.draft(
+                replace(one, provider=machine.provider, instance_type=machine.instance_type, trigger_type=TRIGGER)
+            )
             for machine in request.machines
             for one in request.commands
         ]
-        checked = [(one, self._command_runs.check(one)) for one in each]
-        if (count := len(checked) * request.runs_per_instance_type) > MAX_MEMBERS:
+        if (count := len(once) * request.runs_per_instance_type) > MAX_MEMBERS:
             raise Invalid(
                 f"the batch would have {count} runs ({len(request.commands)} commands and images x {len(request.machines)} "
                 f"instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed"
             )
-
-        def rows(session: Session) -> Iterator[tuple[str, ContainerRun]]:
-            model = unasked_model(session, now, COMMAND_MODEL)
-            for _ in range(request.runs_per_instance_type):
-                for one, type_name in checked:
-                    deadline_s = one.deadline_s or self._settings.default_deadline_s
-                    yield model.slug, command_run(one, type_name, model.id or 0, deadline_s, now)
-
-        return rows
+        return once * request.runs_per_instance_type
 
     async def find(self, given: str) -> Batch:
         batch = await self._db.read(lambda s: batch_queries.find(s, given))
@@ -209,11 +195,11 @@ class BatchService:
             for old, _ in newest_by_slot(batch_queries.lock_members(session, batch_id)):
                 if old.status not in RETRIED[cancelled]:
                     continue
-                if (new := add_retry(session, old, uuid7(now), now, daily_budget_usd=daily)) is not None:
-                    if old.budget_usd is not None:
-                        new.budget_usd = max(old.budget_usd - old.cost_usd, 0.0)
-                        session.add(new)
-                    new_ids.append(new.id)
+                left = None if old.budget_usd is None else max(old.budget_usd - old.cost_usd, 0.0)
+                draft = replace(draft_again(old), budget_usd=left)
+                new_id = enqueue_again(session, old, draft, now=now, daily_budget_usd=daily)
+                if new_id is not None:
+                    new_ids.append(new_id)
             if not new_ids:
                 word = "failed or was cancelled" if cancelled else "failed"
                 raise Conflict(f"no member of batch {batch_id} {word} with work left to do")
@@ -224,36 +210,6 @@ class BatchService:
         new_ids = await self._db.write(work)
         self._wake()
         return new_ids
-
-    async def _cells(self, request: NewBatch) -> list[Cell]:
-        machines = [
-            (each.provider, self._runs.check_instance_type(each.instance_type, each.provider)) for each in request.machines
-        ]
-        models = [await self._runs.find_model(given) for given in request.models]
-        if len({model.id for model in models}) < len(models):
-            raise Invalid("models: each model may be named once; runs_per_instance_type asks for repeats")
-        benchmarks = request.benchmarks or (await asyncio.to_thread(self._runs.default_benchmark),)
-        count = len(models) * len(benchmarks) * len(machines) * request.runs_per_instance_type
-        if count > MAX_MEMBERS:
-            raise Invalid(
-                f"the batch would have {count} runs ({len(models)} models x {len(benchmarks)} benchmarks x {len(machines)} "
-                f"instance types x {request.runs_per_instance_type} repeats), at most {MAX_MEMBERS} are allowed; "
-                "make several batches of it"
-            )
-        repeats = range(request.runs_per_instance_type)
-        # Repeats outermost: a batch that is ended early has something of every cell.
-        return [
-            Cell(model.id or 0, model.slug, benchmark, provider, type_name)
-            for _, (provider, type_name), model, benchmark in product(repeats, machines, models, benchmarks)
-        ]
-
-    def _member(self, request: NewBatch, cell: Cell, plan: Plan, members: int, now: datetime) -> ContainerRun:
-        share = None if request.budget_usd is None else request.budget_usd / members
-        each = replace(request.each, trigger_type=TRIGGER, budget_usd=share, provider=cell.provider)
-        deadline_s = each.deadline_s or self._settings.default_deadline_s
-        return pending_run(
-            each, plan, model_id=cell.model_id, instance_type=cell.instance_type, deadline_s=deadline_s, now=now
-        )
 
 
 def _external_id(session: Session, given: int | None, now: datetime) -> int:
@@ -277,9 +233,3 @@ def _locked(session: Session, batch_id: str) -> Batch:
 
 def _no_batch(given: str) -> NotFound:
     return NotFound(f"there is no batch {given!r}; GET /api/batches lists those there are")
-
-
-def _same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:
-    if stored_hash != digest:
-        raise Conflict("this Idempotency-Key was used for another request; use a new key for a new batch")
-    return str(answer["batch_id"])

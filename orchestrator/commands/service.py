@@ -5,23 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import datetime
-
-from sqlmodel import Session
+from dataclasses import dataclass
 
 from orchestrator.db.session import Database
 from orchestrator.engines.docker.guest_images import is_allowed, refusal
 from orchestrator.errors import Invalid
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.drafts import Command
+from orchestrator.runs.idempotency import Idempotency
+from orchestrator.runs.queue import enqueue
 from orchestrator.runs.scheduling.placement import LOCAL
-from orchestrator.runs.service import Idempotency, NewRun, RunService, add_once, pending_run
-from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import COMMAND_MODEL, unasked_model
+from orchestrator.runs.service import RunService
+from orchestrator.runs.task import CommandRunTask, PlannedBenchmark
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from runner.contract.commands import CommandTask
-from runner.contract.run_spec import BenchmarkSpec, RunKind
 
 REPEAT = "repeat"
 """What stands for the problem: each sample of it is a repeat."""
@@ -40,30 +37,14 @@ class NewCommand:
     trigger_type: str = "manual"
 
 
-def command_plan(task: CommandTask) -> Plan:
+def command_task(task: CommandTask) -> CommandRunTask:
     """One item for each repeat. The digest is of what is run, its files included, whatever the image and however often."""
     same = task.model_dump(mode="json", exclude={"image", "repeats", "warmups", "files"})
     if task.files:
         same["files"] = sorted([file.name, file.sha256, file.executable] for file in task.files)
     digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
-    spec = BenchmarkSpec(name=task.name, adapter=ADAPTER, pack_digest=f"sha256:{digest}", problem_ids=[REPEAT])
-    return Plan((spec,), task.repeats, ({"command": task.model_dump(mode="json")},))
-
-
-def command_run(request: NewCommand, instance_type: str, model_id: int, deadline_s: int, now: datetime) -> ContainerRun:
-    """The row; `add_run` stores it."""
-    shape = NewRun(
-        model=COMMAND_MODEL,
-        samples_per_problem=request.task.repeats,
-        provider=request.provider,
-        concurrency=1,
-        priority=request.priority,
-        trigger_type=request.trigger_type,
-    )
-    plan = command_plan(request.task)
-    run = pending_run(shape, plan, model_id=model_id, instance_type=instance_type, deadline_s=deadline_s, now=now)
-    run.kind = RunKind.COMMAND.value
-    return run
+    repeats = PlannedBenchmark(name=task.name, adapter=ADAPTER, pack_digest=f"sha256:{digest}", problem_ids=[REPEAT])
+    return CommandRunTask(command=task, benchmarks=[repeats])
 
 
 class CommandRuns:
@@ -82,22 +63,25 @@ class CommandRuns:
 
     async def create(self, request: NewCommand, idempotency: Idempotency | None = None) -> str:
         """Store a pending run and return its id. With an idempotency key, the same request gives the same id."""
-        digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
-        type_name = self.check(request)
-        deadline_s = request.deadline_s or self._settings.default_deadline_s
-        now = self._clock.now()
-
-        def insert(session: Session) -> str:
-            model = unasked_model(session, now, COMMAND_MODEL)
-            run = command_run(request, type_name, model.id or 0, deadline_s, now)
-            return add_once(session, run, model.slug, idempotency, digest, daily_budget_usd=None)
-
-        run_id = await self._db.write(insert)
+        draft, now = self.draft(request), self._clock.now()
+        key = idempotency and idempotency.of(request)
+        run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=None))
         self._wake()
         return run_id
 
-    def check(self, request: NewCommand) -> str:
-        """The instance type; `Invalid` for a command that this service would never run."""
+    def draft(self, request: NewCommand) -> Command:
+        """The run that a request stands for; `Invalid` for a command that this service would never run."""
+        return Command(
+            task=command_task(request.task),
+            instance_type=self._checked_type(request),
+            deadline_s=request.deadline_s or self._settings.default_deadline_s,
+            samples_per_problem=request.task.repeats,
+            provider=request.provider,
+            priority=request.priority,
+            trigger_type=request.trigger_type,
+        )
+
+    def _checked_type(self, request: NewCommand) -> str:
         image, own = request.task.image, self._settings.runner_image
         if image != own and not is_allowed(image, self._settings.command_images):
             raise Invalid(f"{refusal(image, self._settings.command_images)}, for example to {image!r}, and restart")

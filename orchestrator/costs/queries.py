@@ -15,6 +15,8 @@ from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.schedules.tables import ScheduleFire
 
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
+STORED_ANSWERS = "stored-answers"
+"""What stands for the model of runs that ask none, commands apart."""
 REFUSALS = ("engine_error", "image_missing", "name_taken", "start_timeout")
 
 
@@ -31,7 +33,7 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
     if by == "run":
         key = col(Attempt.run_id)
     elif by in ("model", "schedule"):
-        key = col(LlmModel.slug)
+        key = func.coalesce(col(LlmModel.slug), STORED_ANSWERS)
     elif by == "batch":
         key = col(ContainerRun.batch_id)
     else:
@@ -39,7 +41,7 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
     query = select(key.label("key"), *sums).select_from(Attempt)
     query = query.join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
     if by in ("model", "schedule"):
-        query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id))
+        query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id), isouter=True)
         query = query.where(col(ContainerRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))

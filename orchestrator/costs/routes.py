@@ -15,7 +15,6 @@ from sqlmodel import Session
 from orchestrator.costs import queries as machine_queries
 from orchestrator.costs.quote import PastRun, Quote, quote, sentence
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.datasets.packs.selection import Selection
 from orchestrator.db.workspaces import workspace_of
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.ledger import spending_queries
@@ -27,6 +26,7 @@ from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
+from orchestrator.runs.task import BenchmarkTask
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.settings import Settings
 from runner.contract.run_spec import ModelSpec
@@ -89,22 +89,21 @@ class By(StrEnum):
 @router.post("/api/quotes", policy=Policy(RUN, audit=Audit.REFUSALS))
 async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
     """What a run would cost and how long it would take. The body is that of a new run; nothing is started."""
+    draft = await context.runs.draft(body.request(context.settings.reuse_answers))
     model = await context.runs.find_model(body.model_id)
-    names = body.benchmarks or [context.catalogue.default_benchmark()]
-    wanted = Selection(sample_size=body.sample_size, subset_pct=body.subset_pct, seed=body.seed)
-    problems, prompt_bytes = await asyncio.to_thread(_measure, context.catalogue, names, wanted)
+    names = [part.name for part in draft.task.benchmarks]
+    prompt_bytes = await asyncio.to_thread(_prompt_size, context.catalogue, draft.task)
     rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
     prices = prices_of(model)
-    items = problems * body.samples_per_problem
     found = quote(
-        items=items,
-        concurrency=body.concurrency,
+        items=draft.items,
+        concurrency=draft.concurrency,
         prompt_bytes=prompt_bytes,
         max_output_tokens=int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
         prices=prices,
         past=_past(rows, names),
     )
-    return _out(found, model.slug, names, items, priced=prices is not None)
+    return _out(found, model.slug, names, draft.items, priced=prices is not None)
 
 
 @router.get("/api/costs", policy=Policy(READ))
@@ -138,15 +137,14 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
     return CostsOut(items=items, today_usd=today, unpriced_calls=unpriced, daily_budget_usd=daily)
 
 
-def _measure(catalogue: Catalogue, names: Sequence[str], wanted: Selection) -> tuple[int, int]:
-    """How many problems, and the mean size of some of their prompts."""
-    problems, sizes = 0, [0]
-    for name in names:
-        ids = catalogue.choose(name, wanted)
-        problems += len(ids)
-        some = list(ids)[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
-        sizes += [_prompt_bytes(record) for record in catalogue.records(name, some)]
-    return problems, sum(sizes) // max(1, len(sizes) - 1)
+def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
+    """The mean size of some of the prompts."""
+    sizes: list[int] = []
+    for part in task.benchmarks:
+        ids = part.problem_ids
+        some = ids[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
+        sizes += [_prompt_bytes(record) for record in catalogue.records(part.name, some)]
+    return sum(sizes) // max(1, len(sizes))
 
 
 def _prompt_bytes(record: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ from orchestrator.http.context import Services
 from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
+from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.views.runs import RunLine, run_line
 from orchestrator.runs.views.series import series
@@ -39,13 +40,13 @@ async def overview(page: Page) -> Response:
         newest = page_queries.runs(session, page_queries.RunFilter(), limit=ENDED_RUNS + len(current))
         live = {run.id for run in current}
         ended = [run for run in newest if run.id not in live][:ENDED_RUNS]
-        known = model_queries.by_ids(session, {run.model_id for run in [*current, *ended]})
+        models = names_by_run(session, [*current, *ended])
 
         def line(run: ContainerRun) -> RunLine:
-            return run_line(run, known[run.model_id].slug, waits.get(run.id) or context.waiting_for(run.id))
+            return run_line(run, models[run.id], waits.get(run.id) or context.waiting_for(run.id))
 
         alerts: list[dict[str, Any]] = [
-            {"uid": alert.uid, "model": model.slug, "title": alert.title, "at": alert.at, "run_id": alert.run_id}
+            {"model": model.slug if model else None, **alert.model_dump(include={"uid", "title", "at", "run_id"})}
             for alert, model in page_queries.alerts(session, since=since, limit=ALERTS)
         ]
         scores = series(page_queries.scored(session, per_series=TREND_RUNS), names)

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import DateTime, LargeBinary
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
@@ -45,6 +46,22 @@ class CompressedJson(TypeDecorator[Any]):
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
         return None if value is None else loads(decompress(value))
+
+
+class TypedJson(CompressedJson):
+    """Compressed JSON of one type, checked whenever it is read."""
+
+    cache_ok = True
+
+    def __init__(self, adapter: TypeAdapter[Any]) -> None:
+        super().__init__()
+        self.adapter = adapter
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
+        return super().process_bind_param(self.adapter.dump_python(value, mode="json"), dialect)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
+        return self.adapter.validate_python(super().process_result_value(value, dialect))
 
 
 class NotJson(ValueError):

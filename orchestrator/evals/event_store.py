@@ -20,6 +20,7 @@ from orchestrator.evals.tables import Eval, EvalExecution, EvalJob
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs.intake.bounds import DETAIL_CHARS, TEXT_CHARS, cut, storable
 from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.task import EvalExecuteTask, EvalGenerateTask
 from orchestrator.system.identifiers import uuid7
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import (
@@ -30,18 +31,19 @@ from runner.contract.evals import (
     JobStage,
     Judgement,
     JudgementsEvent,
+    Label,
     Round,
 )
 from runner.contract.run_spec import RunKind
 
-KEPT_PLANS = 16
+KEPT_JOBS = 16
 
 
 class EvalTaking:
     """The intake's hand for runs of the eval kinds."""
 
     def __init__(self) -> None:
-        self._plans: dict[str, frozenset[int]] = {}
+        self._traces: dict[str, frozenset[int]] = {}
 
     def task(self, session: Session, run: ContainerRun) -> EvalTask:
         """What the runner of a job is told. What an earlier attempt failed with is forgotten."""
@@ -53,14 +55,14 @@ class EvalTaking:
             if row is None:
                 raise Conflict(f"the eval of job {run.id} is gone")
             return EvalTask(name=row.name, code=row.code, traces=run.items_total - run.items_done, seed=run.seed)
-        payload = job.payload
+        task = generation_of(run)
         return EvalTask(
-            name=payload["name"],
-            criterion=payload["criterion"],
-            traces=len(payload["examples"]) + len(payload["probes"]),
-            seed=payload["seed"],
-            target=payload["target"],
-            draft=payload.get("draft"),
+            name=task.name,
+            criterion=task.criterion,
+            traces=len(task.traces),
+            seed=task.seed,
+            target=task.target,
+            draft=task.draft,
             written=job.result is not None,
         )
 
@@ -124,26 +126,25 @@ class EvalTaking:
         if eval_queries.lock_set(session, job.eval_set_id) is None:
             raise Conflict(f"the eval set of job {run.id} is gone")
         said = {each["key"]: each for each in job.result["judgements"]}
-        examples = job.payload["examples"]
-        traces = trace_queries.by_numbers(session, [number for number, _, _ in examples])
+        task = generation_of(run)
+        traces = trace_queries.by_numbers(session, [number for number, _, _ in task.examples])
         tests, right, total = [], Counter[bool](), Counter[bool]()
-        for number, label, held_out in examples:
+        for number, label, held_out in task.examples:
             verdict = said.get(number, {"passed": None, "failure": "crash", "reason": "no verdict came"})
-            agrees = verdict["passed"] is not None and verdict["passed"] == (label == "positive")
+            agrees = verdict["passed"] is not None and verdict["passed"] == (label is Label.POSITIVE)
             total[held_out] += 1
             right[held_out] += agrees
             known = {key: value for key, value in verdict.items() if key != "key"}
             trace_id = traces[number].id if number in traces else ""
-            tests.append({"trace_id": trace_id, "label": label, "held_out": held_out, "right": agrees, **known})
-        name = job.payload["name"]
-        older = eval_queries.versions(session, job.eval_set_id, name)
+            tests.append({"trace_id": trace_id, "label": label.value, "held_out": held_out, "right": agrees, **known})
+        older = eval_queries.versions(session, job.eval_set_id, task.name)
         row = Eval(
             id=uuid7(now),
             workspace_id=run.workspace_id,
             eval_set_id=job.eval_set_id,
-            name=name,
+            name=task.name,
             version=older[-1].version + 1 if older else 1,
-            description=job.payload["description"] or job.payload["criterion"],
+            description=task.description or task.criterion,
             code=job.result["code"],
             model_id=run.model_id,
             run_id=run.id,
@@ -168,7 +169,7 @@ class EvalTaking:
         if row is None:
             raise Conflict(f"the eval of job {run.id} is gone")
         said = {each.key: each for each in judgements}
-        if strangers := said.keys() - self._plan(session, run.id):
+        if strangers := said.keys() - self._traces_of(run):
             raise Invalid(f"trace {min(strangers)} is not part of job {run.id}")
         known = eval_queries.executions_of(session, row.id, list(said))
         fresh = {key: each for key, each in said.items() if key not in known or known[key].run_id != run.id}
@@ -194,14 +195,19 @@ class EvalTaking:
         counts = {"passed": run.items_passed, "contradictions": row.contradiction_count, "failures": row.failure_count}
         return {**_facts(job), "average_ms": average, **counts}
 
-    def _plan(self, session: Session, run_id: str) -> frozenset[int]:
+    def _traces_of(self, run: ContainerRun) -> frozenset[int]:
         """The traces of a job. They never change: those of the newest few jobs are kept."""
-        plan = self._plans.get(run_id)
-        if plan is None:
-            job = job_queries.eval_job(session, run_id)
-            plan = frozenset(job.payload["traces"]) if job is not None else frozenset()
-            self._plans = {**dict(list(self._plans.items())[1 - KEPT_PLANS :]), run_id: plan}
-        return plan
+        traces = self._traces.get(run.id)
+        if traces is None:
+            assert isinstance(run.task, EvalExecuteTask)
+            traces = frozenset(run.task.traces)
+            self._traces = {**dict(list(self._traces.items())[1 - KEPT_JOBS :]), run.id: traces}
+        return traces
+
+
+def generation_of(run: ContainerRun) -> EvalGenerateTask:
+    assert isinstance(run.task, EvalGenerateTask)
+    return run.task
 
 
 def _round(said: Round) -> dict[str, Any]:

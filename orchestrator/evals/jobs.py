@@ -7,17 +7,14 @@ same. It launches nothing.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
-from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.errors import BadCode, Conflict, NotFound, TooFewExamples
 from orchestrator.evals import queries as eval_queries
@@ -27,15 +24,15 @@ from orchestrator.evals.training_data import NEEDED_PER_LABEL, missing, split
 from orchestrator.jobs import queries as job_queries
 from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import demo_eval_model
-from orchestrator.models.tables import LlmModel
-from orchestrator.runs import item_queries
+from orchestrator.runs import drafts, item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import draft_again
+from orchestrator.runs.idempotency import Idempotency, answer_once
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.queue import enqueue
 from orchestrator.runs.reasons import Reason
-from orchestrator.runs.service import Idempotency, NewRun, RunService, add_run, pending_run
-from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
+from orchestrator.runs.service import RunService
+from orchestrator.runs.task import EvalExecuteTask, EvalGenerateTask, EvalTasks
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries
@@ -87,24 +84,24 @@ class EvalJobs:
             group = known_set(session, set_id)
             if model.archived_at is None and model_queries.lock(session, model.id or 0) is None:
                 raise NotFound(f"there is no model {request.model!r}; GET /api/models lists those there are")
-            payload = {
-                "name": request.name,
-                "description": request.description,
-                "criterion": group.description or group.name,
-                "seed": request.seed,
-                "target": request.target_accuracy,
-                **self._examples(session, group, request.seed),
-            }
-            run = self._row(RunKind.EVAL_GENERATE, model, type_name, now, priority=request.priority)
-            run.budget_usd, run.items_total, run.sample_size, run.seed = (
-                request.budget_usd,
-                1,
-                len(payload["examples"]),
-                request.seed,
+            task = EvalGenerateTask(
+                name=request.name,
+                description=request.description,
+                criterion=group.description or group.name,
+                seed=request.seed,
+                target=request.target_accuracy,
+                **_examples(session, group, request.seed),
             )
-            job = EvalJob(run_id=run.id, eval_set_id=set_id, payload=payload)
-            _queue(session, run, model.slug, job, daily_budget_usd=self._settings.daily_budget_usd)
-            return Queued(run.id, run.sample_size)
+            draft = self._draft(
+                task,
+                type_name,
+                model_id=model.id,
+                priority=request.priority,
+                budget_usd=request.budget_usd,
+                sample_size=len(task.examples),
+                seed=request.seed,
+            )
+            return self._queue(session, draft, now, set_id)
 
         return await self._insert(insert, idempotency, [set_id, asdict(request)], now)
 
@@ -125,33 +122,19 @@ class EvalJobs:
                 raise no_eval(eval_id)
             before = run_queries.get(session, row.run_id)
             seed = before.seed if before is not None else 0
-            payload = {
-                "name": row.name,
-                "description": row.description if description is None else description,
-                "criterion": row.description,
-                "seed": seed,
-                "target": 0.0,
-                "draft": code,
-                **self._examples(session, known_set(session, row.eval_set_id), seed),
-            }
-            run = self._row(RunKind.EVAL_GENERATE, unasked_model(session, now), type_name, now, priority=0)
-            run.items_total, run.sample_size, run.seed = 1, len(payload["examples"]), seed
-            _queue(session, run, UNASKED_MODEL, EvalJob(run_id=run.id, eval_set_id=row.eval_set_id, payload=payload))
-            return Queued(run.id, run.sample_size)
+            task = EvalGenerateTask(
+                name=row.name,
+                description=row.description if description is None else description,
+                criterion=row.description,
+                seed=seed,
+                target=0.0,
+                draft=code,
+                **_examples(session, known_set(session, row.eval_set_id), seed),
+            )
+            draft = self._draft(task, type_name, sample_size=len(task.examples), seed=seed)
+            return self._queue(session, draft, now, row.eval_set_id)
 
         return await self._insert(insert, idempotency, [eval_id, code, description], now)
-
-    def _examples(self, session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
-        """What a job that makes an eval works on, fixed when it is accepted."""
-        labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, group.id)]
-        check_examples(labelled)
-        disputed = eval_queries.disputed_in_set(session, group.id)
-        examples = split(labelled, seed, disputed.keys())
-        return {
-            "examples": [[each.number, each.label.value, each.held_out] for each in examples],
-            "disputed": {str(number): _words(*said) for number, said in disputed.items()},
-            "probes": _probes(session, group.project, {number for number, _ in labelled}, seed),
-        }
 
     async def execute(
         self,
@@ -176,13 +159,10 @@ class EvalJobs:
             if not force:
                 done = eval_queries.executed(session, eval_id)
                 wanted = [number for number in wanted if number not in done]
-            taken = wanted[:MAX_TRACES]
-            model = unasked_model(session, now)
-            run = self._row(RunKind.EVAL_EXECUTE, model, type_name, now, priority=priority)
-            run.items_total = run.sample_size = len(taken)
-            job = EvalJob(run_id=run.id, eval_set_id=row.eval_set_id, eval_id=eval_id, payload={"traces": taken})
-            _queue(session, run, UNASKED_MODEL, job)
-            return Queued(run.id, len(taken), len(wanted) - len(taken))
+            task = EvalExecuteTask(traces=wanted[:MAX_TRACES])
+            draft = self._draft(task, type_name, priority=priority, sample_size=len(task.traces))
+            queued = self._queue(session, draft, now, row.eval_set_id, eval_id)
+            return replace(queued, remaining=len(wanted) - len(task.traces))
 
         asked = [eval_id, trace_ids, force, priority, instance_type]
         return await self._insert(insert, idempotency, asked, now)
@@ -200,37 +180,32 @@ class EvalJobs:
             old, job = run_queries.lock(session, job_id), job_queries.eval_job(session, job_id)
             assert old is not None
             assert job is not None
+            again = draft_again(old)
+            assert isinstance(again, drafts.EvalJob)
             if old.status not in TERMINAL:
                 raise Conflict(f"job {job_id} is {old.status}; cancel it first, or wait until it has ended")
             if old.status == "completed":
                 raise Conflict(f"job {job_id} has completed; start a new one")
-            payload = dict(job.payload)
-            if old.kind == RunKind.EVAL_EXECUTE:
+            task = again.task
+            here = trace_queries.existing(session, task.traces)
+            if isinstance(task, EvalExecuteTask):
                 if eval_queries.lock(session, job.eval_id or "") is None:
                     raise no_eval(job.eval_id or "")
                 if others := eval_queries.open_jobs(session, eval_id=job.eval_id):
                     raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
                 done = eval_queries.executed_by(session, job_id)
-                here = trace_queries.existing(session, payload["traces"])
-                payload["traces"] = [number for number in payload["traces"] if number in here and number not in done]
+                left: EvalTasks = EvalExecuteTask(traces=[each for each in task.traces if each in here and each not in done])
             else:
                 known_set(session, job.eval_set_id)
-                here = trace_queries.existing(session, [each[0] for each in payload["examples"]] + payload["probes"])
-                payload["examples"] = [each for each in payload["examples"] if each[0] in here]
-                payload["probes"] = [number for number in payload["probes"] if number in here]
-                check_examples([(number, Label(label)) for number, label, _ in payload["examples"]])
-            model = model_queries.get(session, old.model_id)
-            assert model is not None
-            run = self._row(RunKind(old.kind), model, old.instance_type, now, priority=old.priority)
-            run.retry_of, run.trigger_type, run.budget_usd, run.seed = old.id, "retry", old.budget_usd, old.seed
-            run.items_total = 1 if old.kind == RunKind.EVAL_GENERATE else len(payload["traces"])
-            run.sample_size = old.sample_size
-            again = EvalJob(run_id=run.id, eval_set_id=job.eval_set_id, payload=payload)
-            again.eval_id = job.eval_id if old.kind == RunKind.EVAL_EXECUTE else None
-            _queue(session, run, model.slug, again, daily_budget_usd=self._settings.daily_budget_usd)
+                examples = [example for example in task.examples if example[0] in here]
+                probes = [number for number in task.probes if number in here]
+                left = task.model_copy(update={"examples": examples, "probes": probes})
+                check_examples([(number, label) for number, label, _ in examples])
+            eval_id = job.eval_id if old.kind == RunKind.EVAL_EXECUTE else None
+            queued = self._queue(session, replace(again, task=left), now, job.eval_set_id, eval_id)
             if old.kind == RunKind.EVAL_GENERATE and old.reason != Reason.EVAL_REFUSED:
-                item_queries.copy_answers(session, old.id, run.id)
-            return Queued(run.id, run.items_total)
+                item_queries.copy_answers(session, old.id, queued.job_id)
+            return queued
 
         return (await self._insert(insert, idempotency, [job_id], now)).job_id
 
@@ -238,31 +213,34 @@ class EvalJobs:
         self, make: Callable[[Session], Queued], idempotency: Idempotency | None, asked: list[Any], now: datetime
     ) -> Queued:
         """Queue a job, or answer with the one that the same request was given before."""
-        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-        def work(session: Session) -> Queued:
-            if idempotency is None:
-                return make(session)
-            known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, {}, now)
-            if known is None:
-                queued = make(session)
-                idempotency_queries.settle(session, idempotency.scope, idempotency.key, asdict(queued))
-                return queued
-            if known.request_hash != digest:
-                raise Conflict("this Idempotency-Key was used for another request; use a new key for a new job")
-            return Queued(**known.answer)
-
-        queued = await self._db.write(work)
+        key = idempotency and idempotency.of(asked)
+        answer = await self._db.write(lambda s: answer_once(s, key, now, lambda: asdict(make(s))))
         self._wake()
-        return queued
+        return Queued(**answer)
 
-    def _row(self, kind: RunKind, model: LlmModel, type_name: str, now: datetime, *, priority: int) -> ContainerRun:
-        request = NewRun(model=model.slug, trigger_type="manual", priority=priority, concurrency=1)
-        deadline_s = self._settings.default_deadline_s
-        empty = Plan((), 1)
-        run = pending_run(request, empty, model_id=model.id or 0, instance_type=type_name, deadline_s=deadline_s, now=now)
-        run.kind = kind.value
-        return run
+    def _draft(self, task: EvalTasks, instance_type: str, **more: Any) -> drafts.EvalJob:
+        return drafts.EvalJob(task=task, instance_type=instance_type, deadline_s=self._settings.default_deadline_s, **more)
+
+    def _queue(
+        self, session: Session, draft: drafts.EvalJob, now: datetime, set_id: str, eval_id: str | None = None
+    ) -> Queued:
+        run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
+        session.add(EvalJob(run_id=run_id, eval_set_id=set_id, eval_id=eval_id))
+        session.flush()
+        return Queued(run_id, draft.sample_size)
+
+
+def _examples(session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
+    """What a job that makes an eval works on, fixed when it is accepted."""
+    labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, group.id)]
+    check_examples(labelled)
+    disputed = eval_queries.disputed_in_set(session, group.id)
+    examples = split(labelled, seed, disputed.keys())
+    return {
+        "examples": [(each.number, each.label, each.held_out) for each in examples],
+        "disputed": {str(number): _opinion(*verdict) for number, verdict in disputed.items()},
+        "probes": _probes(session, group.project, {number for number, _ in labelled}, seed),
+    }
 
 
 def check_examples(labelled: Sequence[tuple[int, Label]]) -> None:
@@ -283,7 +261,7 @@ def _probes(session: Session, project: str | None, labelled: set[int], seed: int
     return sorted(random.Random(seed).sample(others, min(PROBES, len(others))))
 
 
-def _words(passed: bool, reason: str) -> str:
+def _opinion(passed: bool, reason: str) -> str:
     return f"{'good' if passed else 'bad'} ({reason})"
 
 
@@ -297,11 +275,3 @@ def _wanted(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> lis
             f"there is no trace {some} ({len(unknown)} of {len(trace_ids)} are unknown); GET /api/traces lists them"
         )
     return sorted(set(numbers.values()))
-
-
-def _queue(
-    session: Session, run: ContainerRun, model_slug: str, job: EvalJob, *, daily_budget_usd: float | None = None
-) -> None:
-    add_run(session, run, model_slug, daily_budget_usd=daily_budget_usd)
-    session.add(job)
-    session.flush()

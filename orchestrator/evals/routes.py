@@ -35,7 +35,7 @@ from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.service import Idempotency
+from orchestrator.runs.idempotency import keyed
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import Label
 
@@ -60,9 +60,9 @@ async def list_evals(
         rows = eval_queries.page(
             session, limit=limit + 1, after=after or None, eval_set_id=eval_set_id, name=name, model_id=model_id
         )
-        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        slugs = model_queries.slugs(session, (row.model_id for row in rows))
         disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
-        return [EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for row in rows]
+        return [EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for row in rows]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -77,9 +77,9 @@ async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
         if row is None:
             raise no_eval(eval_id)
         model = model_queries.get(session, row.model_id)
-        assert model is not None
+        slug = model.slug if model else None
         disputed = eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0)
-        return EvalDetail.whole(row, model.slug, eval_queries.versions(session, row.eval_set_id, row.name), disputed)
+        return EvalDetail.whole(row, slug, eval_queries.versions(session, row.eval_set_id, row.name), disputed)
 
     return await context.db.read(read)
 
@@ -92,7 +92,7 @@ async def change_eval(
 ) -> EvalOut | JobCreated:
     """Rename it, describe it, or give new code, which a job tests; it becomes the next version only if it is fit."""
     if body.code is not None:
-        key = None if idempotency_key is None else Idempotency("PATCH eval", idempotency_key)
+        key = keyed("PATCH eval", idempotency_key)
         queued = await context.eval_jobs.draft(eval_id, body.code, body.description, key)
         response.status_code = 202
         response.headers["location"] = f"/api/jobs/{queued.job_id}"
@@ -124,7 +124,7 @@ async def execute_eval(
         force=body.force,
         priority=body.priority,
         instance_type=body.instance_type,
-        idempotency=None if idempotency_key is None else Idempotency("POST execute", idempotency_key),
+        idempotency=keyed("POST execute", idempotency_key),
     )
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
     return ExecuteCreated(job_id=queued.job_id, estimated_count=queued.traces, remaining=queued.remaining)
@@ -283,7 +283,7 @@ async def generate_eval(
         budget_usd=body.budget_usd,
         instance_type=body.instance_type,
     )
-    key = None if idempotency_key is None else Idempotency("POST generate", idempotency_key)
+    key = keyed("POST generate", idempotency_key)
     queued = await context.eval_jobs.generate(set_id, request, key)
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
     return JobCreated(job_id=queued.job_id, status="pending" if body.model is None else "queued")

@@ -15,7 +15,6 @@ from orchestrator.evals.service import SetView
 from orchestrator.evals.tables import Eval
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
-from orchestrator.runs.unasked_model import UNASKED_MODEL
 from orchestrator.stats.intervals import wilson
 from orchestrator.traces.tables import Trace, TraceFeedback
 from runner.contract.eval_rules import MAX_CHARS
@@ -266,16 +265,16 @@ class EvalOut(Answer):
     updated_at: datetime
 
     @classmethod
-    def of(cls, row: Eval, model: str, disputed: int) -> Self:
+    def of(cls, row: Eval, model: str | None, disputed: int) -> Self:
         return cls(**eval_facts(row, model, disputed))
 
 
-def eval_facts(row: Eval, model: str, disputed: int) -> dict[str, Any]:
+def eval_facts(row: Eval, model: str | None, disputed: int) -> dict[str, Any]:
     same = ("id", "eval_set_id", "name", "version", "description", "created_at", "updated_at")
     counts = ("execution_count", "passed_count", "failure_count", "contradiction_count")
     return {
         **{name: getattr(row, name) for name in (*same, *counts)},
-        "model": None if model == UNASKED_MODEL else model,
+        "model": model,
         "job_id": row.run_id,
         "disputed_count": disputed,
         "accuracy": Accuracy.of(row.held_out_right, row.held_out_n),
@@ -321,7 +320,7 @@ class EvalDetail(EvalOut):
     rounds: list[RoundOut]
 
     @classmethod
-    def whole(cls, row: Eval, model: str, versions: Sequence[Eval], disputed: int) -> Self:
+    def whole(cls, row: Eval, model: str | None, versions: Sequence[Eval], disputed: int) -> Self:
         return cls(
             **eval_facts(row, model, disputed),
             code=row.code,

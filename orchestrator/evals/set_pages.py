@@ -117,9 +117,9 @@ def _traces(counts: dict[str, int], project: str | None) -> int:
 
 def _newest(session: Session, ids: list[str]) -> dict[str, EvalOut]:
     rows = eval_queries.newest(session, ids)
-    models = model_queries.by_ids(session, {row.model_id for row in rows.values()})
+    slugs = model_queries.slugs(session, (row.model_id for row in rows.values()))
     disputed = eval_queries.disputed_counts(session, [row.id for row in rows.values()])
-    return {set_id: EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for set_id, row in rows.items()}
+    return {set_id: EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for set_id, row in rows.items()}
 
 
 @router.get("/eval-sets/{set_id}", policy=Policy(READ))
@@ -166,9 +166,9 @@ async def _set(
             limit=TRACES_ON_A_PAGE,
         )
         rows = eval_queries.page(session, limit=100, eval_set_id=set_id)
-        models = model_queries.by_ids(session, {row.model_id for row in rows})
+        slugs = model_queries.slugs(session, (row.model_id for row in rows))
         disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
-        evals = [EvalOut.of(row, models[row.model_id].slug, disputed.get(row.id, 0)) for row in rows]
+        evals = [EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for row in rows]
         return traces, evals, trace_queries.count(session, it.project)
 
     search, evals, total = await page.context.db.read(read)

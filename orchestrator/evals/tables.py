@@ -38,7 +38,8 @@ class Eval(Owned, table=True):
     version: int
     description: str = Field(default="", sa_column=Column(Text, nullable=False))
     code: str = Field(sa_column=Column(Text, nullable=False))
-    model_id: int = Field(foreign_key="models.id")
+    model_id: int | None = Field(default=None, foreign_key="models.id")
+    """None where a person wrote it."""
     run_id: str = Field(max_length=36)
     training_n: int
     training_right: int
@@ -81,7 +82,7 @@ class EvalDispute(SQLModel, table=True):
 
 
 class EvalJob(SQLModel, table=True):
-    """What a run of an eval kind has besides: what it is about, how far it is, what it brought."""
+    """What a run of an eval kind has besides its task: the set and eval it is about, how far it is, what it brought."""
 
     __tablename__ = "eval_jobs"
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
@@ -94,7 +95,6 @@ class EvalJob(SQLModel, table=True):
     detail: str = Field(default="", sa_column=Column(Text, nullable=False))
     spent_ms: float = 0.0
     error_code: str | None = Field(default=None, max_length=40)
-    payload: dict[str, Any] = Field(sa_column=Column(CompressedJson, nullable=False))
     result: dict[str, Any] | None = Field(default=None, sa_column=Column(CompressedJson))
     rounds: list[dict[str, Any]] | None = Field(default=None, sa_column=Column(CompressedJson))
     """The model's answers so far, with what was wrong with each."""

@@ -13,11 +13,11 @@ from sqlmodel import Session
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict
 from orchestrator.evals import queries as eval_queries
-from orchestrator.jobs import queries as job_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.task import EvalExecuteTask, EvalGenerateTask
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import TRACE_ID_MARK, Label, TraceLine
-from runner.contract.run_spec import RunKind
 
 HELD_OUT_SHARE = 0.4
 NEEDED_PER_LABEL = 2
@@ -129,16 +129,14 @@ class _Wanted:
 
 
 def _wanted(session: Session, run: ContainerRun) -> _Wanted:
-    job = job_queries.eval_job(session, run.id)
-    if job is None:
-        raise Conflict(f"run {run.id} is no job about evals")
-    if run.kind == RunKind.EVAL_EXECUTE:
-        done = eval_queries.executed_by(session, run.id)
-        return _Wanted([number for number in job.payload["traces"] if number not in done], {}, {})
-    examples = job.payload["examples"]
-    labels = {number: Label(label) for number, label, held_out in examples if not held_out}
-    numbers = sorted([number for number, _, _ in examples] + job.payload["probes"])
-    return _Wanted(numbers, labels, job.payload.get("disputed", {}))
+    match run_queries.task_of(session, run.id):
+        case EvalExecuteTask() as task:
+            done = eval_queries.executed_by(session, run.id)
+            return _Wanted([number for number in task.traces if number not in done], {}, {})
+        case EvalGenerateTask() as task:
+            labels = {number: label for number, label, held_out in task.examples if not held_out}
+            return _Wanted(sorted(task.traces), labels, task.disputed)
+    raise Conflict(f"run {run.id} is no job about evals")
 
 
 def _part(session: Session, wanted: _Wanted, numbers: list[int]) -> bytes:

@@ -13,8 +13,8 @@ from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.fleet.agent_routes import list_agents
 from orchestrator.fleet.routes import get_fleet
 from orchestrator.http.policy import READ, Policy
-from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
+from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.page_queries import RunFilter
 from orchestrator.runs.views.runs import title_of
 
@@ -37,5 +37,5 @@ async def fleet_page(page: Page) -> Response:
 
 def _titles(session: Session, run_ids: set[str]) -> dict[str, str]:
     rows = [row for row in page_queries.runs(session, RunFilter(), limit=500) if row.id in run_ids]
-    models = model_queries.by_ids(session, {row.model_id for row in rows})
-    return {row.id: title_of(row, models[row.model_id].slug) for row in rows}
+    models = names_by_run(session, rows)
+    return {row.id: title_of(row, models[row.id]) for row in rows}

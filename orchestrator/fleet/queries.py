@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlmodel import Session, col, select
 
 from orchestrator.fleet.tables import Agent
-from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun
 
 
@@ -31,7 +31,7 @@ def living_attempts(session: Session, agent_id: str) -> Sequence[tuple[Container
         .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
         .where(Attempt.agent_id == agent_id, col(Attempt.ended_at).is_(None))
         .order_by(col(Attempt.dispatched_at))
-        .options(WITHOUT_PLAN)
+        .options(WITHOUT_TASK)
     )
     return session.exec(query).all()
 

@@ -1,7 +1,6 @@
 """Grades stored answers: a run of kind `grade`, which goes through queue, container and judges like any other.
 
-It commits before it answers and launches nothing. The model of answers from a file is the catalogue's `stored-answers`,
-which is archived from the start: it can be asked nothing, and lists of models do not show it.
+It commits before it answers and launches nothing. Answers from a file have no model.
 """
 
 from __future__ import annotations
@@ -9,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sqlmodel import Session
 
@@ -19,18 +18,18 @@ from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.grading import queries as given_queries
 from orchestrator.grading.formats import Answers, answer_of_item, answers_of_file
-from orchestrator.models import queries as model_queries
-from orchestrator.models.tables import LlmModel
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import Grade, check_size
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.plan import CPU_LIMITS_S, Plan
-from orchestrator.runs.service import NewRun, RunService, add_run, check_size, pending_run
+from orchestrator.runs.plan import CPU_LIMITS_S
+from orchestrator.runs.queue import enqueue
+from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import UNASKED_MODEL, unasked_model
+from orchestrator.runs.task import GradeTask, PlannedBenchmark
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
-from runner.contract.run_spec import BenchmarkSpec, RunKind
+from runner.contract.run_spec import RunKind
 
 
 @dataclass(frozen=True)
@@ -89,17 +88,13 @@ class GradeService:
             first = f" The first trouble: {answers.left_out[0]}" if answers.left_out else ""
             raise Invalid(f"{path.name} has no answer that could be graded for {benchmark}.{first}")
         chosen, samples = answers.in_order(ids)
-        spec = _spec(info, chosen, samples)
-        most = max(map(len, samples))
-        request = NewRun(model=UNASKED_MODEL, samples_per_problem=most, trigger_type="grade")
+        draft = self._draft([_planned(info, chosen, samples)], type_name, max(map(len, samples)), trigger_type="grade")
         now = self._clock.now()
 
         def insert(session: Session) -> str:
-            model = unasked_model(session, now)
-            run = self._row(request, (spec,), model, type_name, now)
-            add_run(session, run, model.slug, daily_budget_usd=None)
-            given_queries.add(session, run.id, info.name, answers.rows())
-            return run.id
+            run_id = enqueue(session, draft, now=now, daily_budget_usd=None)
+            given_queries.add(session, run_id, info.name, answers.rows())
+            return run_id
 
         run_id = await self._db.write(insert)
         self._wake()
@@ -129,21 +124,23 @@ class GradeService:
         count = sum(answers.count for answers in gathered.values())
         if not count:
             raise Conflict(f"run {run_id} has no stored answer that could be graded again")
-        specs = await asyncio.to_thread(self._specs_again, old, gathered)
+        parts = await asyncio.to_thread(self._parts_again, old, gathered)
         now = self._clock.now()
-        request = NewRun(
-            model=old.model_id, samples_per_problem=old.samples_per_problem, seed=old.seed, trigger_type="regrade"
+        draft = self._draft(
+            parts,
+            type_name,
+            old.samples_per_problem,
+            trigger_type="regrade",
+            model_id=old.model_id,
+            seed=old.seed,
+            retry_of=old.id,
         )
 
         def insert(session: Session) -> str:
-            model = model_queries.get(session, old.model_id)
-            assert model is not None
-            run = self._row(request, specs, model, type_name, now)
-            run.retry_of = old.id
-            add_run(session, run, model.slug, daily_budget_usd=None)
+            run_id = enqueue(session, draft, now=now, daily_budget_usd=None)
             for name, answers in gathered.items():
-                given_queries.add(session, run.id, name, answers.rows())
-            return run.id
+                given_queries.add(session, run_id, name, answers.rows())
+            return run_id
 
         new_id = await self._db.write(insert)
         self._wake()
@@ -189,9 +186,9 @@ class GradeService:
             after = rows[-1].position
         return gathered
 
-    def _specs_again(self, old: ContainerRun, gathered: dict[str, Answers]) -> tuple[BenchmarkSpec, ...]:
-        specs = []
-        for part in Plan.of(old).benchmarks:
+    def _parts_again(self, old: ContainerRun, gathered: dict[str, Answers]) -> list[PlannedBenchmark]:
+        parts = []
+        for part in old.task.benchmarks:
             if part.name not in gathered:
                 continue
             info = self._catalogue.get(part.name)
@@ -201,22 +198,23 @@ class GradeService:
                 )
             chosen, samples = gathered[part.name].in_order(part.problem_ids)
             if chosen:
-                specs.append(_spec(info, chosen, samples))
-        return tuple(specs)
+                parts.append(_planned(info, chosen, samples))
+        return parts
 
-    def _row(
-        self, request: NewRun, specs: tuple[BenchmarkSpec, ...], model: LlmModel, type_name: str, now: datetime
-    ) -> ContainerRun:
-        plan = Plan(specs, request.samples_per_problem)
-        check_size(plan)
-        deadline_s = self._settings.default_deadline_s
-        run = pending_run(request, plan, model_id=model.id or 0, instance_type=type_name, deadline_s=deadline_s, now=now)
-        run.kind = RunKind.GRADE.value
-        return run
+    def _draft(self, parts: list[PlannedBenchmark], instance_type: str, samples: int, **more: Any) -> Grade:
+        draft = Grade(
+            task=GradeTask(benchmarks=parts),
+            instance_type=instance_type,
+            deadline_s=self._settings.default_deadline_s,
+            samples_per_problem=samples,
+            **more,
+        )
+        check_size(draft.items)
+        return draft
 
 
-def _spec(info: BenchmarkInfo, chosen: list[str], samples: list[list[int]]) -> BenchmarkSpec:
-    return BenchmarkSpec(
+def _planned(info: BenchmarkInfo, chosen: list[str], samples: list[list[int]]) -> PlannedBenchmark:
+    return PlannedBenchmark(
         name=info.name,
         adapter=info.adapter,
         pack_digest=info.pack_digest,

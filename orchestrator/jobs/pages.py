@@ -16,11 +16,12 @@ from orchestrator.dashboard.texts import visible
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.tables import Eval, EvalSet
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs import routes as api
 from orchestrator.jobs.schemas import JobType
 from orchestrator.jobs.views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.task import EvalGenerateTask
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 router = page_router()
@@ -74,8 +75,10 @@ async def job_page(page: Page, job_id: JobId) -> Response:
     def read(session: Session) -> tuple[EvalSet | None, Eval | None, str, bool]:
         group = eval_queries.get_set(session, job.eval_set_id or "")
         row = eval_queries.get(session, job.eval_id) if job.eval_id else None
-        payload = {} if job.type == RunKind.EVAL_EXECUTE else job_queries.payload(session, job_id)
-        return group, row, row.name if row else payload.get("name", ""), "draft" in payload
+        task = run_queries.task_of(session, job_id) if job.type == RunKind.EVAL_GENERATE else None
+        if not isinstance(task, EvalGenerateTask):
+            return group, row, row.name if row else "", False
+        return group, row, row.name if row else task.name, task.draft is not None
 
     group, row, name, by_hand = await page.context.db.read(read)
     return page.show(

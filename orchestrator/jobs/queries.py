@@ -11,10 +11,10 @@ from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from orchestrator.evals.tables import EvalJob
-from orchestrator.runs.queries import OURS, WITHOUT_PLAN
+from orchestrator.runs.queries import OURS, WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun
 
-WITHOUT_LOAD = (defer(EvalJob.payload), defer(EvalJob.result), defer(EvalJob.rounds))  # type: ignore[arg-type]
+WITHOUT_LOAD = (defer(EvalJob.result), defer(EvalJob.rounds))  # type: ignore[arg-type]
 OPEN = ("pending", "starting", "running")
 Row = tuple[ContainerRun, EvalJob | None]
 
@@ -44,7 +44,7 @@ def page(
         query = query.where(EvalJob.eval_set_id == eval_set_id)
     if eval_id is not None:
         query = query.where(EvalJob.eval_id == eval_id)
-    query = query.options(WITHOUT_PLAN, *WITHOUT_LOAD).order_by(col(ContainerRun.id).desc()).limit(limit)
+    query = query.options(WITHOUT_TASK, *WITHOUT_LOAD).order_by(col(ContainerRun.id).desc()).limit(limit)
     return [(run, job) for run, job in session.exec(query).all()]
 
 
@@ -60,12 +60,12 @@ def _dead_letter(dead_after: int) -> ColumnElement[bool]:
 
 def get(session: Session, job_id: str) -> Row | None:
     query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
-    found = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_PLAN, *WITHOUT_LOAD)).first()
+    found = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_TASK, *WITHOUT_LOAD)).first()
     return None if found is None else (found[0], found[1])
 
 
 def eval_job(session: Session, run_id: str) -> EvalJob | None:
-    """With all that it carries."""
+    """With its result."""
     return session.get(EvalJob, run_id)
 
 
@@ -79,13 +79,8 @@ def open_eval_jobs(session: Session) -> Sequence[str]:
     return session.exec(query.where(col(ContainerRun.status).in_(OPEN)).order_by(col(EvalJob.run_id))).all()
 
 
-def payload(session: Session, run_id: str) -> dict[str, Any]:
-    """What a job is about, as it was fixed when it was accepted."""
-    return dict(session.exec(select(EvalJob.payload).where(EvalJob.run_id == run_id)).first() or {})
-
-
 def light(session: Session, run_id: str) -> EvalJob | None:
-    """Without payload and result, which may be large."""
+    """Without the result, which may be large."""
     return session.exec(select(EvalJob).where(EvalJob.run_id == run_id).options(*WITHOUT_LOAD)).first()
 
 

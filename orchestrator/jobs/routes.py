@@ -22,11 +22,10 @@ from orchestrator.http.streams import END, After, EventStream, LastEventId, stre
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
 from orchestrator.jobs.views import dataset_job, job_out, stream_event
-from orchestrator.models import queries as model_queries
+from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
-from orchestrator.runs.service import Idempotency
+from orchestrator.runs.model_names import name_of_model, names_by_run
 from orchestrator.runs.stream_routes import run_lines
-from orchestrator.runs.unasked_model import model_shown
 from orchestrator.scopes import Scope
 
 router = Router(prefix="/api/jobs", route_class=DatabaseErrorRoute, tags=["jobs"])
@@ -70,8 +69,8 @@ async def list_jobs(
             eval_set_id=eval_set_id,
             eval_id=eval_id,
         )
-        models = model_queries.by_ids(session, {run.model_id for run, _ in rows})
-        return [job_out(run, job, model_shown(run.kind, models[run.model_id].slug)) for run, job in rows]
+        models = names_by_run(session, [run for run, _ in rows])
+        return [job_out(run, job, models[run.id]) for run, job in rows]
 
     jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
     if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
@@ -119,7 +118,7 @@ async def retry_job(
         again = context.dataset_jobs.retry(job_id)
         response.headers["location"] = f"/api/jobs/{again.id}"
         return JobCreated(job_id=again.id, status="running")
-    key = None if idempotency_key is None else Idempotency("POST retry", idempotency_key)
+    key = keyed("POST retry", idempotency_key)
     new_id = await context.eval_jobs.retry(job_id, key)
     response.headers["location"] = f"/api/jobs/{new_id}"
     return JobCreated(job_id=new_id)
@@ -146,10 +145,7 @@ async def _job(job_id: str, context: Services) -> JobOut:
 
     def read(session: Session) -> JobOut | None:
         found = job_queries.get(session, job_id)
-        if found is None:
-            return None
-        model = model_queries.get(session, found[0].model_id)
-        return job_out(*found, model_shown(found[0].kind, model.slug) if model else None)
+        return None if found is None else job_out(*found, name_of_model(session, found[0]))
 
     job = await context.db.read(read)
     if job is None:

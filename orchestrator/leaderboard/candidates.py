@@ -8,6 +8,7 @@ from sqlmodel import Session
 
 from orchestrator.leaderboard.samples import Candidate
 from orchestrator.runs import item_queries
+from orchestrator.runs import queries as run_queries
 from orchestrator.runs.reports.samples import stored_sample
 from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.schedules import queries as schedule_queries
@@ -31,14 +32,15 @@ def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[
         looked[run.model_id] += 1
         if sample is not None:
             known.add((run.model_id, why_not, sample["id"]))
-        parts = [part for part in schedule_queries.plan_of(session, run.id) if part["name"] == benchmark]
-        if not parts or parts[0]["pack_digest"] != pack_digest:
+        task = run_queries.task_of(session, run.id)
+        parts = [part for part in task.benchmarks if part.name == benchmark] if task else []
+        if not parts or parts[0].pack_digest != pack_digest:
             continue
         if sample is not None:
             version = sample["prompt_version"]
         else:  # stored by an older version
             version = item_queries.prompt_versions(session, run.id, [benchmark])[benchmark]
-        problems = frozenset(parts[0]["problem_ids"])
+        problems = frozenset(parts[0].problem_ids)
         found.append(Candidate(run.model_id, run.id, problems, version, why_not))
     return found
 

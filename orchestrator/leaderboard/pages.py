@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import date
 from typing import Annotated
 
@@ -34,7 +35,7 @@ async def leaderboard_page(
     context = page.context
     first, last = _day(after), _day(before)
 
-    def read(session: Session) -> tuple[list[Series], dict[int, LlmModel], list[str]]:
+    def read(session: Session) -> tuple[list[Series], Mapping[int | None, LlmModel], list[str]]:
         names = model_names(session)
         found = series(page_queries.scored(session, per_series=TREND_RUNS), names)
         return found, model_queries.by_ids(session, set(names)), page_queries.names_in_use(session)[0]

@@ -11,8 +11,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.evals.tables import Eval, EvalSet
 from orchestrator.gateway.ledger.tables import GatewayCall
-from orchestrator.models.tables import LlmModel
-from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 
 OPEN = ("pending", "starting", "running")
@@ -31,19 +30,14 @@ def since(session: Session, lowest_id: str, also: Collection[str]) -> list[Conta
     found: dict[str, ContainerRun] = {}
     for part in parts:
         query = select(ContainerRun).where(or_(col(ContainerRun.id) >= lowest_id, col(ContainerRun.id).in_(part)))
-        found |= {run.id: run for run in session.exec(query.options(WITHOUT_PLAN)).all()}
+        found |= {run.id: run for run in session.exec(query.options(WITHOUT_TASK)).all()}
     return list(found.values())
 
 
 def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
     """The newest completed runs with a score."""
     query = select(ContainerRun).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
-    return session.exec(query.options(WITHOUT_PLAN).order_by(col(ContainerRun.id).desc()).limit(limit)).all()
-
-
-def models(session: Session, ids: Collection[int]) -> dict[int, LlmModel]:
-    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(ids))).all()
-    return {row.id or 0: row for row in rows}
+    return session.exec(query.options(WITHOUT_TASK).order_by(col(ContainerRun.id).desc()).limit(limit)).all()
 
 
 def outcomes(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int, int, int]]:

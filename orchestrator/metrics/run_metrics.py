@@ -16,11 +16,12 @@ from orchestrator.db.session import Database
 from orchestrator.db.workspaces import acting_as
 from orchestrator.metrics import queries as metric_queries
 from orchestrator.metrics.labels import BoundedLabels
+from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.runs.model_names import model_name
 from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import model_shown
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import uuid7
 
@@ -75,7 +76,7 @@ class RunMetrics:
             still_open = set(metric_queries.open_ids(session))
             recent = {run.id for run in metric_queries.since(session, lowest, ())}
             rows = metric_queries.newest_scored(session, SEEN_AT_FIRST)
-            models = metric_queries.models(session, {run.model_id for run in rows})
+            models = model_queries.by_ids(session, (run.model_id for run in rows))
             for run in rows:
                 self._show_scores(run, models.get(run.model_id))
             return still_open, recent - still_open
@@ -100,14 +101,14 @@ class RunMetrics:
     def _look(self, session: Session, lowest: str) -> None:
         rows = metric_queries.since(session, lowest, self._open)
         ended = [run for run in rows if run.status in TERMINAL and run.id not in self._counted]
-        models = metric_queries.models(session, {run.model_id for run in ended})
+        models = model_queries.by_ids(session, (run.model_id for run in ended))
         for run in sorted(ended, key=lambda run: run.id):
             self._count(session, run, models.get(run.model_id))
             self._counted.add(run.id)
         self._open = {run.id for run in rows if run.status not in TERMINAL}
 
     def _count(self, session: Session, run: ContainerRun, model: LlmModel | None) -> None:
-        slug = model_shown(run.kind, model.slug) if model else None
+        slug = model_name(run.kind, model.slug if model else None)
         name = self._models.of(slug or NO_MODEL)
         self._ended.labels(run.kind, run.status, run.reason or "").inc()
         if run.started_at is not None and run.completed_at is not None:
@@ -119,7 +120,7 @@ class RunMetrics:
                 warm = "true" if attempt.facts.get("stood_ready") else "false"
                 self._start.labels(warm).observe((attempt.claimed_at - attempt.dispatched_at).total_seconds())
             self._attempts.labels(attempt.reason or "").inc()
-        provider = self._providers.of(model.provider if model and slug else NO_MODEL)
+        provider = self._providers.of(model.provider if model else NO_MODEL)
         for benchmark, outcome, count, input_tokens, output_tokens in metric_queries.outcomes(session, run):
             which = name, self._benchmarks.of(benchmark)
             self._items.labels(*which, outcome).inc(count)

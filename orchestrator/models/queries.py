@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, literal
@@ -13,8 +13,8 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import ContainerRun
 
 
-def get(session: Session, model_id: int) -> LlmModel | None:
-    return session.get(LlmModel, model_id) if -(2**31) <= model_id < 2**31 else None
+def get(session: Session, model_id: int | None) -> LlmModel | None:
+    return session.get(LlmModel, model_id) if model_id is not None and -(2**31) <= model_id < 2**31 else None
 
 
 def lock(session: Session, model_id: int) -> LlmModel | None:
@@ -40,10 +40,8 @@ def add_new(session: Session, row: LlmModel) -> bool:
     return session.connection().execute(statement, values).first() is not None
 
 
-def page(
-    session: Session, *, limit: int, after: int | None = None, with_archived: bool = False, without: str = ""
-) -> Sequence[LlmModel]:
-    query = select(LlmModel).where(LlmModel.slug != without)
+def page(session: Session, *, limit: int, after: int | None = None, with_archived: bool = False) -> Sequence[LlmModel]:
+    query = select(LlmModel)
     if after is not None:
         query = query.where(col(LlmModel.id) > after)
     if not with_archived:
@@ -51,9 +49,15 @@ def page(
     return session.exec(query.order_by(col(LlmModel.id)).limit(limit)).all()
 
 
-def by_ids(session: Session, ids: set[int]) -> dict[int, LlmModel]:
-    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(ids))).all()
-    return {row.id: row for row in rows if row.id is not None}
+def by_ids(session: Session, ids: Iterable[int | None]) -> Mapping[int | None, LlmModel]:
+    """None stands for no model, and has none."""
+    wanted = {model_id for model_id in ids if model_id is not None}
+    rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(wanted))).all()
+    return {row.id: row for row in rows}
+
+
+def slugs(session: Session, ids: Iterable[int | None]) -> Mapping[int | None, str]:
+    return {model_id: model.slug for model_id, model in by_ids(session, ids).items()}
 
 
 def run_count(session: Session, model_id: int) -> int:

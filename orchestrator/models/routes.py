@@ -9,8 +9,6 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from sqlmodel import Session
 
-from orchestrator.db import idempotency as idempotency_queries
-from orchestrator.db.service_tables import IdempotencyKey as KnownKey
 from orchestrator.db.session import KeyTaken
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.http.context import Context
@@ -19,7 +17,7 @@ from orchestrator.http.schemas import Answer, IdempotencyKey, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.models.schemas import ModelCreate, ModelOut, ModelPatch
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.unasked_model import COMMAND_MODEL
+from orchestrator.runs.idempotency import Idempotency, answer_once
 from runner.contract.run_spec import Protocol
 
 router = Router(prefix="/api/models", tags=["models"])
@@ -47,9 +45,7 @@ async def list_models(
     after: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
     archived: bool = False,
 ) -> Page[ModelOut]:
-    rows = await context.db.read(
-        lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived, without=COMMAND_MODEL)
-    )
+    rows = await context.db.read(lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived))
     items = [ModelOut.of(row) for row in rows[:limit]]
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
@@ -61,6 +57,7 @@ async def create_model(
     """Add a model. The slug is its identity here and cannot be changed later."""
     now = context.clock.now()
     digest = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
+    key = None if idempotency_key is None else Idempotency(SCOPE, idempotency_key, digest)
     protocol = body.protocol or (Protocol.ANTHROPIC if body.provider == "anthropic" else Protocol.OPENAI_CHAT)
     values = body.model_dump(exclude={"protocol", "params"})
     row = LlmModel(
@@ -72,16 +69,16 @@ async def create_model(
         updated_at=now,
     )
 
-    def insert(session: Session) -> LlmModel:
-        if idempotency_key is not None:
-            known = idempotency_queries.find(session, SCOPE, idempotency_key)
-            if known is not None:
-                return _same_model(session, known, digest)
+    def add(session: Session) -> dict[str, int | None]:
         session.add(row)
         session.flush()
-        if idempotency_key is not None:
-            idempotency_queries.remember(session, SCOPE, idempotency_key, digest, {"model_id": row.id}, now)
-        return row
+        return {"model_id": row.id}
+
+    def insert(session: Session) -> LlmModel:
+        stored = model_queries.get(session, answer_once(session, key, now, lambda: add(session))["model_id"])
+        if stored is None:
+            raise Conflict("the model that this Idempotency-Key made was deleted since; use a new key to add it again")
+        return stored
 
     try:
         stored = await context.db.write(insert)
@@ -89,15 +86,6 @@ async def create_model(
         raise Conflict(f"there is a model {body.slug!r} already; PATCH /api/models/{body.slug} changes it") from error
     response.headers["location"] = f"/api/models/{stored.id}"
     return ModelOut.of(stored)
-
-
-def _same_model(session: Session, known: KnownKey, digest: str) -> LlmModel:
-    if known.request_hash != digest:
-        raise Conflict("this Idempotency-Key was used for a different request; use a new one")
-    row = model_queries.get(session, known.answer["model_id"])
-    if row is None:
-        raise Conflict("the model that this Idempotency-Key made was deleted since; use a new key to add it again")
-    return row
 
 
 @router.post("/sync", policy=Policy(OWNER))

@@ -18,12 +18,13 @@ from sqlmodel import Session, SQLModel, col, select
 
 from orchestrator.archives import queries as archive_queries
 from orchestrator.archives.tables import ArchiveRow
+from orchestrator.costs.queries import STORED_ANSWERS
 from orchestrator.db.workspaces import here
 from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
 from orchestrator.retention.tables import DeletedRun, PinnedRun
 from orchestrator.runs import event_queries
-from orchestrator.runs.queries import MEASURING, WITHOUT_PLAN
+from orchestrator.runs.queries import MEASURING, WITHOUT_TASK
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
 from orchestrator.schedules.tables import Schedule, ScheduleFire
 
@@ -160,7 +161,7 @@ def _raw(table: type[SQLModel], name: str) -> Any:
 
 def hide(session: Session, run_id: str, *, by: str, now: datetime) -> bool:
     """Take a run away from everybody; False if it is not there any more. `protections` has nothing against it."""
-    run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN).with_for_update()).first()
+    run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK).with_for_update()).first()
     if run is None or run.workspace_id == TRASH:
         return False
     tries = session.exec(select(Attempt).where(Attempt.run_id == run_id).order_by(col(Attempt.number))).all()
@@ -260,12 +261,13 @@ def deleted_of_batches(session: Session, batch_ids: Iterable[str]) -> dict[str, 
 
 def used_by_deleted(session: Session, by: str, since: datetime) -> Sequence[Any]:
     """(key, runs, vcpu_s, gib_s, throttled_s) of deleted runs, with the keys of `machine_queries.used`."""
-    key: Any = {"day": DeletedRun.day, "batch": DeletedRun.batch_id, "run": DeletedRun.id}.get(by, LlmModel.slug)
+    key: Any = {"day": DeletedRun.day, "batch": DeletedRun.batch_id, "run": DeletedRun.id}.get(by)
+    key = key if key is not None else func.coalesce(LlmModel.slug, STORED_ANSWERS)
     table: Any = DeletedRun.__table__  # type: ignore[attr-defined]
     sums = [func.sum(table.c[name]).label(name) for name in ("vcpu_s", "gib_s", "throttled_s")]
     query = sa_select(key.label("key"), func.count().label("runs"), *sums).select_from(DeletedRun)
     if by in ("model", "schedule"):
-        query = query.join(LlmModel, col(LlmModel.id) == col(DeletedRun.model_id))
+        query = query.join(LlmModel, col(LlmModel.id) == col(DeletedRun.model_id), isouter=True)
         query = query.where(col(DeletedRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.where(col(DeletedRun.scheduled).is_(True))

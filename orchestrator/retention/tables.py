@@ -32,7 +32,7 @@ class DeletedRun(Owned, table=True):
     )
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(max_length=40)
-    model_id: int
+    model_id: int | None = None
     batch_id: str | None = Field(default=None, max_length=36)
     scheduled: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     status: str = Field(max_length=20)

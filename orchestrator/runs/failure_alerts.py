@@ -14,7 +14,6 @@ from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.alerts.tables import Alert
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import COMMAND_MODEL, UNASKED_MODEL
 
 KIND = "run.failed"
 OF_A_SCHEDULE = "schedule"
@@ -28,7 +27,7 @@ def raise_failure_alert(session: Session, run: ContainerRun, now: datetime) -> N
     if not wanting:
         return
     model = model_queries.get(session, run.model_id)
-    slug = model.slug if model and model.slug not in (COMMAND_MODEL, UNASKED_MODEL) else None
+    slug = model.slug if model else None
     subject = ", ".join(filter(None, [slug, *run.benchmarks])) or run.kind
     alert = Alert(
         workspace_id=run.workspace_id,

@@ -14,7 +14,7 @@ from sqlmodel import Session, col, select
 from orchestrator.alerts.tables import Alert
 from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.queries import MEASURING, WITHOUT_PLAN
+from orchestrator.runs.queries import MEASURING, WITHOUT_TASK
 from orchestrator.runs.tables import ContainerRun, Event, ItemRow
 
 
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
 
 def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:
     """Newest first; `after` is the last id of the page before."""
-    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_TASK)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
     if wanted.status is not None:
@@ -93,7 +93,7 @@ def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None =
 def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
     """Runs that have not ended: those with a container first, then the queue, oldest first."""
     waiting = col(ContainerRun.status).in_(("pending", "starting", "running"))
-    query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.status).desc(), col(ContainerRun.id)).limit(limit)).all()
 
 
@@ -163,9 +163,10 @@ def last_lines(session: Session, run_id: str, limit: int) -> Sequence[Event]:
     return list(reversed(session.exec(query).all()))
 
 
-def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[Alert, LlmModel]]:
-    """Newest first, with their model."""
-    query = select(Alert, LlmModel).join(LlmModel, col(LlmModel.id) == col(Alert.model_id)).where(col(Alert.at) >= since)
+def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[Alert, LlmModel | None]]:
+    """Newest first, each with its model, if it has one."""
+    of_alert = col(LlmModel.id) == col(Alert.model_id)
+    query = select(Alert, LlmModel).join(LlmModel, of_alert, isouter=True).where(col(Alert.at) >= since)
     return [(alert, model) for alert, model in session.exec(query.order_by(col(Alert.id).desc()).limit(limit)).all()]
 
 

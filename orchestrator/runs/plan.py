@@ -1,22 +1,23 @@
-"""The plan of a run: which items it has, in which order, and what its runner is told. Pure."""
+"""The items of a run in their order, and the specification that its runner gets. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
-from typing import Any
 
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
+from orchestrator.runs.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.runs.task import Choice, CommandRunTask
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalLimits, EvalTask
-from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
+from runner.contract.run_spec import ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec
 
 MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB
@@ -28,43 +29,18 @@ UID_STEP = 64
 UID_RANGES = 600
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The benchmarks of a run with their problems; an item's position is its place in this order."""
-
-    benchmarks: tuple[BenchmarkSpec, ...]
-    samples_per_problem: int
-    notes: tuple[dict[str, Any], ...] = ()
-    """What is stored with each benchmark for people, and is none of the runner's business."""
-
-    @classmethod
-    def of(cls, run: ContainerRun) -> Plan:
-        return cls(tuple(BenchmarkSpec.model_validate(row) for row in run.plan), run.samples_per_problem)
-
-    def rows(self) -> list[dict[str, Any]]:
-        notes = self.notes or ({},) * len(self.benchmarks)
-        return [{**note, **spec.model_dump()} for spec, note in zip(self.benchmarks, notes, strict=True)]
-
-    @property
-    def size(self) -> int:
-        return sum(
-            sum(map(len, benchmark.samples)) if benchmark.samples else len(benchmark.problem_ids) * self.samples_per_problem
-            for benchmark in self.benchmarks
-        )
-
-    def keys(self) -> Iterator[tuple[str, str, int]]:
-        """(benchmark, problem, sample) of every item, in order."""
-        for benchmark in self.benchmarks:
-            for problem_id, sample in benchmark.items(self.samples_per_problem):
-                yield benchmark.name, problem_id, sample
-
-    def positions(self) -> dict[tuple[str, str, int], int]:
-        return {key: position for position, key in enumerate(self.keys())}
+def item_keys(run: ContainerRun) -> Iterator[tuple[str, str, int]]:
+    """(benchmark, problem, sample) of every item, in order: an item's position is its place in it."""
+    for part in run.task.benchmarks:
+        for problem_id, sample in part.items(run.samples_per_problem):
+            yield part.name, problem_id, sample
 
 
-def selection_note(
-    entries: Sequence[Entry], problem_ids: Sequence[str], selection: Selection, flagged: int | None
-) -> dict[str, Any]:
+def item_positions(run: ContainerRun) -> dict[tuple[str, str, int], int]:
+    return {key: position for position, key in enumerate(item_keys(run))}
+
+
+def choice_of(entries: Sequence[Entry], problem_ids: Sequence[str], selection: Selection, flagged: int | None) -> Choice:
     """How the problems were chosen, and from which time they are."""
     chosen = set(problem_ids)
     days = sorted(entry.date for entry in entries if entry.date and entry.id in chosen)
@@ -73,18 +49,21 @@ def selection_note(
         for key, value in asdict(selection).items()
         if key not in ("ids", "exclude_flagged") and value is not None
     }
-    return {
-        "count": len(problem_ids),
-        "first_date": days[0] if days else None,
-        "last_date": days[-1] if days else None,
-        "selection": {**asked, "exclude_flagged": selection.exclude_flagged, "ids": selection.ids is not None},
-        "flagged_excluded": flagged,
-    }
+    return Choice(
+        count=len(problem_ids),
+        first_date=days[0] if days else None,
+        last_date=days[-1] if days else None,
+        selection={**asked, "exclude_flagged": selection.exclude_flagged, "ids": selection.ids is not None},
+        flagged_excluded=flagged,
+    )
 
 
 def command_of(run: ContainerRun) -> CommandTask | None:
-    """What a run of kind `command` runs: it stands in its plan, beside the repeats."""
-    return CommandTask.model_validate(run.plan[0]["command"]) if run.kind == RunKind.COMMAND else None
+    """What a run of kind `command` runs. Others keep their task unread: it may be large."""
+    if run.kind != RunKind.COMMAND:
+        return None
+    assert isinstance(run.task, CommandRunTask)
+    return run.task.command
 
 
 def guest_image(run: ContainerRun) -> str | None:
@@ -119,7 +98,11 @@ def free_uid_base(used: set[int], shift: int = 0) -> int:
     raise RuntimeError("every range of sandbox uids is in use")
 
 
-def model_spec(model: LlmModel) -> ModelSpec:
+def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
+    """For a run without a model it is a placeholder, since runners of every version expect one."""
+    if model is None:
+        name = "no-model" if kind == RunKind.COMMAND else STORED_ANSWERS
+        return ModelSpec(slug=name, provider="stored", name=name, protocol=Protocol.OPENAI_CHAT)
     known = {key: value for key, value in model.params.items() if key in ModelSpec.model_fields}
     return ModelSpec.model_validate(
         {
@@ -140,7 +123,7 @@ def least_sandbox_level(engine: str) -> str:
 def run_spec(
     run: ContainerRun,
     attempt: Attempt,
-    model: LlmModel,
+    model: LlmModel | None,
     *,
     instance_type: InstanceType,
     token: str,
@@ -159,8 +142,8 @@ def run_spec(
         attempt=attempt.number,
         run_token=token,
         kind=run.kind,
-        model=model_spec(model),
-        benchmarks=list(Plan.of(run).benchmarks),
+        model=model_spec(run.kind, model),
+        benchmarks=[part.spec() for part in run.task.benchmarks],
         samples_per_problem=run.samples_per_problem,
         seed=run.seed,
         concurrency=run.concurrency,

@@ -10,6 +10,7 @@ from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerRun
+from orchestrator.runs.task import Task
 
 LIVE = ("starting", "running")
 RETRY = "retry"
@@ -19,17 +20,22 @@ MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
 OURS = col(ContainerRun.inherited).is_(False)
 """Not the business of the installation that this one is a copy of."""
 NOT_INHERITED = col(Attempt.run_id).not_in(select(ContainerRun.id).where(col(ContainerRun.inherited)))
-WITHOUT_PLAN = defer(ContainerRun.plan)  # type: ignore[arg-type]
-"""A plan may name thousands of problems: it is read only where it is used, and only while the session is open."""
+WITHOUT_TASK = defer(ContainerRun.task)  # type: ignore[arg-type]
+"""A task may name thousands of problems: it is read only where it is used, and only while the session is open."""
 
 
 def get(session: Session, run_id: str) -> ContainerRun | None:
     return session.get(ContainerRun, run_id)
 
 
+def task_of(session: Session, run_id: str) -> Task | None:
+    """What a run is to do, without the rest of it."""
+    return session.exec(select(col(ContainerRun.task)).where(ContainerRun.id == run_id)).first()
+
+
 def lock(session: Session, run_id: str) -> ContainerRun | None:
     """The run, locked for this transaction (on SQLite the one writer is the lock)."""
-    query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK)
     return session.exec(query.with_for_update()).first()
 
 
@@ -56,7 +62,7 @@ def page(
     trigger_type: str | None = None,
 ) -> Sequence[ContainerRun]:
     """Newest first; identifiers are ordered by time. Jobs about evals have a list of their own."""
-    query = select(ContainerRun).where(MEASURING).options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(MEASURING).options(WITHOUT_TASK)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
     if status is not None:
@@ -93,13 +99,13 @@ def due(
         )
         .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
         .limit(limit)
-        .options(WITHOUT_PLAN)
+        .options(WITHOUT_TASK)
     )
     return session.exec(query).all()
 
 
 def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
-    query = select(ContainerRun).where(ContainerRun.status == "pending").options(WITHOUT_PLAN)
+    query = select(ContainerRun).where(ContainerRun.status == "pending").options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()
 
 
@@ -112,7 +118,7 @@ def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
             (col(Attempt.run_id) == col(ContainerRun.id)) & (col(Attempt.number) == col(ContainerRun.attempt)),
         )
         .where(col(ContainerRun.status).in_(LIVE), OURS)
-        .options(WITHOUT_PLAN)
+        .options(WITHOUT_TASK)
     )
     return [(run, attempt) for run, attempt in session.exec(query).all()]
 

@@ -22,9 +22,10 @@ from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.idempotency import Idempotency, keyed
 from orchestrator.runs.intake.bounds import stored_item
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.model_names import name_of_model, names_by_run
 from orchestrator.runs.reports.scores import score_detail
 from orchestrator.runs.schemas import (
     ArchiveOut,
@@ -41,7 +42,6 @@ from orchestrator.runs.schemas import (
     RunOut,
     ScoreDetail,
 )
-from orchestrator.runs.service import Idempotency, NewRun
 from runner.contract.events import ItemResult, Outcome
 from runner.contract.run_spec import RunKind
 
@@ -78,7 +78,7 @@ async def create_run(
     idempotency_key: IdempotencyKey = None,
 ) -> RunCreated:
     """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
-    key = None if idempotency_key is None else Idempotency("POST /api/container-runs", idempotency_key)
+    key = keyed("POST /api/container-runs", idempotency_key)
     run_id = await _queued(body, context, key)
     response.headers["location"] = f"/api/container-runs/{run_id}"
     return RunCreated(run_id=run_id)
@@ -87,13 +87,7 @@ async def create_run(
 async def _queued(body: RunCreate | CommandRunCreate, context: Context, key: Idempotency | None) -> str:
     if isinstance(body, CommandRunCreate):
         return await context.commands.create(body.request(), key)
-    request = NewRun(
-        model=body.model_id,
-        benchmarks=tuple(body.benchmarks or ()),
-        instance_type=body.instance_type,
-        **body.of_a_run(context.settings.reuse_answers),
-    )
-    return await context.runs.create(request, key)
+    return await context.runs.create(body.request(context.settings.reuse_answers), key)
 
 
 @router.get("", policy=Policy(READ))
@@ -118,8 +112,8 @@ async def list_runs(
             batch_id=batch_id or None,
             trigger_type=TRIGGER_NAMES.get(trigger_type or "", trigger_type) or None,
         )
-        models = model_queries.by_ids(session, {row.model_id for row in rows})
-        return [RunOut.of(row, models[row.model_id].slug, context.waiting_for(row.id)) for row in rows]
+        names = names_by_run(session, rows)
+        return [RunOut.of(row, names[row.id], context.waiting_for(row.id)) for row in rows]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -132,15 +126,13 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
     def read(session: Session) -> RunDetail:
         row = run_queries.get(session, run_id)
         assert row is not None
-        model = model_queries.get(session, row.model_id)
-        assert model is not None
         usage, tries = run_queries.usage(session, run_id), run_queries.attempts(session, run_id)
         vcpu_s, gib_s = sum(each.vcpu_s for each in tries), sum(each.gib_s for each in tries)
         return RunDetail(
-            **RunOut.of(row, model.slug, context.waiting_for(row.id)).model_dump(),
+            **RunOut.of(row, name_of_model(session, row), context.waiting_for(row.id)).model_dump(),
             attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in tries],
             outcomes=item_queries.outcome_counts(session, run_id),
-            plan=[BenchmarkUsed.of(part) for part in row.plan],
+            plan=[BenchmarkUsed.of(part) for part in row.task.benchmarks],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
             archive=ArchiveOut.of(archive_queries.get(session, run_id)),
             machine=MachineOut(
@@ -161,7 +153,7 @@ async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
     run = await context.runs.get(run_id)
     if run.kind == RunKind.COMMAND:
         return ScoreDetail(run_id=run_id, benchmarks={})
-    digests = {part.name: part.pack_digest for part in Plan.of(run).benchmarks}
+    digests = {part.name: part.pack_digest for part in run.task.benchmarks}
 
     def facts(name: str) -> dict[str, Entry]:
         try:
@@ -248,7 +240,7 @@ async def retry_run(
     run_id: RunId, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunCreated:
     """A new run that keeps the finished results and paid answers of an ended one, and does the rest again."""
-    key = None if idempotency_key is None else Idempotency("POST retry", idempotency_key)
+    key = keyed("POST retry", idempotency_key)
     new_id = await context.runs.retry(run_id, key)
     response.headers["location"] = f"/api/container-runs/{new_id}"
     return RunCreated(run_id=new_id)
@@ -258,8 +250,6 @@ async def _out(run_id: str, context: Context) -> RunOut:
     def read(session: Session) -> RunOut:
         row = run_queries.get(session, run_id)
         assert row is not None
-        model = model_queries.get(session, row.model_id)
-        assert model is not None
-        return RunOut.of(row, model.slug, context.waiting_for(row.id))
+        return RunOut.of(row, name_of_model(session, row), context.waiting_for(row.id))
 
     return await context.db.read(read)

@@ -15,8 +15,9 @@ from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.scores import Flag, flags_of, scores_by_benchmark
+from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, ItemRow
-from orchestrator.runs.unasked_model import model_shown
+from orchestrator.runs.task import Choice, PlannedBenchmark
 from runner.contract.events import Outcome
 from runner.contract.run_spec import RunKind
 
@@ -85,6 +86,15 @@ class RunCreate(RunShape):
     kind: Annotated[Literal["benchmark"], Field(description="`command` has a body of its own.")] = "benchmark"
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
+
+    def request(self, reuse_answers: bool) -> NewRun:
+        """`reuse_answers`: as the service is set."""
+        return NewRun(
+            model=self.model_id,
+            benchmarks=tuple(self.benchmarks or ()),
+            instance_type=self.instance_type,
+            **self.of_a_run(reuse_answers),
+        )
 
 
 class RunCreated(Answer):
@@ -247,16 +257,14 @@ class RunOut(Answer):
     output_tokens: int
 
     @classmethod
-    def of(cls, row: ContainerRun, model_slug: str, waiting_for: str | None = None) -> Self:
-        built = {"model_id", "model", "image", "progress", "passed", "score", "scores", "flags"}
+    def of(cls, row: ContainerRun, model: str | None, waiting_for: str | None = None) -> Self:
+        built = {"model", "image", "progress", "passed", "score", "scores", "flags"}
         built |= {"reason_sentence", "waiting_for", "cost_usd", "known_cost_usd"}
         cost = ModelCost(row.cost_usd, row.unpriced_calls)
-        model = model_shown(row.kind, model_slug)
         parts = scores_by_benchmark(row.score, row.benchmarks)
         completed = row.status == Status.COMPLETED and row.kind in (RunKind.BENCHMARK, RunKind.GRADE)
         return cls(
             **{name: getattr(row, name) for name in cls.model_fields if name not in built},
-            model_id=None if model is None else row.model_id,
             model=model,
             image=guest_image(row),
             progress=Progress(done=row.items_done, total=row.items_total),
@@ -285,9 +293,10 @@ class BenchmarkUsed(Answer):
     problem_ids: list[str]
 
     @classmethod
-    def of(cls, part: dict[str, Any]) -> Self:
-        known = {key: part[key] for key in cls.model_fields if key in part}
-        return cls(**{"count": len(part["problem_ids"]), **known})
+    def of(cls, part: PlannedBenchmark) -> Self:
+        choice = part.choice or Choice(count=len(part.problem_ids))
+        same = {name: getattr(part, name) for name in ("name", "pack_digest", "problem_ids", "parity")}
+        return cls(**same, **choice.model_dump())
 
 
 class RunDetail(RunOut):

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 
 from sqlmodel import Session
 
-from orchestrator.archives import queries as archive_queries
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.packs.selection import Selection
 from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
-from orchestrator.grading import queries as given_queries
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import Benchmark, check_size, draft_again
+from orchestrator.runs.idempotency import LATER, Idempotency, answer_once, known_answer
 from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, CancelRequested, Status
-from orchestrator.runs.plan import CPU_LIMITS_S, Plan, selection_note
-from orchestrator.runs.price_check import check_price
+from orchestrator.runs.plan import CPU_LIMITS_S, choice_of
+from orchestrator.runs.queue import enqueue, enqueue_again
 from orchestrator.runs.scheduling.capacity import Capacity, never_fits
 from orchestrator.runs.scheduling.placement import LOCAL
 from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark
 from orchestrator.runs.transitions import advance
-from orchestrator.runs.unasked_model import model_shown
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
-from orchestrator.system.identifiers import uuid7
-from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
-from runner.contract.run_spec import EVAL_KINDS, BenchmarkSpec, RunKind
-
-MAX_ITEMS = 100_000
+from runner.contract.run_spec import EVAL_KINDS
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ class NewRun:
     category: tuple[str, ...] = ()
     ids: tuple[str, ...] | None = None
     exclude_flagged: bool = False
-    parity: bool = True
+    parity: bool = field(default=True, metadata={LATER: True})
 
     @property
     def selection(self) -> Selection:
@@ -83,10 +76,18 @@ class NewRun:
         )
 
 
-@dataclass(frozen=True)
-class Idempotency:
-    scope: str
-    key: str
+_OF_REQUEST = (
+    "subset_pct",
+    "samples_per_problem",
+    "seed",
+    "provider",
+    "concurrency",
+    "priority",
+    "budget_usd",
+    "reuse_answers",
+    "trigger_type",
+)
+"""What a draft has from its request as it is."""
 
 
 class RunService:
@@ -112,27 +113,31 @@ class RunService:
 
     async def create(self, request: NewRun, idempotency: Idempotency | None = None) -> str:
         """Store a pending run and return its id. With an idempotency key, the same request gives the same id."""
-        digest = hashlib.sha256(json.dumps(asdict(request), sort_keys=True, default=str).encode()).hexdigest()
-        if idempotency is not None and (known := await self._replay(idempotency, digest)) is not None:
-            return known
-        type_name = self.check_instance_type(request.instance_type, request.provider)
-        model = await self.find_model(request.model)
-        plan = await asyncio.to_thread(self.plan, request)
-        check_size(plan)
-        now = self._clock.now()
-        deadline_s = request.deadline_s or self._settings.default_deadline_s
-        run = pending_run(request, plan, model_id=model.id or 0, instance_type=type_name, deadline_s=deadline_s, now=now)
-
-        def insert(session: Session) -> str:
-            if model_queries.lock(session, run.model_id) is None:
-                raise _no_model(request.model)  # deleted since we looked
-            daily = self._settings.daily_budget_usd
-            return add_once(session, run, model.slug, idempotency, digest, daily_budget_usd=daily)
-
-        run_id = await self._db.write(insert)
+        key = idempotency and idempotency.of(request)
+        if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
+            return str(known["run_id"])
+        self.check_instance_type(request.instance_type, request.provider)
+        draft = await self.draft(request)
+        now, daily = self._clock.now(), self._settings.daily_budget_usd
+        run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=daily))
         self._wake()
         await asyncio.sleep(0)  # the dispatcher's turn: its transaction should not wait for the audit log's
         return run_id
+
+    async def draft(self, request: NewRun) -> Benchmark:
+        """The run that a request stands for; `Invalid` or `NotFound` where there is none."""
+        instance_type = self._known_type(request.instance_type)
+        model = await self.find_model(request.model)
+        task = await asyncio.to_thread(self.task, request)
+        draft = Benchmark(
+            task=task,
+            model_id=model.id,
+            instance_type=instance_type,
+            deadline_s=request.deadline_s or self._settings.default_deadline_s,
+            **{name: getattr(request, name) for name in _OF_REQUEST},
+        )
+        check_size(draft.items)
+        return draft
 
     async def cancel(self, run_id: str) -> ContainerRun:
         """Ask for the end of a run. One that is over already stays as it is."""
@@ -157,30 +162,30 @@ class RunService:
         return run
 
     async def retry(self, run_id: str, idempotency: Idempotency | None = None) -> str:
-        """A new run with the same plan. It keeps the results and paid answers of the old one, and redoes the rest."""
+        """A new run with the same task. It keeps the results and paid answers of the old one, and redoes the rest."""
         now = self._clock.now()
-        new_id = uuid7(now)
+        key = idempotency and replace(idempotency, digest=run_id)
+
+        def store(session: Session, old: ContainerRun) -> dict[str, str]:
+            if old.kind in EVAL_KINDS:
+                raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
+            if old.status not in TERMINAL:
+                raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
+            daily = self._settings.daily_budget_usd
+            new_id = enqueue_again(session, old, draft_again(old), now=now, daily_budget_usd=daily)
+            if new_id is None:
+                raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
+            return {"run_id": new_id}
 
         def work(session: Session) -> str:
             old = run_queries.lock(session, run_id)
             if old is None:
                 raise _no_run(run_id)
-            if idempotency is not None:
-                answer = {"run_id": new_id}
-                known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, run_id, answer, now)
-                if known is not None:
-                    return same_request(known.request_hash, run_id, known.answer)
-            if old.kind in EVAL_KINDS:
-                raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
-            if old.status not in TERMINAL:
-                raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
-            if add_retry(session, old, new_id, now, daily_budget_usd=self._settings.daily_budget_usd) is None:
-                raise Conflict(f"run {run_id} has every result already; start a new run to measure again")
-            return new_id
+            return str(answer_once(session, key, now, lambda: store(session, old))["run_id"])
 
-        stored_id = await self._db.write(work)
+        new_id = await self._db.write(work)
         self._wake()
-        return stored_id
+        return new_id
 
     async def dismiss(self, run_id: str) -> None:
         """A dead letter is none any more. Again is harmless."""
@@ -231,19 +236,19 @@ class RunService:
         await self._db.write(lambda s: event_queries.forget_before(s, now - keep))
         await self._db.checkpoint()
 
-    async def _replay(self, idempotency: Idempotency, digest: str) -> str | None:
-        known = await self._db.read(lambda s: idempotency_queries.find(s, idempotency.scope, idempotency.key))
-        return None if known is None else same_request(known.request_hash, digest, known.answer)
-
     def check_instance_type(self, name: str | None, provider: str | None = None) -> str:
         """The name, or the default one; `Invalid` if there is none such, or it is to run here and can never fit."""
+        name = self._known_type(name)
+        capacity = self._capacity() if provider in (None, LOCAL) else None
+        if capacity is not None and (why := never_fits(capacity, self._settings.instance_type(name))) is not None:
+            raise Invalid(why)
+        return name
+
+    def _known_type(self, name: str | None) -> str:
         name = name or self._settings.default_instance_type
         if name not in self._settings.instance_types:
             names = ", ".join(self._settings.instance_types)
             raise Invalid(f"there is no instance type {name!r}; choose one of {names}")
-        capacity = self._capacity() if provider in (None, LOCAL) else None
-        if capacity is not None and (why := never_fits(capacity, self._settings.instance_type(name))) is not None:
-            raise Invalid(why)
         return name
 
     def roomiest_type(self, name: str | None) -> str:
@@ -261,49 +266,24 @@ class RunService:
         """That of a request which names none. Blocks."""
         return self._catalogue.default_benchmark()
 
-    def plan(self, request: NewRun) -> Plan:
-        """The items that a request stands for. Blocks: packs are read."""
+    def task(self, request: NewRun) -> BenchmarkTask:
+        """The problems that a request stands for. Blocks: packs are read."""
         names = request.benchmarks or (self.default_benchmark(),)
-        specs = tuple(self._benchmark(name, request) for name in names)
-        return Plan(specs, request.samples_per_problem, tuple(self._note(spec, request.selection) for spec in specs))
+        return BenchmarkTask(benchmarks=[self._benchmark(name, request) for name in names])
 
-    def _note(self, spec: BenchmarkSpec, selection: Selection) -> dict[str, Any]:
-        flagged = len(self._catalogue.flagged(spec.name)) if selection.exclude_flagged else None
-        return selection_note(self._catalogue.entries(spec.name), spec.problem_ids, selection, flagged)
-
-    def _benchmark(self, name: str, request: NewRun) -> BenchmarkSpec:
-        info = self._catalogue.get(name)
-        ids = self._catalogue.choose(name, request.selection)
-        return BenchmarkSpec(
+    def _benchmark(self, name: str, request: NewRun) -> PlannedBenchmark:
+        info, selection = self._catalogue.get(name), request.selection
+        ids = self._catalogue.choose(name, selection)
+        flagged = len(self._catalogue.flagged(info.name)) if selection.exclude_flagged else None
+        return PlannedBenchmark(
             name=info.name,
             adapter=info.adapter,
             pack_digest=info.pack_digest,
             problem_ids=ids,
             cpu_s=CPU_LIMITS_S.get(info.name),
             parity=request.parity,
+            choice=choice_of(self._catalogue.entries(info.name), ids, selection, flagged),
         )
-
-
-_COPIED = (
-    "kind",
-    "model_id",
-    "batch_id",
-    "batch_slot",
-    "benchmarks",
-    "sample_size",
-    "subset_pct",
-    "samples_per_problem",
-    "seed",
-    "instance_type",
-    "provider",
-    "concurrency",
-    "priority",
-    "budget_usd",
-    "reuse_answers",
-    "deadline_s",
-    "plan",
-    "items_total",
-)
 
 
 def is_dead_letter(run: ContainerRun) -> bool:
@@ -312,107 +292,9 @@ def is_dead_letter(run: ContainerRun) -> bool:
     return run.status == Status.FAILED and run.fruitless >= MAX_FRUITLESS and not settled
 
 
-def check_size(plan: Plan) -> None:
-    if plan.size > MAX_ITEMS:
-        raise Invalid(f"the run would have {plan.size} items, at most {MAX_ITEMS} are allowed; ask for fewer samples")
-
-
-def pending_run(
-    request: NewRun, plan: Plan, *, model_id: int, instance_type: str, deadline_s: int, now: datetime
-) -> ContainerRun:
-    """The row of a new run; `add_run` stores it."""
-    return ContainerRun(
-        id=uuid7(now),
-        model_id=model_id,
-        trigger_type=request.trigger_type,
-        benchmarks=[benchmark.name for benchmark in plan.benchmarks],
-        sample_size=sum(len(benchmark.problem_ids) for benchmark in plan.benchmarks),
-        subset_pct=request.subset_pct,
-        samples_per_problem=request.samples_per_problem,
-        seed=request.seed,
-        instance_type=instance_type,
-        provider=request.provider,
-        concurrency=request.concurrency,
-        priority=request.priority,
-        budget_usd=request.budget_usd,
-        reuse_answers=request.reuse_answers,
-        deadline_s=deadline_s,
-        plan=plan.rows(),
-        items_total=plan.size,
-        created_at=now,
-    )
-
-
-def add_run(session: Session, run: ContainerRun, model_slug: str, *, daily_budget_usd: float | None) -> None:
-    """Queue a run within the caller's transaction. Raises `PriceUnknown`; `daily_budget_usd` is that of the service."""
-    model = model_queries.get(session, run.model_id)
-    if model is not None:
-        check_price(session, run, model, daily_budget_usd)
-    session.add(run)
-    session.flush()
-    data = {"model": model_shown(run.kind, model_slug), "status": "pending"}
-    event_queries.append(session, "created", run.created_at, run_id=run.id, data=data)
-
-
-def add_once(
-    session: Session,
-    run: ContainerRun,
-    model_slug: str,
-    idempotency: Idempotency | None,
-    digest: str,
-    *,
-    daily_budget_usd: float | None,
-) -> str:
-    """Queue a run within the caller's transaction, unless its key was used: the id of the run that there is then."""
-    if idempotency is not None:
-        answer = {"run_id": run.id}
-        known = idempotency_queries.remember(session, idempotency.scope, idempotency.key, digest, answer, run.created_at)
-        if known is not None:
-            return same_request(known.request_hash, digest, known.answer)
-    add_run(session, run, model_slug, daily_budget_usd=daily_budget_usd)
-    return run.id
-
-
-def add_retry(
-    session: Session, old: ContainerRun, new_id: str, now: datetime, *, daily_budget_usd: float | None
-) -> ContainerRun | None:
-    """Queue a run that takes up an ended one, within the caller's transaction; None if that one has every result.
-
-    Raises `PriceUnknown`, as `add_run` does."""
-    again = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
-    if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a repeat that failed measured nothing
-        again = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
-    counts = item_queries.outcome_counts(session, old.id)
-    if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in again):
-        return None
-    values = {name: getattr(old, name) for name in _COPIED}
-    new = ContainerRun(id=new_id, retry_of=old.id, trigger_type="retry", created_at=now, **values)
-    model = model_queries.get(session, old.model_id)
-    if model is not None:
-        check_price(session, new, model, daily_budget_usd)
-    session.add(new)
-    session.flush()
-    item_queries.copy(session, old.id, new.id, without=again)
-    item_queries.copy_answers(session, old.id, new.id)
-    given_queries.copy(session, old.id, new.id)
-    kept = item_queries.outcome_counts(session, new.id)
-    new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
-    session.add(new)
-    if new.batch_id is not None:
-        archive_queries.batch_changed(session, new.batch_id, now)
-    event_queries.append(session, "created", now, run_id=new.id, data={"retry_of": old.id, "status": "pending"})
-    return new
-
-
 def _no_run(run_id: str) -> NotFound:
     return NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
 
 
 def _no_model(given: int | str) -> NotFound:
     return NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
-
-
-def same_request(stored_hash: str, digest: str, answer: dict[str, Any]) -> str:
-    if stored_hash != digest:
-        raise Conflict("this Idempotency-Key was used for another request; use a new key for a new run")
-    return str(answer["run_id"])

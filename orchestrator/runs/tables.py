@@ -18,8 +18,9 @@ from sqlalchemy import (
 )
 from sqlmodel import Field, SQLModel
 
-from orchestrator.db.columns import CompressedJson, UtcDateTime
+from orchestrator.db.columns import CompressedJson, TypedJson, UtcDateTime
 from orchestrator.db.workspaces import Owned
+from orchestrator.runs.task import TASK, Task
 
 EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -37,7 +38,8 @@ class ContainerRun(Owned, table=True):
     )
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(default="benchmark", max_length=40)
-    model_id: int = Field(foreign_key="models.id")
+    model_id: int | None = Field(default=None, foreign_key="models.id")
+    """None where no model is asked."""
     user_id: int | None = None
     """Who made it, if it was a user."""
     trigger_type: str = Field(default="manual", max_length=40)
@@ -57,7 +59,7 @@ class ContainerRun(Owned, table=True):
     budget_usd: float | None = None
     reuse_answers: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     deadline_s: int
-    plan: list[dict[str, Any]] = Field(sa_column=Column(CompressedJson, nullable=False))
+    task: Task = Field(sa_column=Column(TypedJson(TASK), nullable=False))
     # state
     status: str = Field(default="pending", max_length=20)
     stage: str | None = Field(default=None, max_length=20)

@@ -7,8 +7,9 @@ from datetime import datetime
 from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.runs.plan import CPU_LIMITS_S, Plan
-from orchestrator.runs.service import check_size
+from orchestrator.runs.drafts import check_size
+from orchestrator.runs.plan import CPU_LIMITS_S
+from orchestrator.runs.task import item_count
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.panel import Draw, draw_panel
 from orchestrator.schedules.tables import Schedule, SchedulePanel
@@ -43,15 +44,14 @@ def new_panel(catalogue: Catalogue, wanted: Schedule, histories: Histories, now:
             )
         )
         how.append(drawn.how)
-    plan = Plan(tuple(specs), wanted.samples_per_problem)
-    check_size(plan)
+    check_size(item_count(specs, wanted.samples_per_problem))
     return SchedulePanel(
         model_id=wanted.model_id,
         version=0,
         seed=wanted.seed,
         draw=wanted.draw,
         how=" ".join(how),
-        benchmarks=plan.rows(),
+        benchmarks=[spec.model_dump() for spec in specs],
         problems=sum(len(spec.problem_ids) for spec in specs),
         created_at=now,
     )

@@ -19,7 +19,7 @@ from orchestrator.alerts import alerts
 from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.audit import queries as audit_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.db.workspaces import Acting, enter
+from orchestrator.db.workspaces import Acting, enter, workspace_of
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.price_check import PriceUnknown
@@ -129,17 +129,16 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         under_way = schedule_queries.under_way(session, model_id) is not None
         outcome = decide(newest.instant, now, rules, newest=True, under_way=under_way)
         last = _row(schedule, newest.instant, outcome, now)
-        run = None
         if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
             try:
-                run = launcher.start(session, schedule, now, delay)
+                run_id = launcher.start(session, schedule, now, delay)
             except PriceUnknown as error:  # since the schedule was made, a price was taken away or a limit set
                 last.outcome, last.detail = FireOutcome.REFUSED.value, _capital(error.detail)
-        if run is not None:
-            last.run_id = run_id = run.id
+        if run_id is not None:
+            last.run_id = run_id
             session.add(last)
-            audit_queries.add_by_system(session, now, "schedule fired", run.id, f"model {model_id}", run.workspace_id)
-            log.info("schedule fired", action="schedule_fired", model_id=model_id, run_id=run.id)
+            audit_queries.add_by_system(session, now, "schedule fired", run_id, f"model {model_id}", workspace_of(session))
+            log.info("schedule fired", action="schedule_fired", model_id=model_id, run_id=run_id)
         else:
             rows.append(last)
     recorded = schedule_queries.record(session, rows) + (run_id is not None)

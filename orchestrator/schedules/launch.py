@@ -10,16 +10,14 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.db.workspaces import acting_in
 from orchestrator.errors import NotFound
-from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.drafts import Benchmark
 from orchestrator.runs.price_check import check_price_of_schedule
-from orchestrator.runs.service import NewRun, add_run, pending_run
-from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.queue import enqueue
+from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.tables import Schedule
 from orchestrator.settings import Settings
-from runner.contract.run_spec import BenchmarkSpec
 
 TRIGGER = "schedule"
 
@@ -29,42 +27,34 @@ class Launcher:
         self._settings = settings
         self._catalogue = catalogue
 
-    def start(self, session: Session, schedule: Schedule, now: datetime, delay: timedelta = timedelta()) -> ContainerRun:
-        """Queue a run of the schedule's current panel; it starts no sooner than after `delay`."""
+    def start(self, session: Session, schedule: Schedule, now: datetime, delay: timedelta = timedelta()) -> str:
+        """Queue a run of the schedule's current panel; it starts no sooner than after `delay`. The run's id."""
         panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
-        model = model_queries.lock(session, schedule.model_id)
-        if panel is None or model is None:
-            raise NotFound(f"the schedule of model {schedule.model_id} has no panel or no model any more")
-        specs = tuple(self._today(BenchmarkSpec.model_validate(row)) for row in panel.benchmarks)
-        request = NewRun(
-            model=schedule.model_id,
+        if panel is None:
+            raise NotFound(f"the schedule of model {schedule.model_id} has no panel any more")
+        parts = [self._today(PlannedBenchmark.model_validate(row)) for row in panel.benchmarks]
+        who = acting_in(session)
+        draft = Benchmark(
+            task=BenchmarkTask(benchmarks=parts),
+            model_id=schedule.model_id,
+            instance_type=self._instance_type(schedule.instance_type),
+            deadline_s=self._settings.default_deadline_s,
             samples_per_problem=schedule.samples_per_problem,
             seed=panel.seed,
             concurrency=schedule.concurrency,
             priority=schedule.priority,
             budget_usd=schedule.budget_usd,
             trigger_type=TRIGGER,
+            user_id=who.user_id if who and who.user_id else schedule.user_id,
+            not_before=now + delay if delay else None,
         )
-        run = pending_run(
-            request,
-            Plan(specs, schedule.samples_per_problem),
-            model_id=schedule.model_id,
-            instance_type=self._instance_type(schedule.instance_type),
-            deadline_s=self._settings.default_deadline_s,
-            now=now,
-        )
-        who = acting_in(session)
-        run.user_id = who.user_id if who and who.user_id else schedule.user_id
-        if delay:
-            run.not_before = now + delay
-        add_run(session, run, model.slug, daily_budget_usd=self._settings.daily_budget_usd)
-        return run
+        return enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
 
     def check_price(self, session: Session, schedule: Schedule, model: LlmModel) -> None:
         """Raises `PriceUnknown` if no run of the schedule could be made."""
         check_price_of_schedule(session, model, schedule.budget_usd, schedule.user_id, self._settings.daily_budget_usd)
 
-    def _today(self, spec: BenchmarkSpec) -> BenchmarkSpec:
+    def _today(self, spec: PlannedBenchmark) -> PlannedBenchmark:
         """The same problems, with the digest of the pack they come from now: a run names what it really used."""
         try:
             return spec.model_copy(update={"pack_digest": self._catalogue.get(spec.name).pack_digest})

@@ -14,7 +14,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.db.workspaces import stamp, workspace_of
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 
@@ -109,7 +109,7 @@ def unjudged(session: Session, limit: int) -> Sequence[tuple[ScheduleFire, Conta
         select(ScheduleFire, ContainerRun)
         .join(ContainerRun, _OF_FIRE)
         .where(col(ScheduleFire.verdict).is_(None), col(ContainerRun.status).in_(ENDED))
-        .options(WITHOUT_PLAN)
+        .options(WITHOUT_TASK)
         .order_by(col(ScheduleFire.instant))
         .limit(limit)
     )
@@ -188,7 +188,3 @@ def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[
     )
     rows = [BoardRun(*row) for row in session.exec(query).all()]
     return [row for row in rows if benchmark in row.benchmarks]
-
-
-def plan_of(session: Session, run_id: str) -> list[dict[str, Any]]:
-    return list(session.exec(select(ContainerRun.plan).where(ContainerRun.id == run_id)).one())

@@ -15,8 +15,8 @@ from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Limit, Page
 from orchestrator.models import queries as model_queries
+from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.schemas import RunCreated
-from orchestrator.runs.service import Idempotency
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.drift.power import Sight, problems_for
@@ -159,7 +159,7 @@ async def run_schedule(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
 ) -> RunCreated:
     """Run the schedule's panel now, beside its plan."""
-    key = None if idempotency_key is None else Idempotency(f"POST /api/schedules/{model_id}/run", idempotency_key)
+    key = keyed(f"POST /api/schedules/{model_id}/run", idempotency_key)
     run_id = await context.schedules.run_now(model_id, key)
     response.headers["location"] = f"/api/container-runs/{run_id}"
     return RunCreated(run_id=run_id)

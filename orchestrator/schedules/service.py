@@ -11,13 +11,14 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.plan import Plan
-from orchestrator.runs.service import Idempotency, RunService, check_size
+from orchestrator.runs.drafts import check_size
+from orchestrator.runs.idempotency import Idempotency, answer_once
+from orchestrator.runs.service import RunService
+from orchestrator.runs.task import item_count
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import FireOutcome
@@ -153,34 +154,31 @@ class ScheduleService:
         model_id = (await self.get(model)).model_id
         now = self._clock.now()
 
-        def start(session: Session) -> str:
-            row = schedule_queries.lock(session, model_id)
-            if row is None:
-                raise no_schedule(model)
-            if idempotency is not None:
-                known = idempotency_queries.find(session, idempotency.scope, idempotency.key)
-                if known is not None:
-                    return str(known.answer["run_id"])
+        def launch(session: Session, row: Schedule) -> dict[str, str]:
             running = schedule_queries.under_way(session, model_id)
             if running is not None and row.overlap == "forbid":
                 raise Conflict(f"run {running} of this schedule has not ended; wait for it or cancel it")
             if schedule_queries.fire(session, model_id, now) is not None:
                 raise Conflict("the schedule fires at this very moment; look at its runs")
-            run = self._launcher.start(session, row, now)
+            run_id = self._launcher.start(session, row, now)
             session.add(
                 ScheduleFire(
                     model_id=model_id,
                     instant=now,
                     outcome=FireOutcome.FIRED.value,
                     cause="manual",
-                    run_id=run.id,
+                    run_id=run_id,
                     panel_version=row.panel_version,
                     recorded_at=now,
                 )
             )
-            if idempotency is not None:
-                idempotency_queries.remember(session, idempotency.scope, idempotency.key, "", {"run_id": run.id}, now)
-            return run.id
+            return {"run_id": run_id}
+
+        def start(session: Session) -> str:
+            row = schedule_queries.lock(session, model_id)
+            if row is None:
+                raise no_schedule(model)
+            return str(answer_once(session, idempotency, now, lambda: launch(session, row))["run_id"])
 
         run_id = await self._db.write(start)
         self._wake()
@@ -224,5 +222,5 @@ def _check_baseline(session: Session, wanted: Schedule) -> None:
 def _check_items(session: Session, wanted: Schedule) -> None:
     panel = schedule_queries.panel(session, wanted.model_id, wanted.panel_version)
     if panel is not None:
-        specs = tuple(BenchmarkSpec.model_validate(row) for row in panel.benchmarks)
-        check_size(Plan(specs, wanted.samples_per_problem))
+        specs = [BenchmarkSpec.model_validate(row) for row in panel.benchmarks]
+        check_size(item_count(specs, wanted.samples_per_problem))

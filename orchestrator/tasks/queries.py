@@ -9,7 +9,7 @@ from sqlalchemy import and_, delete, exists, func, not_, or_
 from sqlmodel import Session, col, select
 
 from orchestrator.fleet.tables import Agent
-from orchestrator.runs.queries import WITHOUT_PLAN
+from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun
 
 TASK_ENGINE = "task"
@@ -55,7 +55,7 @@ def open_count(session: Session, provider: str, instance_types: Collection[str])
 
 def lock_task(session: Session, run_id: str, attempt: int) -> tuple[ContainerRun, Attempt] | None:
     """A run with one of its attempts, locked in the order in which everybody locks them."""
-    run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_PLAN).with_for_update()).first()
+    run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK).with_for_update()).first()
     query = select(Attempt).where(Attempt.run_id == run_id, Attempt.number == attempt)
     row = session.exec(query.with_for_update()).first()
     return None if run is None or row is None else (run, row)

@@ -286,7 +286,7 @@ class TaskService:
     ) -> None:
         items: list[ItemResult] = []
         if results:
-            session.refresh(run, ["plan"])
+            session.refresh(run, ["task"])
             task = command_of(run)
             assert task is not None
             items = items_of(task, results, self._stored(session, run))

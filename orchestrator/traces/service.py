@@ -19,6 +19,8 @@ from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.feedback import Opinion, contradicts, rate
 from orchestrator.evals.service import no_trace
 from orchestrator.jobs import queries as job_queries
+from orchestrator.runs import queries as run_queries
+from orchestrator.runs.task import EvalExecuteTask, EvalGenerateTask
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.reading import Format, LeftOut, records
@@ -129,7 +131,8 @@ def remove_trace(session: Session, trace_id: str) -> None:
     ids = eval_queries.judges_of(session, number)
     evals = [row for row in (eval_queries.lock(session, each) for each in sorted(ids)) if row is not None]
     for job_id in job_queries.open_eval_jobs(session):
-        if number in _traces(job_queries.payload(session, job_id)):
+        task = run_queries.task_of(session, job_id)
+        if isinstance(task, EvalGenerateTask | EvalExecuteTask) and number in task.traces:
             raise Conflict(f"job {job_id} works on trace {trace_id!r}; wait until it is over, or cancel it")
     for row in evals:
         execution = eval_queries.executions_of(session, row.id, [number]).get(number)
@@ -144,8 +147,3 @@ def remove_trace(session: Session, trace_id: str) -> None:
     session.flush()
     eval_queries.forget_trace(session, number)
     trace_queries.delete_trace(session, number)
-
-
-def _traces(payload: dict[str, list[object]]) -> set[object]:
-    examples = [each[0] for each in payload.get("examples", []) if isinstance(each, list)]
-    return {*payload.get("traces", []), *payload.get("probes", []), *examples}

@@ -28,6 +28,7 @@ from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings
 from orchestrator.system.identifiers import new_token, token_hash, uuid7
 from tests.faults.service import free_ports
+from tests.rows import a_benchmark_task
 
 BATCH = 4
 ITEM = {"type": "progress", "item": {"benchmark": "sample", "outcome": "passed", "answer": "x = 1\n" * 300, "code": "x = 1"}}
@@ -54,9 +55,9 @@ async def runner(client: httpx.AsyncClient, run_id: str, token: str, until: floa
 def seeded_run(now: datetime, items: int) -> tuple[ContainerRun, Attempt, str]:
     token, run_id = new_token(), uuid7(now)
     problems = [f"p{number}" for number in range(1, items + 1)]
-    plan = [{"name": "sample", "adapter": "livecodebench", "pack_digest": "x", "problem_ids": problems}]
+    task = a_benchmark_task(problem_ids=problems)
     run = ContainerRun(
-        id=run_id, model_id=1, benchmarks=["sample"], sample_size=items, instance_type="lite", deadline_s=3600, plan=plan,
+        id=run_id, model_id=1, benchmarks=["sample"], sample_size=items, instance_type="lite", deadline_s=3600, task=task,
         status="running", attempt=1, items_total=items, created_at=now, started_at=now,
     )  # fmt: skip
     attempt = Attempt(

@@ -52,6 +52,7 @@ from orchestrator.system.identifiers import token_hash, uuid7
 from runner.contract.run_spec import call_key
 from tests.bench.token_provider import TokenProvider
 from tests.faults.service import ROOT, free_ports, wait_for
+from tests.rows import a_benchmark_task
 
 TOKEN = "bench-token"
 MODEL = "counting"
@@ -69,7 +70,7 @@ async def serve(port: int, data: Path) -> None:
     now = datetime.now(UTC)
     run = ContainerRun(
         id=uuid7(now), model_id=0, benchmarks=["sample"], sample_size=1, instance_type="lite", deadline_s=3600,
-        plan=[{"name": "sample", "adapter": "x", "pack_digest": "x", "problem_ids": [f"p{n}" for n in range(50_000)]}],
+        task=a_benchmark_task(problem_ids=[f"p{n}" for n in range(50_000)]),
         status="running", attempt=1, created_at=now, started_at=now,
     )  # fmt: skip
     attempt = Attempt(

@@ -29,7 +29,7 @@ from orchestrator.db.migrate import migrate
 from orchestrator.runs.tables import AttemptUsage, ContainerRun, ItemRow
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from tests.faults.service import TOKEN, Service
-from tests.rows import a_model, a_run, an_attempt, an_item
+from tests.rows import a_benchmark_task, a_model, a_run, an_attempt, an_item
 
 ROUNDS = 10
 MODELS = 20
@@ -42,12 +42,12 @@ OUTCOMES = [each.value for each in Outcome if each not in NOT_THE_MODELS_FAULT]
 
 def an_ended_run(rng: random.Random, at: datetime, items: int, digest: str) -> ContainerRun:
     ids = [f"p{number}" for number in range(items)]
-    plan = [{"name": "sample", "adapter": "livecodebench", "pack_digest": digest, "problem_ids": ids}]
+    task = a_benchmark_task(pack_digest=digest, problem_ids=ids)
     passed = rng.randint(items // 3, items)
     share = passed / items
     score = {"estimate": share, "low": share - 0.05, "high": min(1.0, share + 0.05), "n": items, "passed": passed}
     return a_run(
-        rng.randint(1, MODELS), items=items, now=at, plan=plan, status="completed", attempt=1, items_done=items,
+        rng.randint(1, MODELS), items=items, now=at, task=task, status="completed", attempt=1, items_done=items,
         items_passed=passed, score={**score, "n_all": items, "estimate_all": share, "comparable": True},
         started_at=at, completed_at=at,
     )  # fmt: skip

@@ -18,6 +18,7 @@ from orchestrator.limits.tables import LimitRow
 from orchestrator.provider_keys.tables import ProviderKey
 from orchestrator.runs import event_queries
 from orchestrator.runs.tables import Artefact
+from orchestrator.runs.task import EvalGenerateTask
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.system.identifiers import token_hash, uuid7
 from orchestrator.tokens.tables import ApiToken
@@ -80,7 +81,8 @@ def fill(session: Session, slug: str, number: int) -> Place:
         attempt=1,
     )
     open_run = a_run(model.id or 0, **own, status="running", attempt=1, error_message=secret)
-    job = a_run(model.id or 0, **own, id=job_id, kind="eval_generate", status="completed")
+    task = EvalGenerateTask(name=secret, examples=[])
+    job = a_run(model.id or 0, **own, id=job_id, kind="eval_generate", status="completed", task=task)
     session.add_all(
         [
             run,
@@ -144,7 +146,7 @@ def fill(session: Session, slug: str, number: int) -> Place:
                 rounds=[],
                 **at,
             ),
-            EvalJob(run_id=job_id, eval_set_id=set_id, eval_id=eval_id, detail=secret, payload={"name": secret}),
+            EvalJob(run_id=job_id, eval_set_id=set_id, eval_id=eval_id, detail=secret),
             Schedule(
                 **own,
                 model_id=model.id or 0,

@@ -32,11 +32,11 @@ from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.answers import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.model_names import model_name
 from orchestrator.runs.reports import exports
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
-from orchestrator.runs.unasked_model import model_shown
+from orchestrator.runs.task import plan_rows
 from runner.contract.run_spec import RunKind
 
 PIECE = 1 << 20
@@ -102,12 +102,12 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
         "run_id": run_id,
         "status": rows.run.status,
         "reason": rows.run.reason,
-        "model": rows.model.slug if rows.model else None,
+        "model": model_name(rows.run.kind, rows.model.slug if rows.model else None),
         "instance_type": rows.run.instance_type,
         "batch_id": rows.run.batch_id,
         "benchmarks": [
             {"name": part.name, "adapter": part.adapter, "pack_digest": part.pack_digest}
-            for part in Plan.of(rows.run).benchmarks
+            for part in rows.run.task.benchmarks
         ],
         "items": rows.items,
         "items_without_texts": lines.slim,
@@ -121,7 +121,7 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
 
 
 def verdicts_of(run: ContainerRun, answers: Sequence[JudgedAnswer]) -> list[Verdict]:
-    packs = {part.name: (part.pack_digest, part.adapter) for part in Plan.of(run).benchmarks}
+    packs = {part.name: (part.pack_digest, part.adapter) for part in run.task.benchmarks}
     return [
         Verdict(
             each.benchmark,
@@ -142,11 +142,9 @@ def _read(session: Session, run_id: str) -> _Rows:
     if run is None:
         raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
     model = model_queries.get(session, run.model_id)
-    assert model is not None
-    shown = model if model_shown(run.kind, model.slug) else None
     answers = judged_answers(session, run_id)
     attempts, artefacts = run_queries.attempts(session, run_id), run_queries.artefacts(session, run_id)
-    return _Rows(run, shown, attempts, artefacts, verdicts_of(run, answers), len(answers))
+    return _Rows(run, model, attempts, artefacts, verdicts_of(run, answers), len(answers))
 
 
 class _Items:
@@ -218,10 +216,8 @@ async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
-    facts = _facts(run, {"plan"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
-    if model is None:
-        facts["model_id"] = None
-    return {"run": facts, "model": None if model is None else _facts(model), "plan": run.plan}
+    facts = _facts(run, {"task"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
+    return {"run": facts, "model": None if model is None else _facts(model), "plan": plan_rows(run.task)}
 
 
 def _attempt(row: Attempt) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from sqlmodel import Session
 
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.plan import Plan
+from orchestrator.runs.plan import item_positions
 from orchestrator.runs.tables import ContainerRun
 from runner.contract.evals import EvalTask, generation_key
 from runner.contract.run_spec import RunKind, call_key
@@ -35,7 +35,7 @@ class PositionCache:
             positions = self._known.pop(run_id, None)
             if positions is None:
                 run = load()
-                positions = {} if run is None else Plan.of(run).positions()
+                positions = {} if run is None else item_positions(run)
             self._known[run_id] = positions
             while len(self._known) > self._size:
                 del self._known[next(iter(self._known))]

@@ -26,7 +26,7 @@ from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.intake.attempt_tokens import Callers, bearer
 from orchestrator.runs.intake.authentication import Turns, authenticated_route
 from orchestrator.runs.intake.service import Intake
-from orchestrator.runs.plan import Plan, run_spec
+from orchestrator.runs.plan import run_spec
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.warm_pool.hand_off import HOLD_S, HandOver
 from orchestrator.settings import Settings
@@ -172,7 +172,7 @@ def _run_and_finished(session: Session, attempt: Attempt) -> tuple[ContainerRun,
 
 async def _lines(deps: RunnerDeps, run: ContainerRun, finished: set[tuple[str, str, int]]) -> AsyncIterator[bytes]:
     """Only the problems of which an item is still open, in the order of the plan."""
-    for benchmark in Plan.of(run).benchmarks:
+    for benchmark in run.task.benchmarks:
         items = benchmark.items(run.samples_per_problem)
         wanted = list(dict.fromkeys(id_ for id_, index in items if (benchmark.name, id_, index) not in finished))
         for start in range(0, len(wanted), PART):

@@ -70,7 +70,7 @@ class Claim:
 
     run: ContainerRun
     attempt: Attempt
-    model: LlmModel
+    model: LlmModel | None
     finished: list[tuple[str, str, int]]
     task: EvalTask | None = None
 
@@ -122,10 +122,9 @@ class Intake:
         elif run.status != Status.RUNNING or row.runner_id != runner_id:
             raise Superseded(f"attempt {row.number} of run {run.id} was claimed already; this runner must stop")
         session.flush()
-        session.refresh(run, ["plan"])
+        session.refresh(run, ["task"])
         task = self._evals.task(session, run) if self._evals and run.kind in EVAL_KINDS else None
         model = model_queries.get(session, run.model_id)
-        assert model is not None
         finished = item_queries.keys(session, run.id) if run.items_done else []
         return Claim(run, row, model, finished, task)
 
@@ -304,7 +303,7 @@ class _Context:
         if score is None or self._run.kind != RunKind.BENCHMARK:
             return score
         versions = item_queries.prompt_versions(self._session, self._run.id, self._run.benchmarks)
-        return {**score, "samples": samples_of(self._run.plan, versions)}
+        return {**score, "samples": samples_of(self._run.task.benchmarks, versions)}
 
     def _failed(self, event: FailedEvent) -> None:
         reason, message = Reason(event.reason.value), storable(event.message[:MAX_LOG_CHARS])

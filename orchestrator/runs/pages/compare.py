@@ -13,8 +13,8 @@ from orchestrator.commands.routes import compare_commands
 from orchestrator.commands.views import ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, Policy
-from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
+from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.page_queries import RunFilter
 from orchestrator.runs.pages.run import entries_of
 from orchestrator.runs.views.compare import KINDS, Comparison, compare
@@ -47,10 +47,10 @@ async def compare_page(
 
     def read(session: Session) -> tuple[list[RunLine], list[RunLine], Comparison | None]:
         latest = page_queries.runs(session, RunFilter(), limit=CHOICES)
-        known = model_queries.by_ids(session, {row.model_id for row in [*latest, *rows]})
+        names = names_by_run(session, [*latest, *rows])
         found = compare([page_queries.verdicts(session, row.id) for row in rows]) if len(rows) > 1 else None
-        lines = [run_line(row, known[row.model_id].slug) for row in rows]
-        return lines, [run_line(row, known[row.model_id].slug) for row in latest if row.items_done], found
+        lines = [run_line(row, names[row.id]) for row in rows]
+        return lines, [run_line(row, names[row.id]) for row in latest if row.items_done], found
 
     lines, choices, found = await page.context.db.read(read)
     wanted = kind if kind in KINDS else ""

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router
 from orchestrator.errors import NotFound
 from orchestrator.http.policy import READ, Policy
-from orchestrator.models import queries as model_queries
 from orchestrator.runs import item_queries, page_queries
 from orchestrator.runs.intake.bounds import stored_item
+from orchestrator.runs.model_names import name_of_model
 from orchestrator.runs.pages.run import RunId, entries_of
 from orchestrator.runs.plan import CPU_LIMITS_S, execution_limits
 from orchestrator.runs.tables import ContainerRun, ItemRow
@@ -43,9 +43,8 @@ async def show_item(
         row = _row(session, run_id, position)
         item = stored_item(row.data, row.outcome)
         calls = {each.call_key: each for each in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
-        model = model_queries.get(session, run.model_id)
         beside = page_queries.neighbours(session, run_id, position, wanted or None)
-        return item_page(item, calls, test), row, model.slug if model else "?", beside
+        return item_page(item, calls, test), row, name_of_model(session, run) or "", beside
 
     view, row, model, (before, after) = await context.db.read(read)
     entries = await entries_of(context, run)
@@ -89,6 +88,6 @@ def _limits(page: Frame, run: ContainerRun, benchmark: str) -> ExecutionLimits |
     if run.instance_type not in settings.instance_types:
         return None
     limits = execution_limits(settings.instance_type(run.instance_type))
-    plan = next((part for part in run.plan if part["name"] == benchmark), {})
-    cpu_s = plan.get("cpu_s") or CPU_LIMITS_S.get(benchmark) or limits.cpu_s
+    own = [part.cpu_s for part in run.task.benchmarks if part.name == benchmark]
+    cpu_s = next(iter(own), None) or CPU_LIMITS_S.get(benchmark) or limits.cpu_s
     return limits.model_copy(update={"cpu_s": cpu_s})

@@ -21,10 +21,10 @@ from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.grading.service import Move
 from orchestrator.http.context import Services
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import page_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.model_names import name_of_model
 from orchestrator.runs.page_queries import ItemLine, Verdict
 from orchestrator.runs.tables import Artefact, ContainerRun, Event
 from orchestrator.runs.views.run import Containers, Entries, RunPage, run_page
@@ -72,12 +72,11 @@ async def show_run(
     def read(session: Session) -> _Read:
         run = run_queries.get(session, run_id)
         assert run is not None
-        model = model_queries.get(session, run.model_id)
         attempts = run_queries.attempts(session, run_id)
         verdicts = page_queries.verdicts(session, run_id)
         containers = Containers(run_queries.usage(session, run_id), types)
-        slug = model.slug if model else "?"
-        view = run_page(run, slug, attempts, verdicts, entries, containers=containers, now=now, why=why)
+        model = name_of_model(session, run)
+        view = run_page(run, model, attempts, verdicts, entries, containers=containers, now=now, why=why)
         items = page_queries.items(session, run_id, limit=ITEMS_ON_A_PAGE + 1, after=after, outcome=wanted or None)
         tail = (attempts[-1].log_tail or "")[-TAIL_CHARS:] if attempts else ""
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))

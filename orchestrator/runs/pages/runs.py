@@ -12,9 +12,9 @@ from starlette.responses import Response
 from orchestrator.dashboard.overview import model_names, reasons_to_wait
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, Policy
-from orchestrator.models import queries as model_queries
 from orchestrator.runs import page_queries
 from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.page_queries import RunFilter
 from orchestrator.runs.views.runs import RunLine, run_line
 
@@ -44,8 +44,8 @@ async def runs_page(
 
     def read(session: Session) -> tuple[list[RunLine], dict[int, str], tuple[list[str], list[str]]]:
         rows = page_queries.runs(session, wanted, limit=PAGE_SIZE + 1, after=after or None)
-        known = model_queries.by_ids(session, {row.model_id for row in rows})
-        lines = [run_line(row, known[row.model_id].slug, waits.get(row.id) or context.waiting_for(row.id)) for row in rows]
+        titles = names_by_run(session, rows)
+        lines = [run_line(row, titles[row.id], waits.get(row.id) or context.waiting_for(row.id)) for row in rows]
         return lines, model_names(session), page_queries.names_in_use(session)
 
     lines, names, (benchmarks, triggers) = await context.db.read(read)

@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from runner.contract.run_spec import BenchmarkSpec
+
 ID_CHARS = 16
 
 
@@ -29,18 +31,18 @@ def sample_id(pack_digest: str, problem_ids: Iterable[str], prompt_version: str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 
 
-def samples_of(plan: Sequence[Mapping[str, Any]], prompt_versions: Mapping[str, str]) -> dict[str, Sample]:
-    """Of each benchmark of a run, from the stored rows of its plan."""
-    found: dict[str, Sample] = {}
-    for part in plan:
-        version = prompt_versions.get(part["name"], "")
-        found[part["name"]] = Sample(
-            id=sample_id(part["pack_digest"], part["problem_ids"], version),
-            pack_digest=part["pack_digest"],
-            problems=len(set(part["problem_ids"])),
+def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str, str]) -> dict[str, Sample]:
+    """Of each benchmark of a run."""
+    samples: dict[str, Sample] = {}
+    for part in benchmarks:
+        version = prompt_versions.get(part.name, "")
+        samples[part.name] = Sample(
+            id=sample_id(part.pack_digest, part.problem_ids, version),
+            pack_digest=part.pack_digest,
+            problems=len(set(part.problem_ids)),
             prompt_version=version,
         )
-    return found
+    return samples
 
 
 def stored_sample(score: Mapping[str, Any] | None, benchmark: str) -> Sample | None:

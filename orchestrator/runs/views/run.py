@@ -92,7 +92,7 @@ class Containers:
 
 def run_page(
     run: ContainerRun,
-    model: str,
+    model: str | None,
     attempts: Sequence[Attempt],
     items: Sequence[Verdict],
     entries: Entries,

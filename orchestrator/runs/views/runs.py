@@ -12,7 +12,6 @@ from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.unasked_model import model_shown
 from orchestrator.stats.intervals import wilson
 from runner.contract.run_spec import RunKind
 
@@ -129,15 +128,15 @@ def explanation(run: ContainerRun, why: str | None = None) -> str:
 EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE.value: "eval executed"}
 
 
-def title_of(run: ContainerRun, model: str) -> str:
+def title_of(run: ContainerRun, model: str | None) -> str:
     """What a run is called: by its image or its model, or for a job about evals by what it does."""
-    title, asked = EVAL_TITLES.get(run.kind), model_shown(run.kind, model)
+    title = EVAL_TITLES.get(run.kind)
     if title is None:
-        return guest_image(run) or model
-    return title if asked is None else f"{title} by {asked}"
+        return guest_image(run) or model or ""
+    return title if model is None else f"{title} by {model}"
 
 
-def run_line(run: ContainerRun, model: str, why: str | None = None) -> RunLine:
+def run_line(run: ContainerRun, model: str | None, why: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
         kind=run.kind,

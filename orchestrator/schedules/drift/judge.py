@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from itertools import takewhile
@@ -39,6 +39,7 @@ from orchestrator.schedules.tables import ScheduleFire
 from orchestrator.stats.summary import COMPARABLE_UP_TO
 from orchestrator.system.clock import Clock
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.run_spec import BenchmarkSpec
 
 log = structlog.get_logger()
 
@@ -144,20 +145,21 @@ def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | N
         return "More than 2 % of the results are trouble of provider or infrastructure, or the run was cut short."
     panel = schedule_queries.panel(session, fire.model_id, fire.panel_version)
     drawn = {row["name"]: row["pack_digest"] for row in panel.benchmarks} if panel else {}
-    if {row["name"]: row["pack_digest"] for row in run.plan} != drawn:
+    if {part.name: part.pack_digest for part in run.task.benchmarks} != drawn:
         return "The dataset has changed since the panel was drawn; draw a new panel to go on comparing."
-    if panel is not None and _problems(run.plan) != _problems(panel.benchmarks):
+    on_panel = _problems(map(BenchmarkSpec.model_validate, panel.benchmarks)) if panel else set()
+    if panel is not None and _problems(run.task.benchmarks) != on_panel:
         return "The run is not on the problems of the panel."
     return None
 
 
-def _problems(parts: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    return {(part["name"], problem_id) for part in parts for problem_id in part["problem_ids"]}
+def _problems(benchmarks: Iterable[BenchmarkSpec]) -> set[tuple[str, str]]:
+    return {(part.name, problem_id) for part in benchmarks for problem_id in part.problem_ids}
 
 
 def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str | None:
     """Why a run cannot be compared with an earlier one: its questions were put in other words."""
-    names = [part["name"] for part in run.plan]
+    names = [part.name for part in run.task.benchmarks]
     now, before = (item_queries.prompt_versions(session, each, names) for each in (run.id, earlier_id))
     for name in names:
         if now[name] and before[name] and now[name] != before[name]:
@@ -171,10 +173,10 @@ def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str 
 def _baseline_trouble(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
     """Why a run cannot be compared with the run that was chosen as its baseline."""
     baseline = run_queries.get(session, baseline_id)
-    digests = {part["name"]: part["pack_digest"] for part in baseline.plan} if baseline is not None else {}
-    if any(digests.get(part["name"]) != part["pack_digest"] for part in run.plan):
+    digests = {part.name: part.pack_digest for part in baseline.task.benchmarks} if baseline is not None else {}
+    if any(digests.get(part.name) != part.pack_digest for part in run.task.benchmarks):
         return "The baseline run is on another version of the dataset; choose another baseline."
-    wanted = _problems(run.plan)
+    wanted = _problems(run.task.benchmarks)
     if missing := len(wanted - chosen.keys()):
         share = f"{missing} of the panel's {len(wanted)} problems"
         if missing > COMPARABLE_UP_TO * len(wanted):

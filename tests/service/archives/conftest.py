@@ -22,8 +22,9 @@ from orchestrator.batches.tables import Batch
 from orchestrator.db.session import Database
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import draft_again
+from orchestrator.runs.queue import enqueue_again
 from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.service import add_retry
 from orchestrator.runs.tables import Artefact
 from tests.manual_clock import START, ManualClock
 from tests.rows import a_model, a_run, an_attempt, an_item
@@ -86,9 +87,9 @@ class Yard:
             run = run_queries.get(session, run_id)
             assert run is not None
             run.items_done -= 1
-            new = add_retry(session, run, "r-again", self.clock.now(), daily_budget_usd=None)
-            assert new is not None
-            return new.id
+            new_id = enqueue_again(session, run, draft_again(run), now=self.clock.now(), daily_budget_usd=None)
+            assert new_id is not None
+            return new_id
 
         return await self.db.write(work)
 

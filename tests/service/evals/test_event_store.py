@@ -15,6 +15,7 @@ from orchestrator.evals.event_store import EvalTaking
 from orchestrator.evals.feedback import Opinion, rate
 from orchestrator.evals.tables import Eval, EvalJob, EvalSet
 from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.task import EvalExecuteTask
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.records import record_of
 from orchestrator.traces.service import store
@@ -53,11 +54,18 @@ def prepared(session: Session) -> tuple[str, list[int]]:
         updated_at=START,
         **counts,
     )
-    run = a_run(model.id or 0, items=0, kind="eval_execute", status="running", items_total=TRACES, plan=[])
+    run = a_run(
+        model.id or 0,
+        items=0,
+        kind="eval_execute",
+        status="running",
+        items_total=TRACES,
+        task=EvalExecuteTask(traces=numbers),
+    )
     session.add(row)
     session.add(run)
     session.flush()
-    session.add(EvalJob(run_id=run.id, eval_set_id="s", eval_id="e", payload={"traces": numbers}))
+    session.add(EvalJob(run_id=run.id, eval_set_id="s", eval_id="e"))
     return run.id, numbers
 
 

@@ -15,6 +15,7 @@ from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import ContainerRun
+from orchestrator.runs.task import BenchmarkTask
 from tests.unit.gateway.memory_ledger import MemoryLedger
 
 RUNS = ("run-1", "run-2")
@@ -78,7 +79,7 @@ async def database_world(url: str) -> AsyncIterator[LedgerWorld]:
                     sample_size=1,
                     instance_type="basic",
                     deadline_s=60,
-                    plan=[],
+                    task=BenchmarkTask(benchmarks=[]),
                     created_at=clock.now(),
                 )
             )

@@ -231,9 +231,9 @@ class RunWorld:
                 claim = await self._persist(lambda: self.intake.claim(attempt, container.container_id))
             finished = {ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in claim.finished}
             todo = [
-                ItemKey(benchmark=part["name"], problem_id=problem_id)
-                for part in claim.run.plan
-                for problem_id in part["problem_ids"]
+                ItemKey(benchmark=part.name, problem_id=problem_id)
+                for part in claim.run.task.benchmarks
+                for problem_id in part.problem_ids
             ]
             seq = 0
             for key in [key for key in todo if key not in finished][:items]:

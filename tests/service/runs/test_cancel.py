@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from orchestrator.commands.service import command_plan
+from orchestrator.commands.service import command_task
 from orchestrator.runs import event_queries
 from runner.contract.commands import CommandTask
 from tests.service.runs.simulated_scheduler import RunWorld
@@ -41,8 +41,8 @@ async def test_pending_between_attempts(world: RunWorld) -> None:
 
 async def test_an_image_that_is_being_fetched_is_given_up(world: RunWorld) -> None:
     world.engine.faults.launch_delay_s = 3600
-    plan = command_plan(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1)).rows()
-    run_id = await world.new_run(kind="command", plan=plan, instance_type="basic")
+    of_command = command_task(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1))
+    run_id = await world.new_run(kind="command", task=of_command, instance_type="basic")
     await world.leadership.hold()
     await world.dispatcher.round()
     await world.reconciler.round()

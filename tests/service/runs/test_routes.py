@@ -84,7 +84,7 @@ async def test_cancel_and_retry(service: Service) -> None:
     def one_result(session: Session) -> None:
         run = run_queries.lock(session, run_id)
         assert run is not None
-        problem_id = run.plan[0]["problem_ids"][0]
+        problem_id = run.task.benchmarks[0].problem_ids[0]
         session.add(an_item(run_id, problem_id))
         run.items_done = 1
 

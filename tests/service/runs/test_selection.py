@@ -55,7 +55,10 @@ async def test_problems_are_chosen_as_asked(
     shared_service: Service, pack: None, asked: dict[str, Any], expected: set[str]
 ) -> None:
     body = {"model_id": "demo-strong", "benchmarks": ["dated"], "subset_pct": 100.0, **asked}
-    answer = await shared_service.client.post("/api/container-runs", json={k: v for k, v in body.items() if v is not None})
+    body = {name: value for name, value in body.items() if value is not None}
+    quote = await shared_service.client.post("/api/quotes", json=body)
+    assert (quote.status_code, quote.json().get("items")) == (200, len(expected)), quote.text
+    answer = await shared_service.client.post("/api/container-runs", json=body)
     assert answer.status_code == 202, answer.text
     (plan,) = (await shared_service.run(answer.json()["run_id"]))["plan"]
     assert set(plan["problem_ids"]) == expected
@@ -93,5 +96,6 @@ async def test_what_makes_no_sense_is_refused(
     shared_service: Service, pack: None, asked: dict[str, Any], status: int
 ) -> None:
     body = {"model_id": "demo-strong", "benchmarks": ["dated"], "subset_pct": 100.0, **asked}
-    answer = await shared_service.client.post("/api/container-runs", json=body)
-    assert answer.status_code == status, answer.text
+    for path in ("/api/container-runs", "/api/quotes"):
+        answer = await shared_service.client.post(path, json=body)
+        assert answer.status_code == status, answer.text

@@ -13,7 +13,6 @@ from sqlmodel import Session
 from orchestrator.audit import queries as audit_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.plan import Plan
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules import firing as firing_module
 from orchestrator.schedules.tables import Schedule
@@ -40,7 +39,7 @@ async def test_on_time_it_fires_once(world: ScheduleWorld) -> None:
     (run,) = await world.runs()
     assert (fire.instant, fire.outcome, fire.run_id, fire.late_s) == (FIRST, "fired", run.id, 0)
     assert (run.trigger_type, run.status, run.items_total, run.not_before) == ("schedule", "pending", 3, None)
-    assert Plan.of(run).benchmarks[0].problem_ids == PROBLEMS
+    assert run.task.benchmarks[0].problem_ids == PROBLEMS
     assert world.woken == 1
     assert (await world.schedule(model_id)).next_fire_at == FIRST + timedelta(minutes=1)
     (entry,) = await world.db.read(lambda session: audit_queries.page(session, limit=9))

@@ -11,7 +11,7 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.schedules.drift.judge import Judge
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
-from tests.rows import an_item
+from tests.rows import a_benchmark_task, an_item
 from tests.service.schedules.simulated_schedules import ScheduleWorld
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,7 @@ async def test_a_run_in_which_nothing_was_measured_is_told_with_the_providers_se
 async def test_another_pack_is_not_compared(world: ScheduleWorld) -> None:
     series = await a_series(world)
     await series.run(30)
-    fire = await series.run(5, plan=[{**SPEC, "pack_digest": "other"}])
+    fire = await series.run(5, task=a_benchmark_task(**{**SPEC, "pack_digest": "other"}))
     assert fire.verdict == "not_comparable"
     assert fire.comparison is not None
     assert "dataset has changed" in fire.comparison["sentence"]
@@ -143,7 +143,7 @@ async def test_another_version_of_the_prompts_is_not_compared(world: ScheduleWor
 async def test_a_run_on_other_problems_is_not_compared(world: ScheduleWorld) -> None:
     series = await a_series(world)
     await series.run(30)
-    fire = await series.run(5, plan=[{**SPEC, "problem_ids": PROBLEMS[:3]}])
+    fire = await series.run(5, task=a_benchmark_task(**{**SPEC, "problem_ids": PROBLEMS[:3]}))
     assert (fire.verdict, fire.look) == ("not_comparable", None)
     assert fire.comparison is not None
     assert "not on the problems of the panel" in fire.comparison["sentence"]
@@ -151,7 +151,7 @@ async def test_a_run_on_other_problems_is_not_compared(world: ScheduleWorld) -> 
 
 async def test_a_chosen_run_that_has_less_is_no_measure(world: ScheduleWorld) -> None:
     series = await a_series(world)
-    small = await series.run(36, plan=[{**SPEC, "problem_ids": PROBLEMS[:10]}])
+    small = await series.run(36, task=a_benchmark_task(**{**SPEC, "problem_ids": PROBLEMS[:10]}))
 
     def choose(session: Session) -> None:
         schedule = session.get(Schedule, (1, series.model_id))

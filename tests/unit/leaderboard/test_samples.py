@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.leaderboard.samples import BoardSample, Candidate, board_samples, unranked
 from orchestrator.runs.reports.samples import sample_id, samples_of
+from runner.contract.run_spec import BenchmarkSpec
 
 ALL = frozenset(f"p{number:02}" for number in range(36))
 FEW = frozenset(sorted(ALL)[:3])
@@ -63,10 +64,10 @@ def test_the_identity_of_a_sample() -> None:
     assert sample_id("d", ["a", "b"], "v") == sample_id("d", ["b", "a", "a"], "v")
     others = [sample_id("e", ["a", "b"], "v"), sample_id("d", ["a"], "v"), sample_id("d", ["a", "b"], "w")]
     assert len({sample_id("d", ["a", "b"], "v"), *others}) == 4
-    plan = [
-        {"name": "one", "pack_digest": "d", "problem_ids": ["a", "b"]},
-        {"name": "two", "pack_digest": "e", "problem_ids": ["c"]},
+    parts = [
+        BenchmarkSpec(name="one", adapter="x", pack_digest="d", problem_ids=["a", "b"]),
+        BenchmarkSpec(name="two", adapter="x", pack_digest="e", problem_ids=["c"]),
     ]
-    found = samples_of(plan, {"one": "v"})
+    found = samples_of(parts, {"one": "v"})
     assert found["one"] == {"id": sample_id("d", ["a", "b"], "v"), "pack_digest": "d", "problems": 2, "prompt_version": "v"}
     assert found["two"]["prompt_version"] == ""

@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engines.engine import InstanceType
-from orchestrator.runs.plan import MIB, UID_FIRST, UID_STEP, Plan, execution_limits, free_uid_base, run_spec, sandbox_slots
-from runner.contract.run_spec import BenchmarkSpec
+from orchestrator.runs.plan import (
+    MIB,
+    UID_FIRST,
+    UID_STEP,
+    execution_limits,
+    free_uid_base,
+    item_positions,
+    run_spec,
+    sandbox_slots,
+)
+from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark, item_count
 from tests.rows import a_model, a_run, an_attempt
 
 
@@ -16,11 +25,11 @@ def kind(vcpu: float, memory_mib: int) -> InstanceType:
 
 def test_positions_follow_benchmarks_problems_samples() -> None:
     parts = [
-        BenchmarkSpec(name=n, adapter="a", pack_digest="d", problem_ids=ids) for n, ids in (("x", ["1", "2"]), ("y", ["1"]))
+        PlannedBenchmark(name=n, adapter="a", pack_digest="d", problem_ids=ids)
+        for n, ids in (("x", ["1", "2"]), ("y", ["1"]))
     ]
-    plan = Plan(tuple(parts), 2)
-    assert plan.size == 6
-    assert plan.positions() == {
+    assert item_count(parts, 2) == 6
+    assert item_positions(a_run(task=BenchmarkTask(benchmarks=parts), samples_per_problem=2)) == {
         ("x", "1", 0): 0,
         ("x", "1", 1): 1,
         ("x", "2", 0): 2,

@@ -40,9 +40,14 @@ async def given(world: RunWorld, **changed: object) -> tuple[str, Order]:
 async def complete(world: RunWorld, run_id: str, order: Order) -> None:
     attempt = (await world.attempts(run_id))[-1]
     claim = await world.intake.claim(attempt, "far-1")
-    items = [problem for part in claim.run.plan for problem in part["problem_ids"]]
+    items = [problem for part in claim.run.task.benchmarks for problem in part.problem_ids]
     for seq, problem in enumerate(items, 1):
-        item = {"benchmark": claim.run.plan[0]["name"], "problem_id": problem, "sample_index": 0, "outcome": "passed"}
+        item = {
+            "benchmark": claim.run.task.benchmarks[0].name,
+            "problem_id": problem,
+            "sample_index": 0,
+            "outcome": "passed",
+        }
         await world.post(attempt, {"type": "progress", "seq": seq, "item": item})
     await world.post(attempt, {"type": "complete", "seq": len(items) + 1, "items": len(items)})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.commands.service import command_plan
+from orchestrator.commands.service import command_task
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Hold
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
@@ -216,8 +216,8 @@ class TestCapacity:
 async def test_an_image_that_took_long_to_fetch_leaves_time_for_the_start(world: RunWorld) -> None:
     world.engine.behaviour = world.never_claims
     world.engine.faults.launch_delay_s = 0.05
-    plan = command_plan(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1)).rows()
-    run_id = await world.new_run(kind="command", plan=plan, instance_type="basic")
+    of_command = command_task(CommandTask(image="team/image:1", argv=["true"], name="x", repeats=1))
+    run_id = await world.new_run(kind="command", task=of_command, instance_type="basic")
     await world.leadership.hold()
     await world.dispatcher.round()
     first = (await world.row(run_id)).start_deadline

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.commands.service import command_plan
+from orchestrator.commands.service import command_task
 from orchestrator.engines.engine import ContainerState
 from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.errors import Unauthorized
@@ -226,10 +226,10 @@ async def test_the_pool_does_not_grow_with_work_that_it_cannot_serve(world: RunW
     who = Introduction("agent0001", "far", "elsewhere", "docker", [TYPE], 4, 4.0, 16 * GIB, "http://door:1")
     await world.agents.claim(who, set(), hold_s=0)
     task = CommandTask(name="x", image="py:3", argv=["x"], repeats=1)
-    plan = command_plan(task).rows()
+    of_command = command_task(task)
     for _ in range(2):
         await world.new_run(instance_type=TYPE, provider="elsewhere")
-        await world.new_run(instance_type=TYPE, kind="command", plan=plan)
+        await world.new_run(instance_type=TYPE, kind="command", task=of_command)
     await world.rounds(3, 1)
     assert len(standing(world)) == 1
 

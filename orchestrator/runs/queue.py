@@ -1,0 +1,116 @@
+"""The one way to queue a run: `enqueue` stores a draft as a pending row, within the caller's transaction.
+
+Nothing is launched here: the row is the queue, and the dispatcher takes it when there is room.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlmodel import Session
+
+from orchestrator.archives import queries as archive_queries
+from orchestrator.errors import NotFound
+from orchestrator.grading import queries as given_queries
+from orchestrator.models import queries as model_queries
+from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob
+from orchestrator.runs.idempotency import Idempotency, answer_once
+from orchestrator.runs.lifecycle import Status
+from orchestrator.runs.model_names import model_name
+from orchestrator.runs.price_check import check_price
+from orchestrator.runs.tables import ContainerRun
+from orchestrator.system.identifiers import uuid7
+from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
+from runner.contract.run_spec import RunKind
+
+_FROM_DRAFT = (
+    "model_id",
+    "user_id",
+    "trigger_type",
+    "retry_of",
+    "batch_id",
+    "batch_slot",
+    "sample_size",
+    "subset_pct",
+    "samples_per_problem",
+    "seed",
+    "instance_type",
+    "provider",
+    "concurrency",
+    "priority",
+    "budget_usd",
+    "reuse_answers",
+    "deadline_s",
+    "task",
+    "not_before",
+)
+"""Columns that a row has from its draft as they are."""
+
+
+def enqueue(
+    session: Session,
+    draft: Draft,
+    idempotency: Idempotency | None = None,
+    *,
+    now: datetime,
+    daily_budget_usd: float | None,
+    run_id: str | None = None,
+) -> str:
+    """The id of the new run, or of the run that the same request made before.
+
+    Raises `PriceUnknown`; `daily_budget_usd` is that of the service."""
+
+    def store() -> dict[str, str]:
+        return {"run_id": _store(session, draft, run_id or uuid7(now), now, daily_budget_usd).id}
+
+    return str(answer_once(session, idempotency, now, store)["run_id"])
+
+
+def enqueue_again(
+    session: Session, old: ContainerRun, draft: Draft, *, now: datetime, daily_budget_usd: float | None
+) -> str | None:
+    """Queue a run that keeps the results and paid answers of an ended one and redoes the rest; None if nothing is left.
+
+    `draft` comes from `draft_again`. Raises `PriceUnknown`, as `enqueue` does."""
+    redone = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
+    if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a repeat that failed measured nothing
+        redone = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
+    counts = item_queries.outcome_counts(session, old.id)
+    if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in redone):
+        return None
+    new = _store(session, draft, uuid7(now), now, daily_budget_usd)
+    item_queries.copy(session, old.id, new.id, without=redone)
+    item_queries.copy_answers(session, old.id, new.id)
+    given_queries.copy(session, old.id, new.id)
+    kept = item_queries.outcome_counts(session, new.id)
+    new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
+    session.add(new)
+    if new.batch_id is not None:
+        archive_queries.batch_changed(session, new.batch_id, now)
+    return new.id
+
+
+def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_budget_usd: float | None) -> ContainerRun:
+    run = ContainerRun(
+        id=run_id,
+        kind=draft.task.kind,
+        benchmarks=[part.name for part in draft.task.benchmarks],
+        items_total=draft.items,
+        created_at=now,
+        **{name: getattr(draft, name) for name in _FROM_DRAFT},
+    )
+    model = None
+    if draft.model_id is not None:
+        asked = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may be of a model that is archived now
+        model = (model_queries.lock if asked else model_queries.get)(session, draft.model_id)
+        if model is None:
+            raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists those there are")
+        check_price(session, run, model, daily_budget_usd)
+    session.add(run)
+    session.flush()
+    data: dict[str, str | None] = {"model": model_name(run.kind, model.slug if model else None)}
+    if draft.trigger_type == RETRY and not isinstance(draft, EvalJob):
+        data = {"retry_of": draft.retry_of}
+    event_queries.append(session, "created", now, run_id=run.id, data={**data, "status": run.status})
+    return run
