@@ -64,6 +64,7 @@ from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock, SystemClock
 from orchestrator.system.files import private_directory
+from orchestrator.system.version import own_version
 from orchestrator.tasks.routes import TaskDesk
 from orchestrator.tasks.service import TaskService
 from orchestrator.traces.service import TraceImport
@@ -93,7 +94,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app = FastAPI(
         title="Benchyard",
         summary="Measures language models: one short-lived container per run.",
-        version="0.1.0",
+        version=own_version(),
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,

@@ -1,4 +1,4 @@
-"""Commands in README.md and docs/*.md.
+"""Commands in the documents: those at the root, and docs/*.md.
 
 Every code block says what it is: ```sh is executed by tests/e2e/test_document_blocks.py, as printed and in the order of the
 page; ```sh not-run: REASON is not, and says why; any other language is no command.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 NOT_RUN = re.compile(r"sh not-run: (\S.+)")
 
 

@@ -33,7 +33,7 @@ def lines() -> list[tuple[str, str]]:
     found = [
         (str(block), line.strip()) for block in every_block() if block.is_shell for line in _joined(block.text).splitlines()
     ]
-    now = [page for page in PAGES if page.name != "changelog.md"]  # which may name what is gone
+    now = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which may name what is gone
     return found + [(page.name, span) for page in now for span in spans(page)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.text import clean, size
 from orchestrator.startup import CannotStart
 from orchestrator.system.files import only_for_owner
+from orchestrator.system.version import own_version
 
 
 def backup(
@@ -40,7 +40,7 @@ def backup(
                 data_dir,
                 file.absolute(),
                 parts=frozenset(wanted),
-                version=_version(),
+                version=own_version(),
                 now=now(),
                 force=force,
             )
@@ -106,13 +106,6 @@ def _url(cmd: Command, word: str) -> str:
         raise BadUsage(f"BENCHYARD_URL names a service elsewhere; run `benchyard {word}` where its data directory is.")
     given = cmd.settings.database_url
     return database_url(given.get_secret_value() if given else None, cmd.settings.data.absolute())
-
-
-def _version() -> str:
-    try:
-        return version("benchyard")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _ended(error: Exception) -> str:

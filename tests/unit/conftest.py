@@ -1,4 +1,4 @@
-"""Files of a few lines for dataset tests."""
+"""Files of a few lines, for datasets and stored answers."""
 
 from __future__ import annotations
 
