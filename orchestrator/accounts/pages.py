@@ -11,20 +11,28 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.accounts import queries as account_queries
-from orchestrator.accounts import routes as api
+from orchestrator.accounts.schemas import (
+    AccountOut,
+    MemberAdd,
+    MemberOut,
+    SessionOut,
+    UserOut,
+    WorkspaceChange,
+    WorkspaceCreate,
+)
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.db.session import KeyTaken
 from orchestrator.errors import ClientError, Invalid, NotFound, RateLimited
 from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
-from orchestrator.http.context import caller_of
+from orchestrator.http.context import caller_of, user_of
 from orchestrator.http.identity import SESSION_S
 from orchestrator.http.login_throttle import GuessDelay
 from orchestrator.http.policy import ADMIN, OWNER, READ, Policy
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.pages import wanted_page
 from orchestrator.system.identifiers import new_token
-from orchestrator.tokens.pages import LIFETIMES, SCOPES, Secret
-from orchestrator.tokens.routes import TokenCreate, make_token
+from orchestrator.tokens.pages import LIFETIMES, SCOPES, Secret, make_token, wanted_token
+from orchestrator.tokens.schemas import TokenCreate, TokenOut
 
 router = page_router()
 
@@ -83,7 +91,7 @@ async def become_owner(page: Page) -> Response:
 
 @router.post("/account/sessions/end", policy=Policy(READ, needs_workspace=False))
 async def end_everywhere(page: Page) -> Response:
-    await api.end_all_sessions(page.request, page.context)
+    await page.context.accounts.sessions.end_all(user_of(page.request)[1])
     response = page.go("/login")
     drop_cookie(response, page.context.settings, COOKIE)
     return response
@@ -91,26 +99,23 @@ async def end_everywhere(page: Page) -> Response:
 
 @router.post("/account/sessions/{session_id}/end", policy=Policy(READ, needs_workspace=False))
 async def end_one(page: Page, session_id: Annotated[str, Path(max_length=60)]) -> Response:
-    await api.end_session(session_id, page.request, page.context)
+    await page.context.accounts.sessions.end_own(session_id, user_of(page.request)[1])
     return page.go("/account")
 
 
 @router.post("/account/tokens", policy=Policy(READ, needs_workspace=False))
 async def make_own_token(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
-    body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
-    if days := given.get("expires_in_days"):
-        body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
     try:
-        made = await api.create_own_token(TokenCreate.model_validate(body), page.request, page.context)
+        secret = await make_token(page, wanted_token(given), user_of(page.request)[0])
     except (ValidationError, ClientError) as error:
         return await _view(page, 422, error=said(error))
-    return await _view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
+    return await _view(page, 201, secret=secret)
 
 
 @router.post("/account/tokens/{token_id}/revoke", policy=Policy(READ, needs_workspace=False))
 async def revoke_own_token(page: Page, token_id: Id) -> Response:
-    await api.revoke_own_token(token_id, page.request, page.context)
+    await page.context.accounts.tokens.revoke(token_id, user_of(page.request)[1])
     return page.go("/account")
 
 
@@ -133,11 +138,11 @@ async def allow_command_line(page: Page) -> Response:
     name = f"command line {form.get('device', '')[:40]} {new_token()[:6]}"
     try:
         body = TokenCreate(name=name, scope=scope, expires_in_days=CLI_DAYS)
-        made = await make_token(body, caller, page.request, page.context)
+        made = await make_token(page, body, caller)
     except (ValidationError, ClientError, KeyTaken) as error:
         detail = said(error) if isinstance(error, ValidationError | ClientError) else "try again"
         return await _view(page, 422, error=detail)
-    code = page.context.accounts.command_lines.allow(made.token, form["challenge"])
+    code = page.context.accounts.command_lines.allow(made.value, form["challenge"])
     done = f"http://127.0.0.1:{int(port)}/?code={code}&state={form.get('state', '')[:100]}"
     response = page.show("sign_in/command_line.html", done=done, port=port, state="", challenge="", device="")
     response.headers["refresh"] = f"0;url={done}"
@@ -149,12 +154,15 @@ async def _view(
 ) -> Response:
     caller = caller_of(page.request)
     person = caller.session_id is not None
-    tokens = (await api.list_own_tokens(page.request, page.context)).items if person else []
-    sessions = (await api.list_sessions(page.request, page.context)).items if person else []
+    accounts, now = page.context.accounts, page.context.clock.now()
+    user_id = (caller.user_id if person else None) or 0
+    tokens = [TokenOut.of(row, now, caller.name) for row in await accounts.tokens.of_user(user_id)] if person else []
+    sessions = [SessionOut.of(row, caller) for row in await accounts.sessions.of_user(user_id)] if person else []
+    only = caller.workspace if caller.token_id else None
     return page.show(
         "accounts/account.html",
         status,
-        account=await api.get_account(page.request, page.context),
+        account=AccountOut.of(caller, await accounts.members.places(caller.user_id, caller.role, only=only)),
         person=person,
         sessions=sessions,
         tokens=tokens,
@@ -179,8 +187,10 @@ async def members_page(page: Page) -> Response:
 async def add_member(page: Page) -> Response:
     form = await _form(page)
     try:
-        body = api.MemberAdd(email=form.get("email", ""), role=_role(form))
-        await api.add_member(caller_of(page.request).workspace, body, page.request, page.context)
+        body = MemberAdd(email=form.get("email", ""), role=_role(form))
+        members = page.context.accounts.members
+        user = await members.by_email(body.email.strip())
+        await members.put(caller_of(page.request).workspace, user.id or 0, body.role, new=True)
     except (ValidationError, ClientError) as error:
         return await _members_view(page, 422, error=said(error))
     return page.go("/members")
@@ -190,8 +200,8 @@ async def add_member(page: Page) -> Response:
 async def rename(page: Page) -> Response:
     form = await _form(page)
     try:
-        body = api.WorkspaceChange(name=form.get("name", ""))
-        await api.rename_workspace(caller_of(page.request).workspace, body, page.request, page.context)
+        body = WorkspaceChange(name=form.get("name", ""))
+        await page.context.accounts.members.rename(caller_of(page.request).workspace, body.name.strip())
     except (ValidationError, ClientError) as error:
         return await _members_view(page, 422, error=said(error))
     return page.go("/members")
@@ -201,8 +211,8 @@ async def rename(page: Page) -> Response:
 async def make_workspace(page: Page) -> Response:
     form = await _form(page)
     try:
-        body = api.WorkspaceCreate(slug=form.get("slug", ""), name=form.get("name", ""))
-        await api.create_workspace(body, page.context)
+        body = WorkspaceCreate(slug=form.get("slug", ""), name=form.get("name", ""))
+        await page.context.accounts.members.make_workspace(body.slug, body.name.strip())
     except (ValidationError, ClientError) as error:
         return await _members_view(page, 422, error=said(error))
     return page.go("/members")
@@ -212,7 +222,7 @@ async def make_workspace(page: Page) -> Response:
 async def change_user(page: Page, user_id: UserId) -> Response:
     form = await _form(page)
     given = {name: form[name] == "yes" for name in ("owner", "disabled") if name in form}
-    await api.change_user(user_id, api.UserChange(**given), page.context)
+    await page.context.accounts.members.change_user(user_id, **given)
     return page.go("/members")
 
 
@@ -247,14 +257,14 @@ async def _members_view(page: Frame, status: int = 200, *, error: str | None = N
     caller, context = caller_of(page.request), page.context
     owner = caller.role is Role.OWNER
     place = await context.db.read(lambda s: account_queries.by_slug(s, caller.workspace))
-    members = (await api.list_members(caller.workspace, page.request, context)).items
+    members = context.accounts.members
     return page.show(
         "accounts/members.html",
         status,
         place=place,
-        members=members,
+        members=[MemberOut.of(*member) for member in await members.of(caller.workspace)],
         roles=[role.value for role in ROLES],
-        places=await api.places_of(caller, context) if owner else [],
-        users=(await api.list_users(context)).items if owner else [],
+        places=await members.places(caller.user_id, caller.role) if owner else [],
+        users=[UserOut.of(user) for user in await members.users()] if owner else [],
         error=error,
     )

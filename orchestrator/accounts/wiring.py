@@ -18,6 +18,7 @@ from orchestrator.sign_in.oidc import Client, Provider
 from orchestrator.sign_in.service import CommandLines, SignIn
 from orchestrator.sign_in.sessions import Life, Sessions
 from orchestrator.system.clock import Clock
+from orchestrator.tokens.service import Tokens
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Accounts:
     """None where there is no identity provider: people sign in with tokens."""
     keys: ProviderKeys
     limits: Limits
+    tokens: Tokens
 
 
 def client_of(settings: Settings) -> Client | None:
@@ -58,6 +60,7 @@ async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: V
             SignIn(db, clock, provider, settings.oidc_new_users) if provider else None,
             ProviderKeys(db, clock, vault, os.environ, policy, sessions.access_token),
             Limits(db, clock),
+            Tokens(db, clock),
         )
     finally:
         if provider is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from orchestrator.alerts import routes as api
-from orchestrator.alerts.schemas import WebhookChange, WebhookCreate
+from orchestrator.alerts.schemas import DeliveryOut, SecretChange, WebhookCreate, WebhookOut
 from orchestrator.dashboard.shell import Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import ADMIN, Policy
@@ -29,7 +29,8 @@ async def add_webhook(page: Page) -> Response:
         body = WebhookCreate.model_validate(
             {"url": given.get("url", ""), "model_id": given.get("model"), "every_failed_run": every}
         )
-        made = await api.add_webhook(body, page.context)
+        model = None if body.model_id is None else await page.context.runs.find_model(body.model_id)
+        made = await page.context.webhooks.add(body.url, model.id if model else None, every_failed_run=body.every_failed_run)
     except (ValidationError, ClientError) as error:
         return await settings_view(page, 422, error=said(error), given=given)
     return await settings_view(page, 201, secret=Secret("The secret that signs what is posted there", made.secret))
@@ -39,31 +40,32 @@ async def add_webhook(page: Page) -> Response:
 async def show_webhook(
     page: Page, webhook_id: Id, state: Annotated[str, Query(pattern="^(|pending|delivered|dead)$")] = ""
 ) -> Response:
-    webhook = await api.get_webhook(webhook_id, page.context)
-    found = await api.list_deliveries(webhook_id, page.context, limit=SHOWN, state=state or None)
-    return page.show("alerts/webhook.html", it=webhook, deliveries=found.items, more=found.next is not None, state=state)
+    webhook = WebhookOut.of(*await page.context.webhooks.find(webhook_id), page.context.clock.now())
+    rows = await page.context.webhooks.deliveries(webhook_id, state=state or None, limit=SHOWN + 1)
+    deliveries = [DeliveryOut.of(row, alert) for row, alert in rows[:SHOWN]]
+    return page.show("alerts/webhook.html", it=webhook, deliveries=deliveries, more=len(rows) > SHOWN, state=state)
 
 
 @router.post("/settings/webhooks/{webhook_id}/failures", policy=Policy(ADMIN))
 async def choose_failures(page: Page, webhook_id: Id) -> Response:
     """Whether the address is told of every run that fails."""
     every = (await page.form()).get("every_failed_run", [""])[-1] == "yes"
-    await api.change_webhook(webhook_id, WebhookChange(every_failed_run=every), page.context)
+    await page.context.webhooks.change(webhook_id, every_failed_run=every)
     return page.go("/settings")
 
 
 @router.post("/settings/webhooks/{webhook_id}/test", policy=Policy(ADMIN))
 async def try_webhook(page: Page, webhook_id: Id) -> Response:
     """The answer is the page that says what came of it."""
-    tried = await api.try_webhook(webhook_id, page.context)
-    if tried.delivered:
+    tried = await page.context.webhooks.test(webhook_id)
+    if tried.error is None:
         return await settings_view(page, notice=f"The test message was taken: the address answered {tried.status}.")
     return await settings_view(page, 422, error=f"The test message was not taken: {tried.error}.")
 
 
 @router.post("/settings/webhooks/{webhook_id}/rotate", policy=Policy(ADMIN))
 async def rotate_secret(page: Page, webhook_id: Id) -> Response:
-    made = await api.rotate_secret(webhook_id, page.context)
+    made = await page.context.webhooks.rotate(webhook_id, timedelta(seconds=SecretChange().keep_old_s))
     return await settings_view(
         page, secret=Secret("The new secret; for a day messages carry the signature of the old one too", made.secret)
     )
@@ -71,17 +73,17 @@ async def rotate_secret(page: Page, webhook_id: Id) -> Response:
 
 @router.post("/settings/webhooks/{webhook_id}/remove", policy=Policy(ADMIN))
 async def remove_webhook(page: Page, webhook_id: Id) -> Response:
-    await api.remove_webhook(webhook_id, page.context)
+    await page.context.webhooks.remove(webhook_id)
     return page.go("/settings")
 
 
 @router.post("/settings/webhooks/{webhook_id}/retry", policy=Policy(ADMIN))
 async def retry_dead(page: Page, webhook_id: Id) -> Response:
-    await api.retry_dead(webhook_id, page.context)
+    await page.context.webhooks.retry_dead(webhook_id)
     return page.go(f"/settings/webhooks/{webhook_id}")
 
 
 @router.post("/settings/webhooks/{webhook_id}/deliveries/{alert_id}/retry", policy=Policy(ADMIN))
 async def retry_delivery(page: Page, webhook_id: Id, alert_id: AlertId) -> Response:
-    await api.retry_delivery(webhook_id, alert_id, page.context)
+    await page.context.webhooks.retry(webhook_id, alert_id)
     return page.go(f"/settings/webhooks/{webhook_id}")

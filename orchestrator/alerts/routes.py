@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from sqlmodel import Session
 
 from orchestrator.alerts import queries
 from orchestrator.alerts.alerts import AlertKind
@@ -22,7 +21,6 @@ from orchestrator.alerts.schemas import (
     WebhookOut,
     WebhookTried,
 )
-from orchestrator.alerts.service import existing
 from orchestrator.alerts.share_routes import base_url
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import ADMIN, READ, Policy, Router
@@ -59,12 +57,8 @@ async def get_feed(context: Context, request: Request, limit: Limit = 50) -> Res
 @router.get("/webhooks", policy=Policy(ADMIN))
 async def list_webhooks(context: Context) -> Page[WebhookOut]:
     """Addresses that are told of alerts, with the state of what was sent to them."""
-
-    def read(session: Session) -> list[WebhookOut]:
-        counts, now = queries.counts(session), context.clock.now()
-        return [WebhookOut.of(row, counts.get(row.id or 0, {}), now) for row in queries.webhooks(session)]
-
-    return Page(items=await context.db.read(read))
+    now = context.clock.now()
+    return Page(items=[WebhookOut.of(row, counts, now) for row, counts in await context.webhooks.listed()])
 
 
 @router.post("/webhooks", policy=Policy(ADMIN), status_code=201)
@@ -117,14 +111,9 @@ async def list_deliveries(
     state: Annotated[str | None, Query(pattern="^(pending|delivered|dead)$")] = None,
 ) -> Page[DeliveryOut]:
     """What was sent or is to be sent, newest first; `dead` are those that were given up."""
-
-    def read(session: Session) -> list[DeliveryOut]:
-        existing(session, webhook_id)
-        rows = queries.deliveries(session, webhook_id, state=state, limit=limit + 1, before=after)
-        return [DeliveryOut.of(row, alert) for row, alert in rows]
-
-    found = await context.db.read(read)
-    return Page(items=found[:limit], next=str(found[limit - 1].alert_id) if len(found) > limit else None)
+    rows = await context.webhooks.deliveries(webhook_id, state=state, limit=limit + 1, before=after)
+    items = [DeliveryOut.of(row, alert) for row, alert in rows[:limit]]
+    return Page(items=items, next=str(items[-1].alert_id) if len(rows) > limit else None)
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/retry", policy=Policy(ADMIN), status_code=202)
@@ -142,8 +131,4 @@ async def retry_delivery(
 
 
 async def _one(webhook_id: int, context: Services) -> WebhookOut:
-    def read(session: Session) -> WebhookOut:
-        row = existing(session, webhook_id)
-        return WebhookOut.of(row, queries.counts(session).get(webhook_id, {}), context.clock.now())
-
-    return await context.db.read(read)
+    return WebhookOut.of(*await context.webhooks.find(webhook_id), context.clock.now())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from sqlmodel import Session
@@ -50,6 +50,29 @@ class WebhookService:
             return row
 
         return await self._db.write(insert)
+
+    async def listed(self) -> list[tuple[Webhook, dict[str, int]]]:
+        """Each with its deliveries by state."""
+
+        def read(session: Session) -> list[tuple[Webhook, dict[str, int]]]:
+            counts = queries.counts(session)
+            return [(row, counts.get(row.id or 0, {})) for row in queries.webhooks(session)]
+
+        return await self._db.read(read)
+
+    async def find(self, webhook_id: int) -> tuple[Webhook, dict[str, int]]:
+        return await self._db.read(lambda s: (existing(s, webhook_id), queries.counts(s).get(webhook_id, {})))
+
+    async def deliveries(
+        self, webhook_id: int, *, state: str | None, limit: int, before: int | None = None
+    ) -> Sequence[tuple[WebhookDelivery, Alert]]:
+        """Newest first."""
+
+        def read(session: Session) -> Sequence[tuple[WebhookDelivery, Alert]]:
+            existing(session, webhook_id)
+            return queries.deliveries(session, webhook_id, state=state, limit=limit, before=before)
+
+        return await self._db.read(read)
 
     async def change(self, webhook_id: int, *, every_failed_run: bool) -> None:
         """Choose whether it is told of every run that fails."""

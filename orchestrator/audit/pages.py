@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 from fastapi import Query
 from starlette.responses import Response
 
-from orchestrator.audit import routes as api
+from orchestrator.audit import queries as audit_queries
+from orchestrator.audit.schemas import AuditOut, visible_workspace
 from orchestrator.dashboard.shell import Page, page_router
+from orchestrator.http.context import caller_of
 from orchestrator.http.policy import ADMIN, Policy
 
 router = page_router()
@@ -28,25 +30,29 @@ async def audit_page(
     outcome: Word = "",
     after: Annotated[str, Query(pattern=r"^\d{0,15}$")] = "",
 ) -> Response:
-    found = await api.list_audit(
-        page.request,
-        page.context,
-        limit=PAGE_SIZE,
-        after=int(after) if after else None,
-        actor=actor or None,
-        action=action or None,
-        object_id=object_id or None,
-        refused={"done": False, "refused": True}.get(outcome),
-    )
     given = {"actor": actor, "action": action, "object_id": object_id, "outcome": outcome}
     kept = {name: value for name, value in given.items() if value}
+    rows = await page.context.db.read(
+        lambda session: audit_queries.page(
+            session,
+            limit=PAGE_SIZE + 1,
+            before=int(after) if after else None,
+            workspace_id=visible_workspace(caller_of(page.request)),
+            actor=actor or None,
+            action=action or None,
+            object_id=object_id or None,
+            refused={"done": False, "refused": True}.get(outcome),
+        )
+    )
+    entries = [AuditOut.of(row) for row in rows[:PAGE_SIZE]]
+    more = {**kept, "after": entries[-1].id} if len(rows) > PAGE_SIZE else None
     return page.show(
         "audit/audit.html",
-        entries=found.items,
+        entries=entries,
         given=given,
         filtered=bool(kept),
         paged=bool(after),
         outcomes=OUTCOMES,
         first_link=f"{page.root}/audit?{urlencode(kept)}",
-        next_link=f"{page.root}/audit?{urlencode({**kept, 'after': found.next})}" if found.next else None,
+        next_link=f"{page.root}/audit?{urlencode(more)}" if more else None,
     )

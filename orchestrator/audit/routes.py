@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Annotated, Self
+from datetime import timedelta
+from typing import Annotated
 
 from fastapi import Query, Request
-from pydantic import AwareDatetime, Field
-from sqlmodel import Session
+from pydantic import AwareDatetime
 
 from orchestrator.audit import queries as audit_queries
-from orchestrator.audit.queries import ActorKind
-from orchestrator.audit.tables import AuditEntry
+from orchestrator.audit.schemas import AuditOut, AuditPrune, AuditPruned, visible_workspace
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Context, caller_of
 from orchestrator.http.policy import ADMIN, OWNER, Policy, Router
-from orchestrator.http.schemas import Answer, Body, Limit, Page
-from orchestrator.scopes import Scope
+from orchestrator.http.schemas import Limit, Page
 
 router = Router(prefix="/api/audit", tags=["audit"])
 
@@ -25,34 +22,6 @@ KEPT = timedelta(days=30)
 
 Words = Annotated[str | None, Query(max_length=200)]
 Time = Annotated[AwareDatetime | None, Query()]
-
-
-class AuditOut(Answer):
-    id: int
-    at: datetime
-    actor_kind: ActorKind
-    actor: str
-    user_id: int | None
-    token_id: int | None
-    workspace_id: int | None
-    action: str
-    object_id: str
-    status: int | None
-    address: str
-    request_id: str
-    detail: str
-
-    @classmethod
-    def of(cls, row: AuditEntry) -> Self:
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
-
-class AuditPrune(Body):
-    before: Annotated[AwareDatetime, Field(description="Delete entries from before then; at least 30 days ago.")]
-
-
-class AuditPruned(Answer):
-    deleted: int
 
 
 @router.get("", policy=Policy(ADMIN))
@@ -70,15 +39,12 @@ async def list_audit(
 ) -> Page[AuditOut]:
     """Who changed what, newest first: in your workspace, or for owners everywhere. `actor` and `action` are found anywhere
     in the text."""
-    caller = caller_of(request)
-    only = None if caller.scope.allows(Scope.OWNER) else caller.workspace_id
-
-    def read(session: Session) -> list[AuditOut]:
-        rows = audit_queries.page(
+    rows = await context.db.read(
+        lambda session: audit_queries.page(
             session,
             limit=limit + 1,
             before=after,
-            workspace_id=only,
+            workspace_id=visible_workspace(caller_of(request)),
             actor=actor,
             action=action,
             object_id=object_id,
@@ -86,10 +52,9 @@ async def list_audit(
             until=until,
             refused=refused,
         )
-        return [AuditOut.of(row) for row in rows]
-
-    rows = await context.db.read(read)
-    return Page(items=rows[:limit], next=str(rows[limit - 1].id) if len(rows) > limit else None)
+    )
+    items = [AuditOut.of(row) for row in rows[:limit]]
+    return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
 
 @router.post("/prune", policy=Policy(OWNER))

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
-from orchestrator.datasets import routes as api
+from orchestrator.datasets import wiring
 from orchestrator.datasets.catalogue import SAMPLE
 from orchestrator.datasets.errors import PackDamaged
 from orchestrator.datasets.fetching.sources import FORMATS, LATEST_RELEASE, LCB_FILES
@@ -37,7 +37,7 @@ async def add_dataset(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
         body = DatasetCreate.model_validate({name: given[name] for name in DatasetCreate.model_fields if name in given})
-        await api.add_dataset(body, page.context, Response())
+        await wiring.fetch_dataset(body, page.context.settings, page.context.dataset_jobs)
     except (ValidationError, ClientError) as error:
         return await _show(page, 422, given=given, error=said(error))
     return page.go("/datasets")
@@ -46,15 +46,16 @@ async def add_dataset(page: Page) -> Response:
 @router.post("/datasets/{name}/verify", policy=Policy(OWNER, deadline=False))
 async def verify_dataset(page: Page, name: Name) -> Response:
     try:
-        checked = await api.verify_dataset(name, page.context)
+        await asyncio.to_thread(page.context.catalogue.verify, name)
     except PackDamaged as error:
         return await _show(page, error.status, error=error.detail)
-    return await _show(page, notice=f"{name} is whole: all {checked.problems} problems were read and match its digest.")
+    info = await asyncio.to_thread(page.context.catalogue.get, name)
+    return await _show(page, notice=f"{name} is whole: all {info.problems} problems were read and match its digest.")
 
 
 @router.post("/datasets/{name}/remove", policy=Policy(OWNER, deadline=False))
 async def remove_dataset(page: Page, name: Name) -> Response:
-    await api.remove_dataset(name, page.context)
+    await wiring.remove_dataset(name, page.context.catalogue)
     return page.go("/datasets")
 
 

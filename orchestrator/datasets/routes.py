@@ -6,18 +6,14 @@ import asyncio
 import shutil
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from fastapi import Path, Query, Request, Response
 
-from orchestrator.alerts.webhook_sender import AllowedAddresses
-from orchestrator.datasets.catalogue import SAMPLE
+from orchestrator.datasets import wiring
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.fetching import library
-from orchestrator.datasets.fetching.sources import hub_endpoint
 from orchestrator.datasets.jobs import Job
 from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut, DatasetOut, DatasetsOut
-from orchestrator.errors import Conflict
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context
 from orchestrator.http.policy import OWNER, READ, Body, Policy, Router
@@ -44,20 +40,7 @@ async def list_datasets(context: Context) -> DatasetsOut:
 @router.post("", policy=Policy(OWNER), status_code=202)
 async def add_dataset(body: DatasetCreate, context: Context, response: Response) -> DatasetJobOut:
     """Fetch and build a dataset: the public files of a known benchmark, or those at an address."""
-    data_dir = context.settings.data.absolute()
-    work = partial(
-        library.add,
-        data_dir,
-        body.name,
-        source=body.source,
-        release=body.release,
-        form=body.format,
-        sha256=body.sha256,
-        room=context.settings.room,
-        judge=_allowed(context.settings.dataset_allow).judge,
-    )
-    await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
-    job = context.dataset_jobs.start(body.name, lambda report: work(report=report))
+    job = await wiring.fetch_dataset(body, context.settings, context.dataset_jobs)
     response.headers["location"] = f"/api/datasets/{body.name}"
     return _job(job)
 
@@ -113,15 +96,7 @@ async def verify_dataset(name: Name, context: Context) -> DatasetOut:
 @router.delete("/{name}", policy=Policy(OWNER, deadline=False), status_code=204)
 async def remove_dataset(name: Name, context: Context) -> None:
     """Delete a dataset. Results stay; runs that still need its problems fail."""
-    if name == SAMPLE:
-        raise Conflict("the bundled sample cannot be removed")
-    await asyncio.to_thread(context.catalogue.remove, name)
-
-
-def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:
-    """Where datasets may come from; the hub that the operator named is one of them."""
-    hub = urlsplit(hub_endpoint()).hostname
-    return AllowedAddresses([*listed, *([hub] if hub else [])], "BENCHYARD_DATASET_ALLOW")
+    await wiring.remove_dataset(name, context.catalogue)
 
 
 def _job(job: Job) -> DatasetJobOut:

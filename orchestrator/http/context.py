@@ -16,6 +16,7 @@ from orchestrator.commands.service import CommandRuns
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
 from orchestrator.db.session import Database
+from orchestrator.errors import Forbidden
 from orchestrator.evals.jobs import EvalJobs
 from orchestrator.evals.service import EvalService
 from orchestrator.fleet.agents import Agents
@@ -87,3 +88,11 @@ Context = Annotated[Services, Depends(services_of)]
 def caller_of(request: Request) -> Caller:
     caller: Caller = request.scope["benchyard.caller"]
     return caller
+
+
+def user_of(request: Request) -> tuple[Caller, int]:
+    """The caller and the user that they are, where something is about a person's own account."""
+    caller = caller_of(request)
+    if caller.user_id is None or caller.session_id is None:
+        raise Forbidden("This is about the account of a person: sign in on the pages; a token has no account.")
+    return caller, caller.user_id

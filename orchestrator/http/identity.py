@@ -25,11 +25,11 @@ from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.sessions import PREFIX as USER_PREFIX
 from orchestrator.sign_in.sessions import Sessions
 from orchestrator.system.clock import Clock
-from orchestrator.system.identifiers import new_token, same_token, token_hash
+from orchestrator.system.identifiers import same_token, token_hash
 from orchestrator.tokens import queries as token_queries
+from orchestrator.tokens.service import PREFIX
 from orchestrator.tokens.tables import ApiToken
 
-PREFIX = "by_"
 SESSION_S = 30 * 24 * 3600
 USED_AGAIN_AFTER = timedelta(minutes=1)
 """How exact the time of the last use is."""
@@ -63,11 +63,6 @@ class Caller:
 
 
 OWNER = Caller("the installation's token", Scope.OWNER)
-
-
-def new_secret() -> str:
-    """A named token's secret; the beginning says to people and scanners what it is."""
-    return PREFIX + new_token()
 
 
 class Authority:

@@ -13,7 +13,8 @@ from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError, Invalid
 from orchestrator.http.context import caller_of
 from orchestrator.http.policy import ADMIN, READ, Policy
-from orchestrator.limits import routes as api
+from orchestrator.limits.schemas import LimitOut, LimitSet
+from orchestrator.limits.service import Limit
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.scopes import Scope
 
@@ -39,18 +40,23 @@ async def set_limit(page: Page) -> Response:
     try:
         if whose not in (WORKSPACE, EVERYONE) and not (whose.isdecimal() and len(whose) < 11):
             raise Invalid("choose for whom it is")
-        body = api.LimitSet.model_validate(
+        body = LimitSet.model_validate(
             {name: _number(given[name], kind) for name, kind in NUMBERS.items() if given.get(name)}
         )
-        await api.set_limit(whose, body, page.request, page.context)
+        caller, limits = caller_of(page.request), page.context.accounts.limits
+        limit = Limit(**body.model_dump())
+        await limits.set(whose, limit, caller.workspace_id, by=caller.name, scope=caller.scope)
     except (ValidationError, ClientError) as error:
         return await limits_view(page, 422, error=said(error), given=given)
+    page.context.signals.wake()
     return page.go("/limits")
 
 
 @router.post("/limits/{whose}/remove", policy=Policy(ADMIN))
 async def remove_limit(page: Page, whose: Whose) -> Response:
-    await api.remove_limit(whose, page.request, page.context)
+    caller = caller_of(page.request)
+    await page.context.accounts.limits.remove(whose, caller.workspace_id, scope=caller.scope)
+    page.context.signals.wake()
     return page.go("/limits")
 
 
@@ -58,15 +64,15 @@ async def limits_view(
     page: Frame, status: int = 200, *, error: str | None = None, given: dict[str, str] | None = None
 ) -> Response:
     caller = caller_of(page.request)
-    found = await api.list_limits(page.request, page.context)
+    overview = await page.context.accounts.limits.overview(caller.workspace_id, caller.user_id)
     people = await page.context.db.read(lambda session: account_queries.members(session, caller.workspace_id))
     owner, admin = caller.scope.allows(Scope.OWNER), caller.scope.allows(Scope.ADMIN)
     choices = [(EVERYONE, "each user"), *((str(user.id), user.name or user.email) for user, _ in people)]
     return page.show(
         "limits/limits.html",
         status,
-        limits=found.items,
-        uses=[("the workspace", found.workspace), *([("you", found.mine)] if found.mine else [])],
+        limits=[LimitOut.of(row, name) for row, name in overview.rows],
+        uses=[("the workspace", overview.workspace), *([("you", overview.own)] if overview.own else [])],
         choices=[*([(WORKSPACE, "the whole workspace")] if owner else []), *choices],
         admin=admin,
         owner=owner,

@@ -12,18 +12,21 @@ from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
+from orchestrator.accounts import queries as account_queries
 from orchestrator.db.session import Database
 from orchestrator.db.workspaces import acting_as
-from orchestrator.errors import RateLimited
+from orchestrator.errors import Forbidden, NotFound, RateLimited
 from orchestrator.gateway.calls import DayCap
 from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.ledger.prices import nusd
 from orchestrator.limits.tables import LimitRow
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
+from orchestrator.scopes import Scope
 from orchestrator.system.clock import Clock
 
 BELIEVED_S = 1.0
+NAMES = {WORKSPACE: "the whole workspace", EVERYONE: "each user"}
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,27 @@ class Both:
         return cls(Limit.of(rows.get(WORKSPACE)), Limit.of(own))
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What is used now of a limit."""
+
+    runs_now: int
+    spent_today_usd: float
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A workspace's limits with the names of those they are for, and what is used of them."""
+
+    rows: list[tuple[LimitRow, str]]
+    workspace: Usage
+    own: Usage | None
+    """Of the caller, if it is a user."""
+
+
 class Limits:
-    """Reads limits, once a second and not for every request."""
+    """For every request they are read once a second at most."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -69,7 +91,58 @@ class Limits:
             known = self._known[workspace_id] = now + BELIEVED_S, rows
         return Both.of(known[1], user_id)
 
-    def forget(self, workspace_id: int) -> None:
+    async def overview(self, workspace_id: int, user_id: int | None) -> Overview:
+        now, both = self._clock.now(), await self.of(workspace_id, user_id)
+
+        def usage(session: Session, limit: Limit, whose: int | None) -> Usage:
+            live = key_queries.live_by_holder(session)
+            runs_now = sum(count for (_, holder), count in live.items() if whose is None or holder == whose)
+            return Usage(runs_now, spending_queries.spent(session.connection(), now, workspace_id, whose), limit)
+
+        def read(session: Session) -> Overview:
+            people = {str(user.id): user.name or user.email for user, _ in account_queries.members(session, workspace_id)}
+            names = {**NAMES, **people}
+            return Overview(
+                [(row, names.get(row.whose, f"user {row.whose}")) for row in key_queries.limits(session)],
+                usage(session, both.workspace, None),
+                None if user_id is None else usage(session, both.own, user_id),
+            )
+
+        return await self._db.read(read)
+
+    async def set(self, whose: str, limit: Limit, workspace_id: int, *, by: str, scope: Scope) -> tuple[LimitRow, str]:
+        """All three limits at once; the row, and the name of those it is for."""
+        _check_owner(whose, scope)
+        now = self._clock.now()
+
+        def store(session: Session) -> tuple[LimitRow, str]:
+            name = NAMES.get(whose, "")
+            if whose.isdecimal():
+                person = account_queries.user(session, int(whose)) if int(whose) < 2**31 else None
+                if person is None or account_queries.role_in(session, int(whose), workspace_id) is None:
+                    raise NotFound(f"there is no user {whose} in this workspace")
+                name = person.name or person.email
+            row = key_queries.limit(session, whose) or LimitRow(whose=whose, updated_by="", updated_at=now)
+            row.runs_at_once, row.spend_per_day_usd = limit.runs_at_once, limit.spend_per_day_usd
+            row.requests_per_second, row.updated_by, row.updated_at = limit.requests_per_second, by, now
+            session.add(row)
+            session.flush()
+            return row, name
+
+        stored = await self._db.write(store)
+        self._known.pop(workspace_id, None)
+        return stored
+
+    async def remove(self, whose: str, workspace_id: int, *, scope: Scope) -> None:
+        _check_owner(whose, scope)
+
+        def delete(session: Session) -> None:
+            row = key_queries.limit(session, whose)
+            if row is None:
+                raise NotFound(f"there is no limit for {whose}; GET /api/limits lists those there are")
+            session.delete(row)
+
+        await self._db.write(delete)
         self._known.pop(workspace_id, None)
 
     async def check_spending(self, workspace_id: int, user_id: int | None) -> None:
@@ -91,6 +164,11 @@ class Limits:
                     "try again tomorrow, or ask an admin for a higher one.",
                     until_tomorrow_s(now),
                 )
+
+
+def _check_owner(whose: str, scope: Scope) -> None:
+    if whose == WORKSPACE and not scope.allows(Scope.OWNER):
+        raise Forbidden("What a whole workspace may use is for owners of the installation to say.")
 
 
 def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:

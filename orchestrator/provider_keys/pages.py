@@ -10,9 +10,11 @@ from starlette.responses import Response
 
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
+from orchestrator.http.audit_trail import note
 from orchestrator.http.context import caller_of
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.provider_keys import routes as api
+from orchestrator.provider_keys.schemas import KeyCreate, KeyOut
+from orchestrator.provider_keys.service import holder_id
 from orchestrator.scopes import Scope
 
 router = page_router()
@@ -29,20 +31,25 @@ async def keys_page(page: Page) -> Response:
 @router.post("/keys", policy=Policy(RUN))
 async def give_key(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if name in FIELDS}
-    answer = Response()
+    caller = caller_of(page.request)
     try:
-        made = await api.put_key(api.KeyCreate.model_validate(given), page.request, answer, page.context)
+        body = KeyCreate.model_validate(given)
+        made, new = await page.context.accounts.keys.put(
+            **body.values(), user_id=holder_id(body.holder, caller.user_id, caller.scope), by=caller.name
+        )
     except (ValidationError, ClientError) as error:
         given.pop("key", None)
         return await keys_view(page, 422, error=said(error), given=given)
-    return await keys_view(
-        page, answer.status_code, notice=f"The key for {made.provider} is stored; it ends in {made.hint}."
-    )
+    note(page.request.scope, object_id=str(made.id), detail=f"{made.provider}, {body.holder}")
+    notice = f"The key for {made.provider} is stored; it ends in {made.hint}."
+    return await keys_view(page, 201 if new else 200, notice=notice)
 
 
 @router.post("/keys/{key_id}/remove", policy=Policy(RUN))
 async def remove_key(page: Page, key_id: Id) -> Response:
-    await api.remove_key(key_id, page.request, page.context)
+    caller = caller_of(page.request)
+    row = await page.context.accounts.keys.remove(key_id, caller.user_id, admin=caller.scope.allows(Scope.ADMIN))
+    note(page.request.scope, detail=row.provider)
     return page.go("/keys")
 
 
@@ -55,11 +62,10 @@ async def keys_view(
     given: dict[str, str] | None = None,
 ) -> Response:
     caller = caller_of(page.request)
-    found = (await api.list_keys(page.request, page.context)).items
     return page.show(
         "provider_keys/keys.html",
         status,
-        keys=found,
+        keys=[KeyOut.of(row) for row in await page.context.accounts.keys.listed(caller.user_id)],
         providers=sorted(page.context.accounts.keys.providers),
         may=caller.scope.allows(Scope.RUN),
         admin=caller.scope.allows(Scope.ADMIN),

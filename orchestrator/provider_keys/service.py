@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 import structlog
@@ -21,6 +22,7 @@ from orchestrator.gateway.upstream.credentials import SYSTEM, Payer, PayerKind
 from orchestrator.gateway.upstream.providers import Provider, providers_from_env
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.tables import OF_WORKSPACE, ProviderKey
+from orchestrator.scopes import Scope
 from orchestrator.sign_in import queries as login_queries
 from orchestrator.system.clock import Clock
 
@@ -30,6 +32,11 @@ STORED, SIGNED_IN = "key:", "sign-in:"
 SHORTEST_HINTED = 12
 UserToken = Callable[[int], Awaitable[str | None]]
 """The access token that the identity provider gave a user, refreshed if need be."""
+
+
+class Holder(StrEnum):
+    USER = "user"  #: for the caller's own runs
+    WORKSPACE = "workspace"  #: for all runs of the workspace
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,15 @@ class ProviderKeys:
         if self._policy.token_provider != provider:
             return False
         return login_queries.with_access_token(session, user_id, self._clock.now()) is not None
+
+
+def holder_id(holder: Holder, user_id: int | None, scope: Scope) -> int:
+    """Whose a key will be that this caller gives."""
+    if holder is Holder.WORKSPACE and not scope.allows(Scope.ADMIN):
+        raise Forbidden("Keys of the workspace are for its admins to give; give one of your own with holder `user`.")
+    if holder is Holder.USER and user_id is None:
+        raise Invalid("holder: you are not signed in as a user, so the key must be the workspace's (`workspace`)")
+    return OF_WORKSPACE if holder is Holder.WORKSPACE or user_id is None else user_id
 
 
 def origin_of(url: str) -> str:

@@ -13,7 +13,7 @@ from orchestrator.dashboard.shell import Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.context import Services, caller_of
 from orchestrator.http.policy import ADMIN, RUN, Policy
-from orchestrator.retention.routes import DeletionOut, RunsDelete, wanted_of
+from orchestrator.retention.schemas import DeletionOut, RunsDelete, wanted_of
 
 router = page_router()
 

@@ -23,7 +23,8 @@ from orchestrator.sign_in.claims import NotBelieved
 from orchestrator.sign_in.oidc import ProviderTrouble, Refused
 from orchestrator.sign_in.service import SignInFailed
 from orchestrator.system.identifiers import new_token
-from orchestrator.tokens.routes import TokenCreate, make_token
+from orchestrator.tokens.routes import make_token
+from orchestrator.tokens.schemas import TokenCreate
 
 router = Router(prefix="/api/auth", tags=["accounts"])
 

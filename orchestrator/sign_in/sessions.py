@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.accounts.tables import User
 from orchestrator.accounts.vault import CannotOpen, Vault
 from orchestrator.db.session import Database
+from orchestrator.errors import NotFound
 from orchestrator.sign_in import queries as login_queries
 from orchestrator.sign_in.claims import Identity, NotBelieved
 from orchestrator.sign_in.oidc import Granted, Provider, ProviderTrouble, Refused
@@ -241,6 +243,20 @@ class Sessions:
 
     async def end(self, session_id: str) -> None:
         await self._db.write(lambda s: login_queries.end(s, session_id))
+
+    async def of_user(self, user_id: int) -> Sequence[LoginSession]:
+        """Where somebody is signed in, newest first."""
+        now = self._clock.now()
+        return await self._db.read(lambda s: login_queries.of_user(s, user_id, now))
+
+    async def end_own(self, session_id: str, user_id: int) -> None:
+        def end(session: Session) -> None:
+            row = login_queries.get(session, session_id)
+            if row is None or row.user_id != user_id:
+                raise NotFound("there is no such session of yours; GET /api/account/sessions lists them")
+            login_queries.end(session, session_id)
+
+        await self._db.write(end)
 
     async def end_all(self, user_id: int) -> int:
         return await self._db.write(lambda s: login_queries.end_all(s, user_id))

@@ -9,13 +9,16 @@ from fastapi import Path
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from orchestrator.alerts.routes import list_webhooks
+from orchestrator.alerts.schemas import WebhookOut
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
+from orchestrator.http.audit_trail import note
+from orchestrator.http.context import caller_of
+from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ADMIN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.scopes import Scope
-from orchestrator.tokens import routes as api
+from orchestrator.tokens.schemas import TokenCreate, TokenOut
 
 router = page_router()
 
@@ -43,21 +46,32 @@ async def settings_page(page: Page) -> Response:
 
 
 @router.post("/settings/tokens", policy=Policy(ADMIN))
-async def make_token(page: Page) -> Response:
+async def create_token(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
+    try:
+        secret = await make_token(page, wanted_token(given), caller_of(page.request))
+    except (ValidationError, ClientError) as error:
+        return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
+    return await settings_view(page, 201, secret=secret)
+
+
+def wanted_token(given: dict[str, str]) -> TokenCreate:
+    """The token that a form asks for."""
     body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
     if days := given.get("expires_in_days"):
         body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
-    try:
-        made = await api.create_token(api.TokenCreate.model_validate(body), page.request, page.context)
-    except (ValidationError, ClientError) as error:
-        return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
-    return await settings_view(page, 201, secret=Secret(f"The token “{made.name}”", made.token))
+    return TokenCreate.model_validate(body)
+
+
+async def make_token(page: Frame, body: TokenCreate, maker: Caller) -> Secret:
+    row, secret = await page.context.accounts.tokens.make(body.name, body.scope, body.expires_in_days, maker=maker.scope)
+    note(page.request.scope, object_id=str(row.id), detail=f"{row.name} ({row.scope})")
+    return Secret(f"The token “{row.name}”", secret)
 
 
 @router.post("/settings/tokens/{token_id}/revoke", policy=Policy(ADMIN))
 async def revoke_token(page: Page, token_id: Id) -> Response:
-    await api.revoke_token(token_id, page.context)
+    await page.context.accounts.tokens.revoke(token_id)
     return page.go("/settings")
 
 
@@ -71,8 +85,9 @@ async def settings_view(
     given: dict[str, str] | None = None,
 ) -> Response:
     """The page, after whatever was done on it."""
-    tokens = (await api.list_tokens(page.context)).items
-    hooks = (await list_webhooks(page.context)).items
+    now = page.context.clock.now()
+    tokens = [TokenOut.of(row, now, owner) for row, owner in await page.context.accounts.tokens.listed()]
+    hooks = [WebhookOut.of(row, counts, now) for row, counts in await page.context.webhooks.listed()]
     models = await page.context.db.read(lambda s: model_queries.page(s, limit=1000, with_archived=True))
     return page.show(
         "tokens/settings.html",

@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from orchestrator.accounts.tables import Membership, User, Workspace
-from orchestrator.http.identity import new_secret
 from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.system.identifiers import token_hash
+from orchestrator.tokens.service import new_secret
 from orchestrator.tokens.tables import ApiToken
 from tests.served import RunnerClient, Service
 

@@ -1,0 +1,44 @@
+"""How a dataset is fetched here: from addresses that this installation allows, in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from urllib.parse import urlsplit
+
+from orchestrator.alerts.webhook_sender import AllowedAddresses
+from orchestrator.datasets.catalogue import SAMPLE, Catalogue
+from orchestrator.datasets.fetching import library
+from orchestrator.datasets.fetching.sources import hub_endpoint
+from orchestrator.datasets.jobs import DatasetJobs, Job
+from orchestrator.datasets.schemas import DatasetCreate
+from orchestrator.errors import Conflict
+from orchestrator.settings import Settings
+
+
+async def fetch_dataset(body: DatasetCreate, settings: Settings, jobs: DatasetJobs) -> Job:
+    work = partial(
+        library.add,
+        settings.data.absolute(),
+        body.name,
+        source=body.source,
+        release=body.release,
+        form=body.format,
+        sha256=body.sha256,
+        room=settings.room,
+        judge=_allowed(settings.dataset_allow).judge,
+    )
+    await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
+    return jobs.start(body.name, lambda report: work(report=report))
+
+
+async def remove_dataset(name: str, catalogue: Catalogue) -> None:
+    if name == SAMPLE:
+        raise Conflict("the bundled sample cannot be removed")
+    await asyncio.to_thread(catalogue.remove, name)
+
+
+def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:
+    """Where datasets may come from; the hub that the operator named is one of them."""
+    hub = urlsplit(hub_endpoint()).hostname
+    return AllowedAddresses([*listed, *([hub] if hub else [])], "BENCHYARD_DATASET_ALLOW")
