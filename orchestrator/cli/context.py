@@ -1,4 +1,4 @@
-"""What every command needs at its start: the settings, the service's address, a client, a place for its words."""
+"""What every command needs: the settings, the service's address, a client, its output; and groups of commands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
+
+import typer
+from typer.core import TyperGroup
 
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection, find, read_settings
-from orchestrator.cli.view.output import Output
+from orchestrator.cli.view.output import JsonFlag, Output
 from orchestrator.settings import Settings
 
 
@@ -31,6 +35,20 @@ def command(as_json: bool) -> Iterator[Command]:
     connection = find(settings)
     with Client(connection) as client:
         yield Command(settings, connection, client, Output(as_json=as_json))
+
+
+def command_group(about: str, default: str = "list") -> typer.Typer:
+    """A group of commands; without a command it runs the one named `default`."""
+    app = typer.Typer(help=about)
+
+    @app.callback(invoke_without_command=True)
+    def run_default(context: typer.Context, as_json: JsonFlag = False) -> None:
+        if context.invoked_subcommand is None:
+            callback = cast("TyperGroup", context.command).commands[default].callback
+            assert callback is not None
+            callback(as_json=as_json)
+
+    return app
 
 
 def now() -> datetime:

@@ -1,5 +1,5 @@
-"""Where the `benchyard` command starts. An installation without the packages that it needs is told which extra to install.
-Must import nothing but the standard library at its top."""
+"""Where the `benchyard` command starts; names the extra to install if a package is missing. At its top it imports
+only the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXTRA = "orchestrator"
 
 
 def main() -> None:
-    """Run the command, or say what is missing."""
+    """Run the command, or name the missing package."""
     try:
         from orchestrator.cli.main import main as run
     except ModuleNotFoundError as error:
@@ -28,15 +28,15 @@ def main() -> None:
 
 
 def install_command(source: str | None) -> str:
-    """What to type; `source` is the directory or file that this installation was made from, if that is known."""
+    """`source` is the directory or file that this installation was made from, if that is known."""
     return f"pip install '{source or 'benchyard'}[{EXTRA}]'"
 
 
 def _installed_from() -> str | None:
-    """Installers leave a note of it (PEP 610), except for what came from a package index."""
+    """Installers record it (PEP 610), except for packages from an index."""
     try:
-        note = metadata.distribution("benchyard").read_text("direct_url.json")
-        url = str(json.loads(note)["url"]) if note else ""
+        record = metadata.distribution("benchyard").read_text("direct_url.json")
+        url = str(json.loads(record)["url"]) if record else ""
     except (metadata.PackageNotFoundError, ValueError, KeyError, TypeError):
         return None
     if url.startswith("file://"):

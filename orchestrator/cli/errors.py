@@ -1,7 +1,7 @@
-"""How a command ends when it does not end well. The exit codes are part of the interface: docs/cli.md lists them.
+"""Errors that end a command, and their exit codes, which are part of the interface: docs/cli.md lists them.
 
 CliError              1  the command could not be carried out
-+-- BadUsage          2  the command line cannot be right
++-- BadUsage          2  the command line is wrong
 +-- RunFailed         3  a run that was waited for failed
 +-- RunCancelled      4  a run that was waited for was cancelled
 +-- NotReachable      5  no service answers

@@ -19,7 +19,7 @@ MaxExcludedOption = Annotated[
     typer.Option(
         "--max-excluded",
         metavar="P%|N",
-        help="Exit with 3 if more items than this ended with an error of provider or infrastructure.",
+        help="Exit with 3 if more items than this ended with a provider or infrastructure error.",
     ),
 ]
 
@@ -39,25 +39,25 @@ class MaxExcluded:
 
 
 def read_max_excluded(text: str) -> MaxExcluded:
-    """From `2%`, a fraction such as `0.02`, or a number of items such as `5`."""
+    """Parse `2%`, a fraction such as `0.02`, or a number of items such as `5`."""
     word = text.strip()
     if re.fullmatch(r"\d{1,9}", word):
         return MaxExcluded(word, items=int(word))
-    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9})", word)
-    share = None if found is None else float(found[1]) / 100 if found[1] else float(found[2])
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?) ?%|([01]?\.\d{1,9})", word)
+    share = None if match is None else float(match[1]) / 100 if match[1] else float(match[2])
     if share is None or share > 1:
         raise BadUsage(f"--max-excluded {clean(text)!r} is not a share such as 2%, or a number of items.")
     return MaxExcluded(word, share=share)
 
 
 def raise_for_excluded(runs: Sequence[dict[str, Any]], limit: MaxExcluded) -> None:
-    """Raises `RunFailed` if a completed run leaves out more of its items than allowed. Takes runs, or members of a batch."""
-    said = []
+    """Raises `RunFailed` if a completed run or member of a batch leaves out more of its items than allowed."""
+    sentences = []
     for run in runs:
         score = run["score"] or {}
         left_out, of = score.get("n_all", 0) - score.get("n", 0), score.get("n_all", 0)
         if run["status"] == "completed" and not limit.allows(left_out, of):
             name = clean(run.get("id") or run.get("run_id"))
-            said.append(f"Run {name} leaves {left_out} of {of} items out of its score, --max-excluded is {limit.text}.")
-    if said:
-        raise RunFailed(" ".join(said))
+            sentences.append(f"Run {name} leaves {left_out} of {of} items out of its score, --max-excluded is {limit.text}.")
+    if sentences:
+        raise RunFailed(" ".join(sentences))

@@ -1,4 +1,4 @@
-"""The `benchyard` command: puts the commands together and turns every failure into a sentence and an exit code."""
+"""The `benchyard` command: its commands and groups. Every failure becomes a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -9,34 +9,29 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.commands import agents as agent_commands
-from orchestrator.cli.commands import audit as audit_commands
-from orchestrator.cli.commands import backups as backup_commands
-from orchestrator.cli.commands import batches as batch_commands
-from orchestrator.cli.commands import calls as calls_commands
-from orchestrator.cli.commands import catalogue as catalogue_commands
-from orchestrator.cli.commands import commands as command_commands
-from orchestrator.cli.commands import costs as cost_commands
-from orchestrator.cli.commands import datasets as dataset_commands
-from orchestrator.cli.commands import deletion as deletion_commands
-from orchestrator.cli.commands import evals as eval_commands
-from orchestrator.cli.commands import exports as export_commands
-from orchestrator.cli.commands import grading as grade_commands
-from orchestrator.cli.commands import images as image_commands
-from orchestrator.cli.commands import installation as installation_commands
-from orchestrator.cli.commands import jobs as job_commands
-from orchestrator.cli.commands import limits as limit_commands
-from orchestrator.cli.commands import models as model_commands
-from orchestrator.cli.commands import nuke as nuke_commands
-from orchestrator.cli.commands import provider_keys as key_commands
-from orchestrator.cli.commands import replay as replay_commands
-from orchestrator.cli.commands import runs as run_commands
-from orchestrator.cli.commands import schedules as schedule_commands
-from orchestrator.cli.commands import service as service_commands
-from orchestrator.cli.commands import sign_in as login_commands
-from orchestrator.cli.commands import tokens as token_commands
-from orchestrator.cli.commands import traces as trace_commands
-from orchestrator.cli.commands import webhooks as webhook_commands
+from orchestrator.cli.commands import (
+    access,
+    alerts,
+    batches,
+    commands,
+    costs,
+    datasets,
+    evals,
+    fleet,
+    grading,
+    images,
+    installation,
+    jobs,
+    models,
+    nuke,
+    replay,
+    results,
+    retention,
+    runs,
+    schedules,
+    service,
+    sign_in,
+)
 from orchestrator.cli.errors import INTERRUPTED, CliError
 from orchestrator.cli.view.text import clean
 
@@ -51,61 +46,65 @@ def benchyard(
 ) -> None:
     """Measure language models: one short-lived, sandboxed container per run.
 
-    The service is found at BENCHYARD_URL, or at BENCHYARD_HOST and BENCHYARD_PORT (http://127.0.0.1:8000); its token in
-    BENCHYARD_TOKEN, from `benchyard login`, or in the directory BENCHYARD_DATA (./data).
+    The service's address is BENCHYARD_URL, or BENCHYARD_HOST and BENCHYARD_PORT (http://127.0.0.1:8000); its token is in
+    BENCHYARD_TOKEN, stored by `benchyard login`, or in the directory BENCHYARD_DATA (./data).
     """
     if workspace is not None:
         os.environ["BENCHYARD_WORKSPACE"] = workspace
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    service_commands.up,
-    service_commands.down,
-    installation_commands.adopt,
-    service_commands.demo,
-    service_commands.link,
-    login_commands.login,
-    login_commands.logout,
-    login_commands.whoami,
-    run_commands.run,
-    run_commands.show,
-    run_commands.logs,
-    calls_commands.calls,
-    cost_commands.costs,
-    run_commands.cancel,
-    run_commands.retry,
-    grade_commands.grade,
-    grade_commands.regrade,
-    export_commands.export,
-    replay_commands.replay,
-    catalogue_commands.benchmarks,
-    catalogue_commands.fleet,
-    service_commands.doctor,
-    service_commands.serve,
-    agent_commands.agent,
-    nuke_commands.nuke,
-    backup_commands.backup,
-    backup_commands.restore,
-    backup_commands.vacuum,
+    service.up,
+    service.down,
+    installation.adopt,
+    service.demo,
+    service.link,
+    sign_in.login,
+    sign_in.logout,
+    sign_in.whoami,
+    runs.run,
+    results.show,
+    results.logs,
+    costs.calls,
+    costs.costs,
+    runs.cancel,
+    runs.retry,
+    grading.grade,
+    grading.regrade,
+    results.export,
+    replay.replay,
+    datasets.benchmarks,
+    fleet.fleet,
+    service.doctor,
+    service.serve,
+    fleet.agent,
+    nuke.nuke,
+    installation.backup,
+    installation.restore,
+    installation.vacuum,
 )
+_GROUPS = {
+    "images": images.images_app,
+    "runs": retention.runs_app,
+    "models": models.models_app,
+    "batch": batches.batch_app,
+    "command": commands.command_app,
+    "datasets": datasets.datasets_app,
+    "traces": evals.traces_app,
+    "evals": evals.evals_app,
+    "jobs": jobs.jobs_app,
+    "schedules": schedules.schedules_app,
+    "tokens": access.tokens_app,
+    "webhooks": alerts.webhooks_app,
+    "keys": access.keys_app,
+    "limits": access.limits_app,
+    "audit": access.audit_app,
+    "agents": fleet.agents_app,
+}
 for _function in _COMMANDS:
     app.command()(_function)
-app.add_typer(image_commands.images_app, name="images")
-app.add_typer(deletion_commands.runs_app, name="runs")
-app.add_typer(model_commands.models_app, name="models")
-app.add_typer(batch_commands.batch_app, name="batch")
-app.add_typer(command_commands.command_app, name="command")
-app.add_typer(dataset_commands.datasets_app, name="datasets")
-app.add_typer(trace_commands.traces_app, name="traces")
-app.add_typer(eval_commands.evals_app, name="evals")
-app.add_typer(job_commands.jobs_app, name="jobs")
-app.add_typer(schedule_commands.schedules_app, name="schedules")
-app.add_typer(token_commands.tokens_app, name="tokens")
-app.add_typer(webhook_commands.webhooks_app, name="webhooks")
-app.add_typer(key_commands.keys_app, name="keys")
-app.add_typer(limit_commands.limits_app, name="limits")
-app.add_typer(audit_commands.audit_app, name="audit")
-app.add_typer(agent_commands.agents_app, name="agents")
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
 def main() -> None:
@@ -117,6 +116,6 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:  # the reader has had enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

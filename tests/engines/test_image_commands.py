@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.commands.images import image_trouble
+from orchestrator.cli.commands.images import image_problem
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.images.sources import find_sources
 from orchestrator.settings import Settings
@@ -31,7 +31,7 @@ def tag() -> Iterator[str]:
 
 def trouble(image: str, **more: bool) -> str | None:
     with closing(DockerCleanup(None)) as api:
-        return image_trouble(Settings(runner_image=image, **more), api)
+        return image_problem(Settings(runner_image=image, **more), api)
 
 
 def test_an_installed_package_builds_the_image_that_up_looks_for(tag: str, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Where the service is (BENCHYARD_URL, or host and port), and its token (BENCHYARD_TOKEN, that of `benchyard login`, or the
+"""The service's address (BENCHYARD_URL, or host and port) and its token (BENCHYARD_TOKEN, that of `benchyard login`, or the
 data directory's)."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,6 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from orchestrator.cli.api.kept_logins import kept
 from orchestrator.cli.errors import BadUsage
 from orchestrator.settings import Settings
 
@@ -26,9 +26,9 @@ class Connection:
     url: str
     token: str | None = field(repr=False)
     given: bool = False
-    """BENCHYARD_URL names the service: it is not ours to start or stop."""
+    """BENCHYARD_URL names the service: this command neither starts nor stops it."""
     workspace: str | None = None
-    """Where to work, of the workspaces that the token opens."""
+    """One of the workspaces that the token gives access to."""
 
     @property
     def is_local(self) -> bool:
@@ -40,7 +40,7 @@ class Connection:
 
 
 def read_settings() -> Settings:
-    """The service's settings; a wrong one ends the command with the variable's name."""
+    """The service's settings. Raises `BadUsage` that names the variable of an invalid one."""
     try:
         return Settings()
     except ValidationError as error:
@@ -71,20 +71,52 @@ def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Co
         host = ANY_ADDRESS.get(settings.host, settings.host)
         url = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
     workspace = env.get("BENCHYARD_WORKSPACE", "").strip() or None
-    configured = (settings.token.get_secret_value() if settings.token else None) or kept(env).get(url)
+    configured = (settings.token.get_secret_value() if settings.token else None) or stored_logins(env).get(url)
     connection = Connection(url, configured, given=bool(given), workspace=workspace)
     if configured or not (connection.is_local or not given):
-        return connection  # the token of this machine's service is no other machine's business
-    return Connection(url, kept_token(settings.data), given=bool(given), workspace=workspace)
+        return connection  # the token of this machine's service is not sent to another machine
+    return Connection(url, stored_token(settings.data), given=bool(given), workspace=workspace)
 
 
-def kept_token(data_dir: Path) -> str | None:
+def stored_token(data_dir: Path) -> str | None:
+    """The token in the data directory."""
+    path = data_dir / TOKEN_FILE
     try:
-        kept = (data_dir / TOKEN_FILE).read_bytes().strip()
-        if not all(0x20 <= byte <= 0x7E for byte in kept):  # nothing else fits into a header
-            raise BadUsage(f"The file {data_dir / TOKEN_FILE} does not hold a token; set BENCHYARD_TOKEN, or start anew.")
-        return kept.decode("ascii") or None
+        token = path.read_bytes().strip()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BadUsage(f"The token in {data_dir / TOKEN_FILE} cannot be read: {error.strerror}.") from error
+        raise BadUsage(f"The token in {path} cannot be read: {error.strerror}.") from error
+    if not all(0x20 <= byte <= 0x7E for byte in token):  # nothing else fits into a header
+        raise BadUsage(
+            f"The file {path} does not hold a token; set BENCHYARD_TOKEN, or delete the file and start the service."
+        )
+    return token.decode("ascii") or None
+
+
+def logins_file(environment: Mapping[str, str]) -> Path:
+    """Tokens that `benchyard login` got, one for each service."""
+    base = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".config")
+    return Path(base) / "benchyard" / "logins.json"
+
+
+def stored_logins(environment: Mapping[str, str]) -> dict[str, str]:
+    try:
+        logins = json.loads(logins_file(environment).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {str(url): str(token) for url, token in logins.items()} if isinstance(logins, dict) else {}
+
+
+def store_login(environment: Mapping[str, str], url: str, token: str | None) -> Path:
+    """Remember the token for the service at `url` in a file that only its owner can read; with None, forget it."""
+    path = logins_file(environment)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    logins = {other: value for other, value in stored_logins(environment).items() if other != url}
+    if token is not None:
+        logins[url] = token
+    part = path.with_suffix(".new")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(logins, file)
+    part.replace(path)
+    return path

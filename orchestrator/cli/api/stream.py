@@ -1,4 +1,4 @@
-"""Follows runs as they go on: server-sent events, taken up again after the last one seen when the connection breaks."""
+"""Follows runs: server-sent events, resumed after the last one received when the connection breaks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from httpx_sse import ServerSentEvent
 
-from orchestrator.cli.api.client import Client
+from orchestrator.cli.api.client import Client, run_path
 from orchestrator.cli.errors import CliError, NotReachable, Refused
 
 PATIENCE_S = 60.0
-"""How long the service may be away (a restart) before following is given up."""
+"""How long the service may be unreachable (a restart) before following stops."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 3.0
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -45,34 +45,35 @@ def _object(text: str) -> dict[str, Any]:
 
 def follow(
     client: Client,
-    run_id: str,
+    path: str,
     *,
     patience_s: float = PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Iterator[StreamEvent]:
-    """Every event of a run, once each, until the run is over. Raises `NotReachable` when the service stays away."""
+    """Every event of the run or job at `path`, once each, until it is over. Raises `NotReachable` when the service stays
+    unreachable."""
     last: str | None = None
-    away_since: float | None = None
+    unreachable_since: float | None = None
     pause_s = FIRST_PAUSE_S
     while True:
         try:
-            with client.open_stream(run_id, last) as events:
+            with client.stream(f"{path}/stream", last) as events:
                 for event in parse(events):
-                    away_since, pause_s = None, FIRST_PAUSE_S
+                    unreachable_since, pause_s = None, FIRST_PAUSE_S
                     if event.id is not None:
                         last = event.id
                     if event.type == "end":
                         return
                     yield event
-            if client.run(run_id)["status"] in TERMINAL:
+            if client.get(path)["status"] in TERMINAL:
                 return
-            away_since = None
+            unreachable_since = None
         except (NotReachable, Refused) as error:
             if isinstance(error, Refused) and error.status < 500:
                 raise
-            away_since = monotonic() if away_since is None else away_since
-            if monotonic() - away_since > patience_s:
+            unreachable_since = monotonic() if unreachable_since is None else unreachable_since
+            if monotonic() - unreachable_since > patience_s:
                 raise
         sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -80,13 +81,13 @@ def follow(
 
 @dataclass(frozen=True)
 class Ended:
-    """Nothing more comes of this run; `error` says why, if it was not its end."""
+    """No more events of this run; `error` says why, if it is not over."""
 
     error: CliError | None = None
 
 
 class Followers:
-    """Follows several runs at once, a thread each; `take` gives what happened, in order of arrival."""
+    """Follows several runs at once, one thread each; `take` returns their events in order of arrival."""
 
     def __init__(self, connect: Callable[[], Client], run_ids: Iterable[str]) -> None:
         self._queue: queue.Queue[tuple[str, StreamEvent | Ended]] = queue.Queue()
@@ -104,10 +105,10 @@ class Followers:
         error: CliError | None = None
         try:
             with self._connect() as client:
-                for event in follow(client, run_id):
+                for event in follow(client, run_path(run_id)):
                     self._queue.put((run_id, event))
         except CliError as problem:
             error = problem
-        except Exception as problem:  # it must reach the person who waits, and not end in a thread
+        except Exception as problem:  # the waiting command must see it, not only this thread
             error = CliError(f"Following run {run_id} failed: {problem!r}.")
         self._queue.put((run_id, Ended(error)))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.text import Text
 
+from orchestrator.cli.api.client import given
 from orchestrator.cli.commands.runs import RunArgument, raise_for, read_span, say_remarks, submit, wait
 from orchestrator.cli.context import command, now
 from orchestrator.cli.errors import BadUsage, RunFailed
@@ -21,7 +21,7 @@ from orchestrator.commands.words import read_figure, read_variable
 T = TypeVar("T")
 
 command_app = typer.Typer()
-MOST_LOOKED_AT = 1000
+RUNS_SEARCHED = 1000
 
 Figures = Annotated[
     list[str] | None,
@@ -37,14 +37,17 @@ Figures = Annotated[
 @command_app.callback(invoke_without_command=True)
 def command_group(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many, newest first.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=10_000, help="Maximum number of commands, newest first.")
+    ] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """Commands of images, measured: list (the default), run, show, compare."""
     if context.invoked_subcommand is None:
         with command(as_json) as cmd:
-            found = [each for each in cmd.client.runs(limit=MOST_LOOKED_AT) if each["kind"] == "command"][:limit]
-            cmd.out.result({"items": found}, lambda: commands_table(found, now()))
+            runs = cmd.client.pages("/api/container-runs", limit=RUNS_SEARCHED)
+            runs = [run for run in runs if run["kind"] == "command"][:limit]
+            cmd.out.result({"items": runs}, lambda: commands_table(runs, now()))
 
 
 @command_app.command("run")
@@ -52,7 +55,7 @@ def run(
     argv: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="The command with its arguments.")],
     image: Annotated[str, typer.Option("--image", help="An image that BENCHYARD_COMMAND_IMAGES allows.")],
     repeats: Annotated[int, typer.Option(min=1, help="How often it is run and measured.")] = 5,
-    warmups: Annotated[int, typer.Option(min=0, help="How often before that, not counted.")] = 0,
+    warmups: Annotated[int, typer.Option(min=0, help="Runs before that, not measured.")] = 0,
     timeout: Annotated[str, typer.Option(metavar="TIME", help="Longest duration of one repeat: 90s, 15m.")] = "10m",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="No secrets.")] = None,
     file: Annotated[
@@ -77,46 +80,46 @@ def run(
 
     Exit code: 0 all repeats passed, 3 the run or a repeat failed, 4 cancelled.
     """
-    task = {
-        "image": image,
-        "command": argv,
-        "repeats": repeats,
-        "warmups": warmups,
-        "timeout_s": float(read_span(timeout, "--timeout")),
-        "env": dict(_read("--env", each, read_variable) for each in env or ()),
-        "workdir": workdir,
-        "name": name,
-        "figures": [_read("--figure", each, read_figure) for each in figure or ()],
-        "files": [file_body(each, Path()) for each in file or ()] or None,
-    }
-    body = {
-        "kind": "command",
-        "command": {key: value for key, value in task.items() if value is not None},
-        "instance_type": instance_type,
-        "provider": provider,
-        "deadline_s": None if deadline is None else read_span(deadline),
-        "priority": priority,
-    }
+    task = given(
+        image=image,
+        command=argv,
+        repeats=repeats,
+        warmups=warmups,
+        timeout_s=float(read_span(timeout, "--timeout")),
+        env=dict(_read("--env", text, read_variable) for text in env or ()),
+        workdir=workdir,
+        name=name,
+        figures=[_read("--figure", text, read_figure) for text in figure or ()],
+        files=[file_body(path, Path()) for path in file or ()] or None,
+    )
+    body = given(
+        kind="command",
+        command=task,
+        instance_type=instance_type,
+        provider=provider,
+        deadline_s=None if deadline is None else read_span(deadline),
+        priority=priority,
+    )
     with command(as_json) as cmd:
-        run_ids = submit(cmd, [{key: value for key, value in body.items() if value is not None}])
+        (run_id,) = submit(cmd, [body])
         if detach:
-            cmd.out.result({"runs": [{"id": run_ids[0]}]}, lambda: Text(run_ids[0]))
+            cmd.out.result({"runs": [{"id": run_id}]}, run_id)
             return
-        finished = wait(cmd, run_ids)
-        found = cmd.client.command(run_ids[0])
-        cmd.out.result(found, lambda: command_result(found))
+        finished = wait(cmd, [run_id])
+        result = cmd.client.get(f"/api/commands/{run_id}")
+        cmd.out.result(result, lambda: command_result(result))
         say_remarks(cmd, finished)
         raise_for(finished)
-        if failed := sum(each["outcome"] != "passed" for each in found["repeats"]):
-            raise RunFailed(f"{failed} of {repeats} repeats failed; benchyard command show {run_ids[0]} says how.")
+        if failed := sum(repeat["outcome"] != "passed" for repeat in result["repeats"]):
+            raise RunFailed(f"{failed} of {repeats} repeats failed; benchyard command show {run_id} says how.")
 
 
 @command_app.command("show")
 def show(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Show what a command came to: figures over its repeats, and repeats that failed."""
+    """Show the result of a command: figures over its repeats, and repeats that failed."""
     with command(as_json) as cmd:
-        found = cmd.client.command(str(cmd.client.find_run(run_id)["id"]))
-        cmd.out.result(found, lambda: command_result(found))
+        result = cmd.client.get(f"/api/commands/{cmd.client.find_run_id(run_id)}")
+        cmd.out.result(result, lambda: command_result(result))
 
 
 @command_app.command("compare")
@@ -129,9 +132,9 @@ def compare(
     if bool(run_ids) == (batch is not None):
         raise BadUsage("Name two runs or more, or a batch with --batch.")
     with command(as_json) as cmd:
-        chosen = [str(cmd.client.find_run(each)["id"]) for each in run_ids or ()]
-        found = cmd.client.compare_commands(chosen, batch)
-        cmd.out.result(found, lambda: compare_table(found))
+        chosen = [cmd.client.find_run_id(run_id) for run_id in run_ids or ()]
+        comparison = cmd.client.get("/api/commands/compare", run=chosen, batch=batch)
+        cmd.out.result(comparison, lambda: compare_table(comparison))
 
 
 def _read(option: str, text: str, read: Callable[[str], T]) -> T:

@@ -1,47 +1,68 @@
-"""Commands about evals: create a set, have one written, execute it, look at it, and where people disagree."""
+"""Commands about evals and the traces they judge: create a set, generate an eval, execute it, see where people disagree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.cli.api.evals import EvalClient
-from orchestrator.cli.api.stream import follow
-from orchestrator.cli.context import Command, command
-from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
-from orchestrator.cli.view.output import JsonFlag, facts, table
+from orchestrator.cli.api.client import Client, Json, given
+from orchestrator.cli.commands.jobs import Detach, raise_for_job, wait_for_job
+from orchestrator.cli.context import command, command_group
+from orchestrator.cli.errors import BadUsage, CliError
+from orchestrator.cli.view.output import Columns, JsonFlag, facts
 from orchestrator.cli.view.text import clean, interval, percent
-
-evals_app = typer.Typer(help="Evals: functions that a model writes to judge traces.")
 
 SetArgument = Annotated[str, typer.Argument(metavar="SET", help="Name or id of an eval set.")]
 EvalArgument = Annotated[str, typer.Argument(metavar="EVAL", help="Name (its newest version) or id of an eval.")]
-Detach = Annotated[bool, typer.Option("--detach", "-d", help="Print the job's id and return.")]
 Priority = Annotated[int, typer.Option(help="Higher starts earlier.")]
 TypeOption = Annotated[str | None, typer.Option(help="Size of the container.")]
 
-Json = dict[str, Any]
+FORMATS = ("auto", "plain", "otel", "langfuse")
 SHOWN_CHARS = 300
-SET_COLUMNS = ("Set", "Name", "Positive", "Negative", "Evals")
-EVAL_COLUMNS = ("Eval", "Name", "Version", "Model", "Accuracy", "Executed", "Contradictions")
+SHOWN_TRACE_CHARS = 80
+SET_COLUMNS: Columns = {
+    "Set": "id",
+    "Name": "name",
+    "Positive": "positive",
+    "Negative": "negative",
+    "Evals": "evals",
+}
+EVAL_COLUMNS: Columns = {
+    "Eval": "id",
+    "Name": "name",
+    "Version": "version",
+    "Model": lambda row: row["model"] or "by hand",
+    "Accuracy": lambda row: f"{percent(row['accuracy']['estimate'])} ({interval(row['accuracy'])})",
+    "Executed": "execution_count",
+    "Contradictions": "contradiction_count",
+}
+CONTRADICTION_COLUMNS: Columns = {
+    "Trace": "trace_id",
+    "People": "rating",
+    "Eval": lambda row: "positive" if row["passed"] else "negative",
+    "Why": lambda row: str(row["reason"])[:SHOWN_CHARS],
+    "Input": lambda row: str(row["input"])[:SHOWN_CHARS],
+    "Output": lambda row: str(row["output"])[:SHOWN_CHARS],
+}
+TRACE_COLUMNS: Columns = {
+    "Trace": "id",
+    "Project": "project",
+    "Input": lambda trace: _shortened(trace["input"]),
+    "Output": lambda trace: _shortened(trace["output"]),
+}
 
-
-@contextmanager
-def eval_command(as_json: bool) -> Iterator[tuple[Command, EvalClient]]:
-    with command(as_json) as cmd, EvalClient(cmd.connection) as client:
-        yield cmd, client
-
-
-@evals_app.callback(invoke_without_command=True)
-def evals(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Evals: list (the default), create, generate, execute, show, contradictions."""
-    if context.invoked_subcommand is None:
-        list_evals(as_json=as_json)
+evals_app = command_group(
+    "Evals, functions that a model writes to judge traces: "
+    "list (the default), create, generate, execute, show, contradictions."
+)
+traces_app = typer.Typer(help="Traces of your own application.")
 
 
 @evals_app.command("list")
@@ -49,70 +70,59 @@ def list_evals(
     sets: Annotated[bool, typer.Option("--sets", help="List eval sets instead.")] = False, as_json: JsonFlag = False
 ) -> None:
     """Evals, newest first, with their accuracy on held-out traces; or the sets they belong to."""
-    with eval_command(as_json) as (cmd, client):
-        if sets:
-            found = client.eval_sets()
-            rows = [(each["id"], each["name"], each["positive"], each["negative"], each["evals"]) for each in found]
-            cmd.out.result(found, lambda: table(SET_COLUMNS, rows, right=SET_COLUMNS[2:]))
-        else:
-            made = client.evals()
-            cmd.out.result(made, lambda: table(EVAL_COLUMNS, [_line(each) for each in made], right=EVAL_COLUMNS[5:]))
-
-
-def _line(row: Json) -> tuple[object, ...]:
-    accuracy = row["accuracy"]
-    return (
-        row["id"],
-        row["name"],
-        row["version"],
-        row["model"] or "by hand",
-        f"{percent(accuracy['estimate'])} ({interval(accuracy)})",
-        row["execution_count"],
-        row["contradiction_count"],
-    )
+    path, columns = ("/api/eval-sets", SET_COLUMNS) if sets else ("/api/evals", EVAL_COLUMNS)
+    right = ("Positive", "Negative", "Evals", "Executed", "Contradictions")
+    with command(as_json) as cmd:
+        rows = cmd.client.pages(path)
+        cmd.out.items(rows, columns, right=right, value=rows)
 
 
 @evals_app.command()
 def create(
     name: Annotated[str, typer.Argument(help="The set's name.")],
-    description: Annotated[str, typer.Option(help="What makes a trace good; the model is told this.")] = "",
+    description: Annotated[str, typer.Option(help="What makes a trace good; the model gets this text.")] = "",
     project: Annotated[str | None, typer.Option(help="Only traces of this project.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make an eval set: a question that people answer about traces."""
-    with eval_command(as_json) as (cmd, client):
-        body = {"name": name, "description": description} | ({"project": project} if project else {})
-        made = client.create_eval_set(body)
-        cmd.out.result(made, lambda: Text(f"Eval set {clean(made['name'])}: {made['id']}"))
+    """Create an eval set: a question that people answer about traces."""
+    with command(as_json) as cmd:
+        body = given(name=name, description=description, project=project or None)
+        eval_set = cmd.client.post("/api/eval-sets", body)
+        cmd.out.result(eval_set, f"Eval set {clean(eval_set['name'])}: {eval_set['id']}")
 
 
 @evals_app.command()
 def generate(
     eval_set: SetArgument,
     model: Annotated[str, typer.Option("--model", "-m", help="Slug or id of the model that writes it.")],
-    name: Annotated[str | None, typer.Option(help="Default: the set's name. The same again makes a version.")] = None,
+    name: Annotated[str | None, typer.Option(help="Default: the set's name. An existing name gets a new version.")] = None,
     seed: Annotated[int, typer.Option(help="Chooses which labelled traces are held out.")] = 0,
-    budget: Annotated[float | None, typer.Option(help="Most US dollars it may cost.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Maximum cost in US dollars.")] = None,
     priority: Priority = 0,
     instance_type: TypeOption = None,
     detach: Detach = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Have a model write an eval from the labelled traces of a set, and show how good it is."""
-    with eval_command(as_json) as (cmd, client):
-        found = client.find_set(eval_set)
-        body: Json = {"model_id": int(model) if model.isdecimal() else model, "seed": seed, "priority": priority}
-        more = {"name": name, "budget_usd": budget, "instance_type": instance_type}
-        made = client.generate(found["id"], body | {key: value for key, value in more.items() if value is not None})
+    with command(as_json) as cmd:
+        body = given(
+            model_id=int(model) if model.isdecimal() else model,
+            seed=seed,
+            priority=priority,
+            name=name,
+            budget_usd=budget,
+            instance_type=instance_type,
+        )
+        made = cmd.client.post(f"/api/eval-sets/{_find_set(cmd.client, eval_set)['id']}/generate", body)
         if detach:
-            cmd.out.result(made, lambda: Text(str(made["job_id"])))
+            cmd.out.result(made, str(made["job_id"]))
             return
-        job = wait_for_job(cmd, client, made["job_id"])
+        job = wait_for_job(cmd, made["job_id"])
         if job["status"] == "completed":
-            row = client.eval(str(job["eval_id"]))
-            cmd.out.result(row, lambda: shown_eval(row))
-        else:
-            cmd.out.result(job, lambda: None)
+            written = cmd.client.get(_eval_path(str(job["eval_id"])))
+            cmd.out.result(written, lambda: _eval_detail(written))
+        elif as_json:
+            cmd.out.json(job)
         raise_for_job(job)
 
 
@@ -127,100 +137,159 @@ def execute(
     as_json: JsonFlag = False,
 ) -> None:
     """Have an eval judge traces: all of its set, or those named; only new ones unless forced."""
-    with eval_command(as_json) as (cmd, client):
-        found = client.find_eval(eval_name)
-        body: Json = {"force": force, "priority": priority}
-        body |= {"trace_ids": trace} if trace else {}
-        body |= {"instance_type": instance_type} if instance_type else {}
-        made = client.execute(found["id"], body)
+    with command(as_json) as cmd:
+        path = _eval_path(_find_eval(cmd.client, eval_name)["id"])
+        body = given(force=force, priority=priority, trace_ids=trace or None, instance_type=instance_type or None)
+        made = cmd.client.post(f"{path}/execute", body)
         cmd.out.note(f"{made['estimated_count']} traces are judged.")
         if made["remaining"]:
             cmd.out.warn(f"{made['remaining']} more did not fit into one job; execute again for them.")
         if detach:
-            cmd.out.result(made, lambda: Text(str(made["job_id"])))
+            cmd.out.result(made, str(made["job_id"]))
             return
-        job = wait_for_job(cmd, client, made["job_id"])
-        row = client.eval(found["id"])
-        cmd.out.result({"job": job, "eval": row}, lambda: facts(_counts(row)))
+        job = wait_for_job(cmd, made["job_id"])
+        executed = cmd.client.get(path)
+        cmd.out.result({"job": job, "eval": executed}, lambda: facts(_eval_facts(executed)))
         raise_for_job(job)
 
 
 @evals_app.command()
 def show(eval_name: EvalArgument, as_json: JsonFlag = False) -> None:
-    """One eval: accuracy, counts, versions, what the model wrote."""
-    with eval_command(as_json) as (cmd, client):
-        row = client.eval(client.find_eval(eval_name)["id"])
-        cmd.out.result(row, lambda: shown_eval(row))
+    """One eval: accuracy, counts, versions, and the model's code."""
+    with command(as_json) as cmd:
+        row = cmd.client.get(_eval_path(_find_eval(cmd.client, eval_name)["id"]))
+        cmd.out.result(row, lambda: _eval_detail(row))
 
 
 @evals_app.command()
 def contradictions(
     eval_name: EvalArgument,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of traces.")] = 50,
     as_json: JsonFlag = False,
 ) -> None:
-    """Traces on which an eval says the opposite of what people think."""
-    with eval_command(as_json) as (cmd, client):
-        found = client.contradictions(client.find_eval(eval_name)["id"], limit)
-        cmd.out.result(
-            found, lambda: table(("Trace", "People", "Eval", "Why", "Input", "Output"), list(map(_against, found)))
-        )
-        cmd.out.say(f"{len(found)} contradictions." if found else "Eval and people agree wherever both have judged.")
+    """Traces on which an eval contradicts people."""
+    with command(as_json) as cmd:
+        path = _eval_path(_find_eval(cmd.client, eval_name)["id"])
+        rows = cmd.client.pages(f"{path}/contradictions", limit=limit)
+        cmd.out.items(rows, CONTRADICTION_COLUMNS, value=rows)
+        cmd.out.say(f"{len(rows)} contradictions." if rows else "Eval and people agree wherever both have judged.")
 
 
-def _against(row: Json) -> tuple[object, ...]:
-    said = "positive" if row["passed"] else "negative"
-    texts = (str(row[name])[:SHOWN_CHARS] for name in ("reason", "input", "output"))
-    return (row["trace_id"], row["rating"], said, *texts)
+def _eval_path(eval_id: str) -> str:
+    return f"/api/evals/{quote(eval_id, safe='')}"
 
 
-def _counts(row: Json) -> list[tuple[str, object]]:
+def _find_set(client: Client, name: str) -> Json:
+    """By id, any unique beginning of it, or name."""
+    return _find(name, client.pages("/api/eval-sets"), "eval set", "benchyard evals list --sets")
+
+
+def _find_eval(client: Client, name: str) -> Json:
+    """By id, any unique beginning of it, or name: then the newest version."""
+    newest: dict[tuple[str, str], Json] = {}
+    rows = client.pages("/api/evals")
+    for row in rows:
+        newest.setdefault((row["eval_set_id"], row["name"]), row)
+    named = [row for row in newest.values() if row["name"] == name]
+    return _find(name, named or rows, "eval", "benchyard evals list")
+
+
+def _find(name: str, rows: list[Json], kind: str, lister: str) -> Json:
+    exact = [row for row in rows if name in (row["id"], row["name"])]
+    matches = exact or [row for row in rows if len(name) >= 4 and str(row["id"]).startswith(name)]
+    if not matches:
+        raise CliError(f"There is no {kind} {clean(name)}; `{lister}` lists them.")
+    if len(matches) > 1:
+        some = ", ".join(clean(row["id"]) for row in matches[:3])
+        raise CliError(f"{clean(name)} matches several {kind}s: {some}; give an id.")
+    return matches[0]
+
+
+def _eval_facts(row: Json) -> list[tuple[str, object]]:
+    executed = f"{row['execution_count']} traces, {row['passed_count']} passed, {row['failure_count']} without a verdict"
     return [
         ("Eval", f"{clean(row['name'])} version {row['version']} ({row['id']})"),
         ("Model", row["model"] or "none: a person wrote it"),
         ("Accuracy", _accuracy(row["accuracy"])),
         ("On training traces", _accuracy(row["training_accuracy"])),
-        (
-            "Executed",
-            f"{row['execution_count']} traces, {row['passed_count']} passed, {row['failure_count']} without a verdict",
-        ),
+        ("Executed", executed),
         ("Contradictions", str(row["contradiction_count"])),
     ]
 
 
-def _accuracy(found: Json) -> str:
-    return f"{percent(found['estimate'])}   95 % interval {interval(found)}   n = {found['n']}"
+def _accuracy(accuracy: Json) -> str:
+    return f"{percent(accuracy['estimate'])}   95 % interval {interval(accuracy)}   n = {accuracy['n']}"
 
 
-def shown_eval(row: Json) -> RenderableType:
-    code = "\n".join(map(clean, str(row["code"]).splitlines()))
-    return Group(facts(_counts(row)), Text(""), Text(code))
+def _eval_detail(row: Json) -> RenderableType:
+    return Group(facts(_eval_facts(row)), Text(""), Text("\n".join(map(clean, str(row["code"]).splitlines()))))
 
 
-def wait_for_job(cmd: Command, client: EvalClient, job_id: str) -> Json:
-    """Follow a job to its end, a line for each stage; Ctrl-C leaves it running."""
-    last = ""
-    try:
-        for event in follow(client, job_id):
-            data = event.data
-            stage = clean(data.get("stage") or data.get("status") or "")
-            detail = f", {clean(data['detail'])}" if data.get("detail") else ""
-            if stage and stage + detail != last:
-                last = stage + detail
-                share = f" {data['percent']} %" if data.get("percent") is not None else ""
-                cmd.out.note(f"{stage}{share}{detail}")
-    except KeyboardInterrupt:
-        cmd.out.warn(
-            f"Job {job_id} goes on: `benchyard jobs show {job_id}` looks at it, `benchyard jobs cancel {job_id}` stops it."
+@traces_app.callback(invoke_without_command=True)
+def traces(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of traces.")] = 20,
+    as_json: JsonFlag = False,
+) -> None:
+    """Traces: list them (the default), import, sample."""
+    if context.invoked_subcommand is not None:
+        return
+    with command(as_json) as cmd:
+        rows = cmd.client.pages("/api/traces", limit=limit)
+        cmd.out.items(rows, TRACE_COLUMNS, empty="No traces. Import some: benchyard traces import FILE", value=rows)
+
+
+def _shortened(value: object) -> str:
+    text = clean(value)
+    return text if len(text) <= SHOWN_TRACE_CHARS else text[: SHOWN_TRACE_CHARS - 1] + "…"
+
+
+@traces_app.command("import")
+def import_traces(
+    file: Annotated[Path, typer.Argument(help="JSON lines, OTLP JSON or a Langfuse export; also gzip.")],
+    eval_set: Annotated[
+        str | None, typer.Option("--eval-set", help="Labels in the file become feedback in this set: name or id.")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="The application that the traces are from.")] = None,
+    form: Annotated[str, typer.Option("--format", help="auto, plain, otel or langfuse.")] = "auto",
+    as_json: JsonFlag = False,
+) -> None:
+    """Store the traces of a file. Lines that cannot be used are left out and named."""
+    if not file.is_file():
+        raise BadUsage(f"There is no file {clean(file)}.")
+    if form not in FORMATS:
+        raise BadUsage(f"--format {clean(form)!r} is not one of {', '.join(FORMATS)}.")
+    with command(as_json) as cmd:
+        set_id = None if eval_set is None else str(_find_set(cmd.client, eval_set)["id"])
+        done = cmd.client.upload("POST", "/api/traces", file, format=form, project=project or None, eval_set_id=set_id)
+        cmd.out.result(
+            done,
+            lambda: facts(
+                [
+                    ("Imported", str(done["imported"])),
+                    ("Unchanged", done["unchanged"] or ""),
+                    ("Labelled", done["labelled"] or ""),
+                    ("Left out", done["left_out"] or ""),
+                ]
+            ),
         )
-        raise typer.Exit(INTERRUPTED) from None
-    return client.job(job_id)
+        cmd.out.warn_some(
+            [f"line {line['line']}: {clean(line['reason'])}" for line in done["left_out_lines"]], done["left_out"]
+        )
 
 
-def raise_for_job(job: Json) -> None:
-    error = job.get("error") or {}
-    why = f" ({clean(error.get('code', ''))}): {clean(error.get('message', ''))}" if error else "."
-    if job["status"] == "failed":
-        raise RunFailed(f"Job {job['id']} failed{why}")
-    if job["status"] == "cancelled":
-        raise RunCancelled(f"Job {job['id']} was cancelled.")
+@traces_app.command("sample")
+def sample(
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1_000_000, help="How many.")] = 60,
+    seed: Annotated[int, typer.Option(help="Another seed makes other traces.")] = 0,
+    labelled: Annotated[int | None, typer.Option(help="Only the first this many have a label. Default: all.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print made-up traces of a shop's assistant with labels, JSON lines, for a first try."""
+    from orchestrator.traces.sample import sample_traces
+
+    rows = list(sample_traces(count, seed))
+    for row in rows[labelled if labelled is not None else count :]:
+        row.pop("label")
+    for value in [rows] if as_json else rows:
+        sys.stdout.write(json.dumps(value) + "\n")

@@ -1,29 +1,29 @@
-"""Commands that judge answers which are there already: grade, regrade. No model is asked."""
+"""Commands that judge stored answers: grade, regrade. No model is called."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from orchestrator.cli.api.client import Client
+from orchestrator.cli.api.client import Client, Json, run_path
 from orchestrator.cli.commands.runs import RunArgument, raise_for, say_remarks, wait
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import INTERRUPTED, BadUsage
-from orchestrator.cli.local.where import service_runs
+from orchestrator.cli.files.writing import whole_file
+from orchestrator.cli.local.service_process import service_runs
 from orchestrator.cli.view.live import watch
-from orchestrator.cli.view.output import JsonFlag, facts, table
+from orchestrator.cli.view.output import SHOWN_LINES, JsonFlag, facts, table
 from orchestrator.cli.view.runs import result_table
 from orchestrator.cli.view.text import clean, interval, outcomes_sentence, percent
 
-SHOWN = 10
 ENGINES = ("auto", "docker", "process")
 EngineOption = Annotated[
     str | None, typer.Option(help="Without a running service: auto, docker or process. Default: BENCHYARD_ENGINE.")
@@ -31,7 +31,7 @@ EngineOption = Annotated[
 SizeOption = Annotated[
     str | None, typer.Option(help="Size of the container. Default: the one with the most cores that fits.")
 ]
-WRITTEN = (
+VERDICT_FIELDS = (
     "benchmark",
     "problem_id",
     "sample_index",
@@ -48,7 +48,7 @@ WRITTEN = (
 
 
 def grade(
-    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="The benchmark that the answers are for.")],
+    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="The benchmark that the answers belong to.")],
     samples: Annotated[Path, typer.Option("--samples", "-s", help="The file of answers; docs/grading.md has the formats.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write a verdict per answer to this file, JSON lines.")
@@ -57,33 +57,44 @@ def grade(
     engine: EngineOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Judge stored answers without any model, in a container, as a run would.
+    """Judge stored answers without a model, in a container, as a run does.
 
-    Goes through the service if one runs, and otherwise does without: with the datasets of the data directory.
+    Uses the running service; without one, the datasets of the data directory.
     """
     if not samples.is_file():
         raise BadUsage(f"There is no file {clean(samples)}.")
     if out is not None and not out.absolute().parent.is_dir():
         raise BadUsage(f"There is no directory {clean(out.absolute().parent)} for --out.")
-    with command(as_json) as cmd, grading_service(cmd, engine) as (place, is_own):
-        accepted = place.client.grade(samples, benchmark=benchmark, instance_type=instance_type)
+    with command(as_json) as cmd, grading_service(cmd, engine) as (here, is_own):
+        accepted = submit_answers(here.client, samples, benchmark, instance_type)
         _say_accepted(cmd, accepted)
-        (run,) = wait_graded(place, [accepted["run_id"]], is_own=is_own)
-        items = place.client.items(str(run["id"]))
+        (run,) = wait_graded(here, [accepted["run_id"]], is_own=is_own)
+        items = run_items(here.client, run)
         if out is not None:
             write_verdicts(out, items)
         summary = summarise(accepted, run, items)
-        cmd.out.result(summary, lambda: facts(_shown(summary)))
+        cmd.out.result(summary, lambda: facts(_summary_facts(summary)))
         say_remarks(cmd, [run])
         raise_for([run])
 
 
+def submit_answers(client: Client, file: Path, benchmark: str, instance_type: str | None) -> Json:
+    """Send a file of stored answers; they are judged as a run."""
+    query = {"benchmark": benchmark, "filename": file.name, "instance_type": instance_type or None}
+    return client.upload("POST", "/api/grades", file, **query)
+
+
+def run_items(client: Client, run: Json) -> list[Json]:
+    """All results of a run in the order of its plan, without the large texts."""
+    return client.pages(f"{run_path(str(run['id']))}/items")
+
+
 @contextmanager
 def grading_service(cmd: Command, engine: str | None) -> Iterator[tuple[Command, bool]]:
-    """The service that runs here, or one that lives as long as the block; the second says whether it is our own."""
+    """The running service, or a temporary one that ends with the block; the flag says whether it is temporary."""
     if engine is not None and engine not in ENGINES:
         raise BadUsage(f"--engine {clean(engine)!r} is not one of {', '.join(ENGINES)}.")
-    if service_runs(cmd):
+    if service_runs(cmd.settings, cmd.connection, cmd.client):
         if engine is not None:
             raise BadUsage("--engine is for grading without a service, but one runs here.")
         yield cmd, False
@@ -95,51 +106,47 @@ def grading_service(cmd: Command, engine: str | None) -> Iterator[tuple[Command,
         yield replace(cmd, connection=connection, client=client), True
 
 
-def wait_graded(cmd: Command, run_ids: list[str], *, is_own: bool) -> list[dict[str, Any]]:
-    """The runs when they are over. A service of our own ends with the command, and they with it."""
+def wait_graded(cmd: Command, run_ids: list[str], *, is_own: bool) -> list[Json]:
+    """The runs when they are over. A temporary service ends with the command, and so do its runs."""
     if not is_own:
         return wait(cmd, run_ids)
     try:
         return watch(cmd.client, cmd.out, run_ids, connect=cmd.connect)
     except KeyboardInterrupt:
-        cmd.out.warn("Grading was stopped; nothing is left of it.")
+        cmd.out.warn("Grading was stopped; nothing of it is kept.")
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _say_accepted(cmd: Command, accepted: dict[str, Any]) -> None:
+def _say_accepted(cmd: Command, accepted: Json) -> None:
     cmd.out.note(
         f"{accepted['answers']} answers to {accepted['problems']} problems of {clean(accepted['benchmark'])} are graded."
     )
-    _say_some(cmd, int(accepted["left_out"]), accepted["left_out_lines"], "could not be used and is left out", "left out")
+    _say_left_out(cmd, accepted, "could not be used and is left out", "left out")
     if accepted["unattempted"]:
-        ids = ", ".join(map(clean, accepted["unattempted_ids"][:SHOWN]))
-        more = " and more" if accepted["unattempted"] > SHOWN else ""
+        ids = ", ".join(map(clean, accepted["unattempted_ids"][:SHOWN_LINES]))
+        more = " and more" if accepted["unattempted"] > SHOWN_LINES else ""
         cmd.out.warn(f"{accepted['unattempted']} problems have no answer and are not in the score: {ids}{more}.")
 
 
-def _say_some(cmd: Command, count: int, lines: list[str], word: str, short: str) -> None:
-    for line in lines[:SHOWN]:
-        cmd.out.warn(f"{clean(line)} ({word})" if count == 1 else clean(line))
-    if count > SHOWN:
-        cmd.out.warn(f"... and {count - SHOWN} more {short}; --json lists them.")
+def _say_left_out(cmd: Command, accepted: Json, why: str, short: str) -> None:
+    count = int(accepted["left_out"])
+    lines = [f"{clean(line)} ({why})" if count == 1 else clean(line) for line in accepted["left_out_lines"]]
+    cmd.out.warn_some(lines, count, short)
 
 
-def write_verdicts(out: Path, items: list[dict[str, Any]]) -> None:
-    """One JSON object per line; the file is there whole or not at all."""
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+def write_verdicts(out: Path, items: list[Json]) -> None:
+    """One JSON object per line."""
     try:
-        with part.open("w") as file:
+        with whole_file(out) as file:
             for item in items:
-                row = {name: item[name] for name in WRITTEN if item.get(name) is not None}
-                file.write(json.dumps(row) + "\n")
-        part.replace(out)
+                row = {name: item[name] for name in VERDICT_FIELDS if item.get(name) is not None}
+                file.write(json.dumps(row).encode() + b"\n")
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise BadUsage(f"--out {clean(out)} cannot be written: {error.strerror}.") from error
 
 
-def summarise(accepted: dict[str, Any], run: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, Any]:
-    """What `--json` prints. Pure."""
+def summarise(accepted: Json, run: Json, items: list[Json]) -> Json:
+    """The result that `--json` prints. Pure."""
     parity = [item["parity_outcome"] for item in items if item["parity_outcome"] is not None]
     return {
         "benchmark": accepted["benchmark"],
@@ -149,7 +156,7 @@ def summarise(accepted: dict[str, Any], run: dict[str, Any], items: list[dict[st
         "total": len(items),
         "passed": sum(item["outcome"] == "passed" for item in items),
         "outcomes": dict(sorted(Counter(item["outcome"] for item in items).items())),
-        "parity_passed": sum(each == "passed" for each in parity) if parity else None,
+        "parity_passed": parity.count("passed") if parity else None,
         "parity_outcomes": dict(sorted(Counter(parity).items())) if parity else None,
         "pass_at_k": (run["score"] or {}).get("pass_at_k"),
         "score": run["score"],
@@ -162,7 +169,7 @@ def summarise(accepted: dict[str, Any], run: dict[str, Any], items: list[dict[st
     }
 
 
-def _shown(summary: dict[str, Any]) -> list[tuple[str, object]]:
+def _summary_facts(summary: Json) -> list[tuple[str, object]]:
     score = summary["score"] or {}
     rates = ", ".join(f"pass@{k} {percent(rate)}" for k, rate in (summary["pass_at_k"] or {}).items())
     return [
@@ -179,29 +186,23 @@ def _shown(summary: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def regrade(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Judge the stored answers of an ended run again, free of charge, and say which verdicts moved."""
+    """Judge the stored answers of an ended run again, free of charge, and show which verdicts moved."""
     with command(as_json) as cmd:
-        old = cmd.client.find_run(run_id)
-        made = cmd.client.regrade(str(old["id"]))
-        _say_some(cmd, int(made["left_out"]), made["left_out_lines"], "not graded again", "items without an answer")
-        run = wait(cmd, [made["run_id"]])[0]
-        moves = cmd.client.moves(str(run["id"]))
-        columns = ("Problem", "Sample", "Before", "Now", "Official way before", "Now")
-        rows = [
-            (
-                move["problem_id"],
-                move["sample_index"],
-                move["before"],
-                move["after"],
-                move["parity_before"] or "–",
-                move["parity_after"] or "–",
-            )
-            for move in moves
-        ]
-        answer = {"run": run, "moves": moves, "answers": made["answers"], "left_out": made["left_out"]}
+        accepted = cmd.client.post(f"{run_path(cmd.client.find_run_id(run_id))}/regrade")
+        _say_left_out(cmd, accepted, "not graded again", "items without an answer")
+        (run,) = wait(cmd, [accepted["run_id"]])
+        moves = cmd.client.items(f"{run_path(str(run['id']))}/moves")
+        answer = {"run": run, "moves": moves, "answers": accepted["answers"], "left_out": accepted["left_out"]}
         cmd.out.result(answer, lambda: result_table([run], now()))
-        cmd.out.say(f"{len(moves)} of {made['answers']} verdicts moved.")
+        cmd.out.say(f"{len(moves)} of {accepted['answers']} verdicts moved.")
         if moves and not as_json:
-            cmd.out.console.print(table(columns, rows))
+            cmd.out.console.print(moves_table(moves))
         say_remarks(cmd, [run])
         raise_for([run])
+
+
+def moves_table(moves: list[Json]) -> Table:
+    """Verdicts that are not what they were."""
+    names = ("problem_id", "sample_index", "before", "after", "parity_before", "parity_after")
+    rows = [["–" if move[name] is None else move[name] for name in names] for move in moves]
+    return table(("Problem", "Sample", "Before", "Now", "Official way before", "Now"), rows)

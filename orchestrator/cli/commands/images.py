@@ -1,13 +1,12 @@
-"""Commands about the images that the engine needs: build them from this installation, or pull the runner's."""
+"""Commands about the images that the engine needs: build them from this installation, or pull the runner's image."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from orchestrator.cli.context import Command, command
+from orchestrator.cli.context import Command, command, command_group
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.view.output import JsonFlag
 from orchestrator.engines.docker.cleanup import DockerCleanup
@@ -18,31 +17,24 @@ from orchestrator.settings import Settings
 
 BUILD = "benchyard images build"
 
-images_app = typer.Typer(help="The images that runs start from: show, build, pull.", no_args_is_help=False)
-
-
-@images_app.callback(invoke_without_command=True)
-def images(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """The images that runs start from: show (the default), build, pull."""
-    if context.invoked_subcommand is None:
-        show_images(as_json=as_json)
+images_app = command_group("The images that runs start from: show (the default), build, pull.", default="show")
 
 
 @images_app.command("show")
 def show_images(as_json: JsonFlag = False) -> None:
-    """Say whether the runner's image is on the engine and fits this version."""
+    """Check that the runner's image is on the engine and fits this version."""
     with command(as_json) as cmd:
         image = cmd.settings.runner_image
         api = DockerCleanup(cmd.settings.docker_host)
         try:
-            trouble = image_trouble(cmd.settings, api)
+            problem = image_problem(cmd.settings, api)
         except EngineError as error:
             raise CliError(str(error)) from error
         finally:
             api.close()
         cmd.out.result(
-            {"runner": {"tag": image, "ok": trouble is None, "trouble": trouble}},
-            lambda: Text(trouble or f"The runner image {image} is on the engine."),
+            {"runner": {"tag": image, "ok": problem is None, "trouble": problem}},
+            problem or f"The runner image {image} is on the engine.",
         )
 
 
@@ -57,10 +49,10 @@ def build(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Build images from what is installed here. Nothing changed: nothing is built.
+    """Build images from this installation. An image that is current is not built again.
 
-    The runner's image gets the name in BENCHYARD_RUNNER_IMAGE (benchyard-runner:latest). The orchestrator's is needed for
-    running the service in a container only.
+    The runner's image gets the name in BENCHYARD_RUNNER_IMAGE (benchyard-runner:latest). The orchestrator's image is needed
+    only to run the service in a container.
     """
     names = list(dict.fromkeys(images or ["runner"]))
     if unknown := [name for name in names if name not in NAMES]:
@@ -70,7 +62,7 @@ def build(
 
 
 def build_images(cmd: Command, names: list[str], base: str | None = None) -> None:
-    """Build the named images on the engine that the service uses, and say so."""
+    """Build the named images on the engine that the service uses."""
     tags = {"runner": cmd.settings.runner_image}
     try:
         builder = Builder(find_sources(), process_environment(cmd.settings.docker_host), cmd.out.note)
@@ -78,7 +70,7 @@ def build_images(cmd: Command, names: list[str], base: str | None = None) -> Non
     except (BuildFailed, SourcesMissing) as error:
         raise CliError(f"No image was built: {error}") from error
     if cmd.out.as_json:
-        cmd.out.json([{"image": each.image, "tag": each.tag, "built": not each.was_current} for each in done])
+        cmd.out.json([{"image": built.image, "tag": built.tag, "built": not built.was_current} for built in done])
 
 
 @images_app.command()
@@ -87,7 +79,7 @@ def pull(as_json: JsonFlag = False) -> None:
     with command(as_json) as cmd:
         image = cmd.settings.runner_image
         pull_runner_image(cmd)
-        cmd.out.result({"image": image}, lambda: Text(f"Pulled {image}."))
+        cmd.out.result({"image": image}, f"Pulled {image}.")
 
 
 def pull_runner_image(cmd: Command) -> None:
@@ -103,29 +95,25 @@ def pull_runner_image(cmd: Command) -> None:
         api.close()
 
 
-def image_trouble(settings: Settings, api: DockerCleanup) -> str | None:
-    """What is wrong with the runner's image and which command mends it, or None."""
+def image_problem(settings: Settings, api: DockerCleanup) -> str | None:
+    """What is wrong with the runner's image and which command fixes it, or None."""
     image = settings.runner_image
     described = api.find_image(image)
     if described is None:
         return f"The runner image {image} is not on the engine: {get_image(settings)}."
-    found = ((described.get("Config") or {}).get("Labels") or {}).get(LABEL_SOURCE)
+    source = ((described.get("Config") or {}).get("Labels") or {}).get(LABEL_SOURCE)
     try:
         wanted = find_sources().digest("runner")
     except SourcesMissing:
         return None
-    if found and found not in (wanted, "unknown"):
+    if source and source not in (wanted, "unknown"):
         return f"The runner image {image} was built from another version than the one installed here: {get_image(settings)}."
     return None
 
 
 def get_image(settings: Settings) -> str:
-    """A part of a sentence: how to get the runner's image."""
+    """How to get the runner's image, as part of a sentence."""
     if settings.runner_pull:
         return "pull it with `benchyard images pull`"
-    also = (
-        ""
-        if settings.runner_image == default_tag("runner")
-        else f", or get it there with docker pull {settings.runner_image}"
-    )
-    return f"build it with `{BUILD}`{also}"
+    is_own_tag = settings.runner_image == default_tag("runner")
+    return f"build it with `{BUILD}`{'' if is_own_tag else f', or get it with docker pull {settings.runner_image}'}"

@@ -1,18 +1,31 @@
-"""Commands about jobs of every kind: list, show, cancel, retry, dismiss."""
+"""Commands about jobs of every kind: list, show, cancel, retry, dismiss; and waiting for a job."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
+from urllib.parse import quote
 
 import typer
-from rich.text import Text
 
-from orchestrator.cli.commands.evals import Detach, eval_command, raise_for_job, wait_for_job
-from orchestrator.cli.view.output import JsonFlag, facts, status_text, table
+from orchestrator.cli.api.client import Json
+from orchestrator.cli.api.stream import follow
+from orchestrator.cli.context import Command, command
+from orchestrator.cli.errors import INTERRUPTED, RunCancelled, RunFailed
+from orchestrator.cli.view.output import Columns, JsonFlag, facts, status_text
 from orchestrator.cli.view.text import clean
 
 jobs_app = typer.Typer(help="Jobs of every kind: list (the default), show, cancel, retry, dismiss.")
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="A job's id.")]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Print the job's id and return.")]
+COLUMNS: Columns = {
+    "Job": "id",
+    "Type": "type",
+    "Status": lambda job: status_text(job["status"]),
+    "Stage": lambda job: job["stage"] or "",
+    "Done": lambda job: f"{job['percent']} %",
+    "Attempt": "attempt",
+    "Error": lambda job: (job["error"] or {}).get("code", ""),
+}
 
 
 @jobs_app.callback(invoke_without_command=True)
@@ -23,75 +36,66 @@ def jobs(
     ] = None,
     status: Annotated[str | None, typer.Option(help="pending, starting, running, completed, failed, cancelled.")] = None,
     dead_letter: Annotated[
-        bool, typer.Option("--dead-letter", help="Only those given up after 3 attempts and not settled.")
+        bool, typer.Option("--dead-letter", help="Only those that failed 3 attempts and are neither retried nor dismissed.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of jobs.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     """Jobs of all kinds, newest first; or show, cancel, retry, dismiss one."""
     if context.invoked_subcommand is not None:
         return
-    with eval_command(as_json) as (cmd, client):
-        query = {key: value for key, value in (("type", kind), ("status", status)) if value}
-        found = client.jobs(limit=limit, query=query | ({"dead_letter": "true"} if dead_letter else {}))
-        rows = [
-            (
-                each["id"],
-                each["type"],
-                status_text(each["status"]),
-                each["stage"] or "",
-                f"{each['percent']} %",
-                each["attempt"],
-                (each["error"] or {}).get("code", ""),
-            )
-            for each in found
-        ]
-        columns = ("Job", "Type", "Status", "Stage", "Done", "Attempt", "Error")
-        cmd.out.result(found, lambda: table(columns, rows, right=("Done", "Attempt")) if rows else Text("No jobs."))
+    with command(as_json) as cmd:
+        jobs = cmd.client.pages(
+            "/api/jobs", limit=limit, type=kind or None, status=status or None, dead_letter=dead_letter or None
+        )
+        cmd.out.items(jobs, COLUMNS, right=("Done", "Attempt"), empty="No jobs.", value=jobs)
+
+
+def _path(job_id: str) -> str:
+    return f"/api/jobs/{quote(job_id, safe='')}"
 
 
 @jobs_app.command()
-def show(job: JobArgument, as_json: JsonFlag = False) -> None:
-    """One job: how far it is, or how it ended."""
-    with eval_command(as_json) as (cmd, client):
-        found = client.job(job)
-        cmd.out.result(found, lambda: facts(_facts(found)))
+def show(job_id: JobArgument, as_json: JsonFlag = False) -> None:
+    """One job: its progress, or how it ended."""
+    with command(as_json) as cmd:
+        job = cmd.client.get(_path(job_id))
+        cmd.out.result(job, lambda: facts(_facts(job)))
 
 
 @jobs_app.command()
-def cancel(job: JobArgument, as_json: JsonFlag = False) -> None:
-    """Stop a job; its container is stopped with it."""
-    with eval_command(as_json) as (cmd, client):
-        found = client.cancel_job(job)
-        done = found["status"] == "cancelled"
-        cmd.out.result(found, lambda: Text(f"Job {found['id']} {'was' if done else 'is being'} cancelled."))
+def cancel(job_id: JobArgument, as_json: JsonFlag = False) -> None:
+    """Stop a job and its container."""
+    with command(as_json) as cmd:
+        job = cmd.client.post(f"{_path(job_id)}/cancel")
+        verb = "was" if job["status"] == "cancelled" else "is being"
+        cmd.out.result(job, f"Job {job['id']} {verb} cancelled.")
 
 
 @jobs_app.command()
-def retry(job: JobArgument, detach: Detach = False, as_json: JsonFlag = False) -> None:
-    """A new job for what an ended one left undone."""
-    with eval_command(as_json) as (cmd, client):
-        made = client.retry_job(job)
+def retry(job_id: JobArgument, detach: Detach = False, as_json: JsonFlag = False) -> None:
+    """A new job for the work that an ended one left undone."""
+    with command(as_json) as cmd:
+        made = cmd.client.post(f"{_path(job_id)}/retry")
         if detach:
-            cmd.out.result(made, lambda: Text(str(made["job_id"])))
+            cmd.out.result(made, str(made["job_id"]))
             return
-        ended = wait_for_job(cmd, client, made["job_id"])
-        cmd.out.result(ended, lambda: facts(_facts(ended)))
-        raise_for_job(ended)
+        job = wait_for_job(cmd, made["job_id"])
+        cmd.out.result(job, lambda: facts(_facts(job)))
+        raise_for_job(job)
 
 
 @jobs_app.command()
 def dismiss(
-    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of dead letters.")], as_json: JsonFlag = False
+    job_ids: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of dead letters.")], as_json: JsonFlag = False
 ) -> None:
-    """Take dead letters off the list; the jobs and what they left stay."""
-    with eval_command(as_json) as (cmd, client):
-        found = [client.dismiss_job(each) for each in jobs]
-        words = "\n".join(f"Job {clean(each['id'])} is dismissed." for each in found)
-        cmd.out.result({"items": found}, lambda: Text(words))
+    """Remove dead letters from the list; the jobs and their results stay."""
+    with command(as_json) as cmd:
+        jobs = [cmd.client.post(f"{_path(job_id)}/dismiss") for job_id in job_ids]
+        cmd.out.result({"items": jobs}, "\n".join(f"Job {clean(job['id'])} is dismissed." for job in jobs))
 
 
-def _facts(job: dict[str, Any]) -> list[tuple[str, object]]:
+def _facts(job: Json) -> list[tuple[str, object]]:
     error = job["error"] or {}
     return [
         ("Job", f"{job['id']} ({job['type']})"),
@@ -105,3 +109,32 @@ def _facts(job: dict[str, Any]) -> list[tuple[str, object]]:
         ("Eval", job["eval_id"] or ""),
         ("Error", f"{clean(error['code'])}: {clean(error['message'])}" if error else ""),
     ]
+
+
+def wait_for_job(cmd: Command, job_id: str) -> Json:
+    """Follow a job to its end, with a line for each stage. An interruption does not stop it."""
+    last = ""
+    try:
+        for event in follow(cmd.client, _path(job_id)):
+            data = event.data
+            stage = clean(data.get("stage") or data.get("status") or "")
+            detail = f", {clean(data['detail'])}" if data.get("detail") else ""
+            if stage and stage + detail != last:
+                last = stage + detail
+                share = f" {data['percent']} %" if data.get("percent") is not None else ""
+                cmd.out.note(f"{stage}{share}{detail}")
+    except KeyboardInterrupt:
+        cmd.out.warn(
+            f"Job {job_id} continues: `benchyard jobs show {job_id}` shows it, `benchyard jobs cancel {job_id}` stops it."
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    return cmd.client.get(_path(job_id))
+
+
+def raise_for_job(job: Json) -> None:
+    error = job.get("error") or {}
+    why = f" ({clean(error.get('code', ''))}): {clean(error.get('message', ''))}" if error else "."
+    if job["status"] == "failed":
+        raise RunFailed(f"Job {job['id']} failed{why}")
+    if job["status"] == "cancelled":
+        raise RunCancelled(f"Job {job['id']} was cancelled.")

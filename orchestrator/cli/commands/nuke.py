@@ -1,4 +1,4 @@
-"""The command `nuke`: everything of this instance goes, of every instance if asked; results only where that is said."""
+"""The command `nuke`: removes everything of this instance, or of every instance; results only with their own option."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from orchestrator.archives.object_store import ObjectStore, Stored, StoreError, open_store
 from orchestrator.cli.commands.service import down_here
@@ -26,17 +25,19 @@ from orchestrator.installation.identity import Own
 from orchestrator.settings import Settings
 from orchestrator.startup import BadConfiguration
 
+KINDS = ("containers", "networks", "volumes")
+
 
 @dataclass(frozen=True)
-class InStore:
+class StoredArchives:
     """Archives in the object store."""
 
-    place: str
+    url: str
     count: int
     size_bytes: int
 
     def __str__(self) -> str:
-        return f"{self.count} in {self.place} ({size(self.size_bytes)})"
+        return f"{self.count} in {self.url} ({size(self.size_bytes)})"
 
 
 def nuke(
@@ -55,25 +56,25 @@ def nuke(
         data_dir = cmd.settings.data.absolute()
         if data:
             check_deletable(data_dir)
-        stored = _stored(cmd, needed=archives)
+        stored = _list_archives(cmd, needed=archives)
         own = None if all_instances else own_things(cmd.settings)
         api = docker_cleanup.DockerCleanup(cmd.settings.docker_host)
         others = Belongings()
         try:
-            found = _found(api, own) if uses_docker(cmd.settings) else Belongings()
-            _confirm(cmd, found, data_dir if data else None, stored if archives else None, yes=yes, everyone=all_instances)
+            listed = _list_belongings(api, own) if uses_docker(cmd.settings) else Belongings()
+            _confirm(cmd, listed, data_dir if data else None, stored if archives else None, yes=yes, everyone=all_instances)
             stopped = down_here(cmd)
             removed = Removed()
             if uses_docker(cmd.settings):
-                left = _found(api, own)  # down took some, and something may be new
+                left = _list_belongings(api, own)  # `down` removed some, and there may be new ones
                 api.sweep(left)
-                removed.add(_both(found, left))
+                removed.add(_union(listed, left))
                 others = api.find()
         except EngineError as error:
             raise CliError(f"Not everything could be removed. {clean(error)}") from error
         finally:
             api.close()
-        gone = _emptied(cmd) if archives else None
+        deleted = _delete_archives(cmd) if archives else None
         if data and data_dir.exists():
             shutil.rmtree(data_dir)
         answer = {
@@ -82,12 +83,12 @@ def nuke(
             "networks": sorted(removed.networks),
             "volumes": sorted(removed.volumes),
             "data": str(data_dir) if data else None,
-            "archives": gone.count if gone else 0,
+            "archives": deleted.count if deleted else 0,
             "archives_left": stored.count if stored and not archives else 0,
         }
         count = f"{len(removed.containers)} containers, {len(removed.networks)} networks, {len(removed.volumes)} volumes"
-        also = "".join((f", archives: {gone}" if gone else "", f", and {data_dir}" if data else ""))
-        cmd.out.result(answer, lambda: Text(f"Removed {count}{also}."))
+        also = "".join((f", archives: {deleted}" if deleted else "", f", and {data_dir}" if data else ""))
+        cmd.out.result(answer, f"Removed {count}{also}.")
         if others and not all_instances:
             cmd.out.note(
                 f"{len(others.containers)} containers, {len(others.networks)} networks and {len(others.volumes)} volumes of "
@@ -97,29 +98,29 @@ def nuke(
             cmd.out.note(f"Archives stay: {clean(stored)}; --archives deletes them as well.")
 
 
-def _stored(cmd: Command, *, needed: bool) -> InStore | None:
-    """What is in the object store. One that does not answer stops those who want it emptied before anything is removed."""
+def _list_archives(cmd: Command, *, needed: bool) -> StoredArchives | None:
+    """The archives in the object store. If they are to be deleted, a store that does not answer ends the command."""
     try:
-        found = _at_store(cmd.settings, ObjectStore.list)
+        archives = _at_store(cmd.settings, ObjectStore.list)
     except StoreError as error:
         if needed:
             raise CliError(f"Nothing was removed: {clean(error)}.") from error
         cmd.out.warn(f"Whether archives are in the object store is not known: {clean(error)}.")
         return None
-    if needed and found is None:
+    if needed and archives is None:
         raise BadUsage("--archives: no object store is set (BENCHYARD_ARCHIVE_STORE or BENCHYARD_S3_BUCKET).")
-    return found
+    return archives
 
 
-def _emptied(cmd: Command) -> InStore | None:
+def _delete_archives(cmd: Command) -> StoredArchives | None:
     try:
         return _at_store(cmd.settings, ObjectStore.delete_all)
     except StoreError as error:
         raise CliError(f"Archives are left in the object store: {clean(error)}. Run this again.") from error
 
 
-def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[Stored]]]) -> InStore | None:
-    """Do it there and say what there is, or was; None when there is no object store."""
+def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[Stored]]]) -> StoredArchives | None:
+    """Do `work` in the object store and count the archives it returns; None when there is no object store."""
     try:
         store = open_store(settings)
     except BadConfiguration as error:
@@ -127,56 +128,47 @@ def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[S
     if store is None:
         return None
 
-    async def count() -> InStore:
+    async def count() -> StoredArchives:
         objects = await work(store)
-        return InStore(store.url, len(objects), sum(each.size_bytes for each in objects))
+        return StoredArchives(store.url, len(objects), sum(stored.size_bytes for stored in objects))
 
     return asyncio.run(count())
 
 
-def _parts(found: Belongings) -> tuple[tuple[str, ...], ...]:
-    return found.containers, found.networks, found.volumes
-
-
-def _found(api: docker_cleanup.DockerCleanup, own: list[Own] | None) -> Belongings:
-    """Of every instance where none is named."""
+def _list_belongings(api: docker_cleanup.DockerCleanup, own: list[Own] | None) -> Belongings:
+    """Those of the named instances, or of every instance if `own` is None."""
     if own is None:
         return api.find()
-    found = Belongings()
-    for each in own:
-        found = _both(found, api.find(each.instance, each.owner))
-    return found
+    return _union(*(api.find(name.instance, name.owner) for name in own))
 
 
-def _both(one: Belongings, other: Belongings) -> Belongings:
-    return Belongings(*(tuple(sorted({*a, *b})) for a, b in zip(_parts(one), _parts(other), strict=True)))
+def _union(*parts: Belongings) -> Belongings:
+    names = ({name for part in parts for name in getattr(part, kind)} for kind in KINDS)
+    return Belongings(*(tuple(sorted(kind)) for kind in names))
 
 
 def _confirm(
-    cmd: Command, found: Belongings, data_dir: Path | None, stored: InStore | None, *, yes: bool, everyone: bool
+    cmd: Command, listed: Belongings, data_dir: Path | None, stored: StoredArchives | None, *, yes: bool, everyone: bool
 ) -> None:
     if yes:
         return
     if cmd.out.as_json or not sys.stdin.isatty():
-        raise BadUsage("Nobody can be asked here; say --yes if all of it shall be removed.")
+        raise BadUsage("This cannot ask for confirmation without a terminal; use --yes to remove all of it.")
     cmd.out.say("This removes, whichever instance it belongs to:" if everyone else "This removes, of this instance:")
-    pairs = [
-        (name, ", ".join(names) or "none")
-        for name, names in zip(("containers", "networks", "volumes"), _parts(found), strict=True)
-    ]
+    pairs = [(kind, ", ".join(getattr(listed, kind)) or "none") for kind in KINDS]
     cmd.out.console.print(facts([*pairs, ("archives", str(stored or ""))]))
-    if found.volumes or data_dir:
+    if listed.volumes or data_dir:
         cmd.out.say(f"Results in the volumes{f' and in {data_dir}' if data_dir else ''} are lost for good.", "red")
-    if not typer.confirm("Go on?"):
+    if not typer.confirm("Continue?"):
         raise CliError("Nothing was removed.")
 
 
 def check_deletable(data_dir: Path) -> None:
-    """Delete only what is surely ours, and never somewhere above where somebody stands."""
+    """Only a data directory of Benchyard may be deleted, and never the current directory, one above it, or the home."""
     if not data_dir.exists():
         return
-    place = data_dir.resolve()
-    if place in (Path.home(), Path.cwd().resolve()) or place in Path.cwd().resolve().parents:
+    current, path = Path.cwd().resolve(), data_dir.resolve()
+    if path in (Path.home(), current, *current.parents):
         raise BadUsage(f"{data_dir} is not deleted: it is, or holds, the directory that you are in, or your home.")
     if not (data_dir / "orchestrator-id").is_file() or not (data_dir / "lock").exists():
         raise BadUsage(f"{data_dir} does not look like a data directory of Benchyard; it is not deleted.")

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from orchestrator.cli.api.connection import Connection
-from orchestrator.cli.commands.images import build_images, image_trouble, pull_runner_image
+from orchestrator.cli.api.connection import Connection, read_settings
+from orchestrator.cli.commands.images import build_images, image_problem, pull_runner_image
 from orchestrator.cli.commands.runs import raise_for, say_remarks, submit, wait
 from orchestrator.cli.context import Command, command, now
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.local import demo as demo_plan
 from orchestrator.cli.local import service_process
-from orchestrator.cli.view.output import JsonFlag, table
+from orchestrator.cli.view.output import Columns, JsonFlag
 from orchestrator.cli.view.runs import result_table
 from orchestrator.cli.view.text import clean
 
 RUNNER_PACKAGES = ("anthropic", "openai")
-"""What a run that is a process of this machine imports, besides what the service needs itself."""
+"""What a run of the process engine imports, besides what the service itself needs."""
 MARK = {"ok": ("ok", "green"), "warn": ("!", "yellow"), "bad": ("x", "red")}
-
+CHECK_COLUMNS: Columns = {"": lambda check: Text(*MARK[check["verdict"]]), "What": "name", "How it is": "sentence"}
 
 AsCopyFlag = Annotated[
     bool, typer.Option("--as-copy", help="Start quietly, as a copy of the installation that the data came from.")
@@ -32,7 +33,6 @@ AsCopyFlag = Annotated[
 
 def serve(as_copy: AsCopyFlag = False) -> None:
     """Run the service in the foreground; its log, one JSON object per line, goes to standard error."""
-    from orchestrator.cli.api.connection import read_settings
     from orchestrator.server import serve as run_server
 
     settings = read_settings()
@@ -40,28 +40,28 @@ def serve(as_copy: AsCopyFlag = False) -> None:
 
 
 def up(as_copy: AsCopyFlag = False, as_json: JsonFlag = False) -> None:
-    """Start the service in the background, and print where it is."""
+    """Start the service in the background, and print its address."""
     if as_copy:
         os.environ["BENCHYARD_AS_COPY"] = "true"  # the service reads its settings from there
     with command(as_json) as cmd:
         running = up_here(cmd)
-        cmd.out.result(running, lambda: _address(running))
+        cmd.out.result(running, _address(running))
 
 
 def up_here(cmd: Command, *, build: bool = False) -> dict[str, object]:
-    """Idempotent: a service that runs already is only described. `build`: make the runner's image if it is not there."""
+    """Start the service, or describe the one that runs already. `build`: build the runner's image if it is missing."""
     if cmd.connection.given:
         raise BadUsage("BENCHYARD_URL names a service elsewhere; unset it to start one here.")
     data_dir = cmd.settings.data.absolute()
     with service_process.one_at_a_time(data_dir):
         started = service_process.start(cmd.settings, cmd.client, lambda: _check_engine(cmd, build=build))
-    with command(cmd.out.as_json) as known:  # the token may be new
-        readiness = known.client.readiness()
+    with command(cmd.out.as_json) as fresh:  # the token may be new
+        readiness = fresh.client.readiness()
         for problem in readiness.get("problems") or []:
             cmd.out.warn(clean(problem))
         return {
-            "url": known.connection.url,
-            "login_url": known.connection.login_link,
+            "url": fresh.connection.url,
+            "login_url": fresh.connection.login_link,
             "pid": started.pid,
             "started": not started.was_running,
             "data": str(data_dir),
@@ -71,7 +71,7 @@ def up_here(cmd: Command, *, build: bool = False) -> dict[str, object]:
 
 
 def _check_engine(cmd: Command, *, build: bool = False) -> None:
-    """Say now what would otherwise be found out by the first run."""
+    """Report now what would otherwise fail the first run."""
     from orchestrator.cli.local.teardown import uses_docker
     from orchestrator.engines.docker.cleanup import DockerCleanup
     from orchestrator.engines.engine import EngineError
@@ -88,7 +88,7 @@ def _check_engine(cmd: Command, *, build: bool = False) -> None:
     api = DockerCleanup(settings.docker_host)
     try:
         host = api.host()
-        there, trouble = api.has_image(settings.runner_image), image_trouble(settings, api)
+        has_image, problem = api.has_image(settings.runner_image), image_problem(settings, api)
     except EngineError as error:
         raise CliError(
             f"{error} On Debian or Ubuntu, scripts/ensure-engine of a checkout installs and starts one."
@@ -100,24 +100,24 @@ def _check_engine(cmd: Command, *, build: bool = False) -> None:
             f"The engine ({clean(host.system)}) is not on this machine's own Linux, so its containers cannot reach a "
             "service here: start it with docker compose up."
         )
-    if not there and settings.runner_pull:
+    if not has_image and settings.runner_pull:
         pull_runner_image(cmd)
-    elif not there and build:
-        cmd.out.note(trouble or "")
+    elif not has_image and build:
+        cmd.out.note(problem or "")
         build_images(cmd, ["runner"])
-    elif trouble:
-        cmd.out.warn(trouble)
+    elif problem:
+        cmd.out.warn(problem)
 
 
-def _address(running: dict[str, object]) -> Text:
+def _address(running: dict[str, object]) -> str:
     word = "started" if running["started"] else "runs already"
     copy = ""
     if running["copy_of"]:
         copy = (
-            f"\nIt is a copy of the installation {running['copy_of']} and quiet: schedules, webhooks and the original's "
-            "runs are held. If it is to replace the original, stop that one for good, then: benchyard adopt"
+            f"\nIt is a quiet copy of the installation {running['copy_of']}: schedules, webhooks and the original's runs "
+            "are held. To replace the original, stop it for good, then: benchyard adopt"
         )
-    return Text(
+    return (
         f"Benchyard {word} at {running['url']} (process {running['pid']}, log {running['log']}).\n"
         f"Open the dashboard: {running['login_url']}{copy}"
     )
@@ -133,7 +133,7 @@ def link(as_json: JsonFlag = False) -> None:
                 "or set BENCHYARD_TOKEN."
             )
         address = Connection(url, token).login_link
-        cmd.out.result({"url": url, "login_url": address}, lambda: Text(address))
+        cmd.out.result({"url": url, "login_url": address}, address)
         if not cmd.client.is_ready()[0]:
             cmd.out.warn(f"No service is ready at {cmd.connection.url} now.")
 
@@ -142,7 +142,7 @@ def down(as_json: JsonFlag = False) -> None:
     """Stop the service and remove its containers, networks and firewall rules. Data stays; runs go on at the next up."""
     with command(as_json) as cmd:
         stopped = down_here(cmd)
-        cmd.out.result(stopped, lambda: Text(_down_sentence(stopped)))
+        cmd.out.result(stopped, _down_sentence(stopped))
 
 
 def down_here(cmd: Command) -> dict[str, object]:
@@ -170,9 +170,8 @@ def _down_sentence(stopped: dict[str, object]) -> str:
     for word in ("containers", "networks", "processes"):
         names = stopped[word]
         if isinstance(names, list) and names:
-            parts.append(
-                f"{len(names)} {word if len(names) > 1 else word.removesuffix('es' if word == 'processes' else 's')}"
-            )
+            singular = word.removesuffix("es" if word == "processes" else "s")
+            parts.append(f"{len(names)} {word if len(names) > 1 else singular}")
     if not parts:
         return "Nothing of Benchyard was running here."
     return f"Stopped and removed: {', '.join(parts)}. The data stays in {stopped['data']}."
@@ -183,11 +182,11 @@ def demo(as_json: JsonFlag = False) -> None:
     with command(as_json) as cmd:
         if not cmd.connection.given:
             running = up_here(cmd, build=True)
-            cmd.out.note(_address(running).plain)
+            cmd.out.note(_address(running))
     with command(as_json) as cmd:
         client, out = cmd.client, cmd.out
         demo_plan.ensure_models(client)
-        chosen = demo_plan.choose_type(client.fleet(), len(demo_plan.MODELS))
+        chosen = demo_plan.choose_type(client.get("/api/fleet"), len(demo_plan.MODELS))
         out.note(f"Running {' and '.join(demo_plan.MODELS)} on the sample benchmark, a container ({chosen}) each.")
         finished = wait(cmd, submit(cmd, demo_plan.bodies(chosen)))
         url, link = cmd.connection.url, cmd.connection.login_link
@@ -205,8 +204,7 @@ def doctor(as_json: JsonFlag = False) -> None:
 
     with command(as_json) as cmd:
         checks = examine(cmd.settings, cmd.connection, cmd.client)
-        healthy = all(each.verdict != BAD for each in checks)
-        rows = [(Text(*MARK[each.verdict]), each.name, each.sentence) for each in checks]
-        answer = {"ok": healthy, "checks": [each.as_json() for each in checks]}
-        cmd.out.result(answer, lambda: table(("", "What", "How it is"), rows))
+        rows = [asdict(check) for check in checks]
+        healthy = all(check.verdict != BAD for check in checks)
+        cmd.out.items(rows, CHECK_COLUMNS, value={"ok": healthy, "checks": rows})
         raise typer.Exit(0 if healthy else 1)

@@ -14,7 +14,7 @@ MAX_BYTES = 1 << 20
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """By its ending: `.json` is JSON, everything else YAML, of which JSON is a part."""
+    """A file that ends in `.json` is JSON, any other is YAML, which includes JSON."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _too_large(path)
@@ -24,10 +24,10 @@ def read_config(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise BadUsage(f"{clean(path)} is not a text file.") from error
     try:
-        found = _json(text, path) if path.suffix.lower() == ".json" else _yaml(text, path)
-        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        config = _json(text, path) if path.suffix.lower() == ".json" else _yaml(text, path)
+        if not isinstance(config, dict) or not all(isinstance(name, str) for name in config):
             raise BadUsage(f"{clean(path)} is not a list of names and values; docs/examples has some to begin with.")
-        plain: dict[str, Any] = json.loads(_as_sent(found, path))
+        plain: dict[str, Any] = json.loads(_as_json(config, path))
     except RecursionError as error:
         raise BadUsage(f"{clean(path)} is nested too deeply.") from error
     return plain
@@ -49,17 +49,17 @@ def _yaml(text: str, path: Path) -> Any:
         raise BadUsage(f"{clean(path)} is not YAML: {' '.join(clean(error).split())}.") from error
 
 
-def _as_sent(found: dict[str, Any], path: Path) -> bytes:
-    """YAML has more than JSON can say, and a few aliases make gigabytes: piece by piece, and no further than the limit."""
-    sent = bytearray()
+def _as_json(config: dict[str, Any], path: Path) -> bytes:
+    """Encoded piece by piece up to the limit: a few YAML aliases can stand for gigabytes."""
+    encoded = bytearray()
     try:
-        for piece in json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).iterencode(found):
-            sent += piece.encode()
-            if len(sent) > MAX_BYTES:
+        for piece in json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).iterencode(config):
+            encoded += piece.encode()
+            if len(encoded) > MAX_BYTES:
                 raise _too_large(path)
     except (TypeError, ValueError) as error:
-        raise BadUsage(f"{clean(path)} has what cannot be sent as JSON: {clean(error)}.") from error
-    return bytes(sent)
+        raise BadUsage(f"{clean(path)} has a value that cannot be sent as JSON: {clean(error)}.") from error
+    return bytes(encoded)
 
 
 def _text(value: Any) -> str:
@@ -70,4 +70,4 @@ def _text(value: Any) -> str:
 
 
 def _too_large(path: Path) -> BadUsage:
-    return BadUsage(f"{clean(path)} is larger than 1 MiB; this is no description of a batch.")
+    return BadUsage(f"{clean(path)} is larger than 1 MiB; a description of a batch is smaller.")

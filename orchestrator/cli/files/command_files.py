@@ -1,4 +1,4 @@
-"""Files that a command takes along, read where the command line runs: `--file` and `files:` of a batch file."""
+"""Files of a command benchmark, read where the command line runs: `--file`, and `files:` of a batch file."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from runner.contract.commands import MAX_FILES_BYTES, file_name_problem
 
 
 def file_body(path: Path, base: Path, name: str | None = None) -> dict[str, Any]:
-    """The file as the API takes it. It is named as it was given; one from elsewhere by the last part of its path."""
-    given = PurePosixPath(os.path.normpath(path))
-    name = name or (given.name if given.is_absolute() or ".." in given.parts else str(given))
+    """The file as the API takes it. Its name is its relative path, or the last part of a path that leads elsewhere."""
+    relative = PurePosixPath(os.path.normpath(path))
+    name = name or (relative.name if relative.is_absolute() or ".." in relative.parts else str(relative))
     if (problem := file_name_problem(name)) is not None:
         raise BadUsage(f"{clean(name)!r} {problem}.")
-    whole = base / path
+    file = base / path
     try:
-        if not whole.is_file():
-            kind = "is a directory; name the files in it" if whole.is_dir() else "is not there"
-            raise BadUsage(f"{clean(whole)} {kind}.")
-        if (size := whole.stat().st_size) > MAX_FILES_BYTES:
-            raise BadUsage(f"{clean(whole)} has {size} bytes; files of a command may have {MAX_FILES_BYTES} in all.")
-        content, executable = whole.read_bytes(), os.access(whole, os.X_OK)
+        if not file.is_file():
+            kind = "is a directory; name the files in it" if file.is_dir() else "is not there"
+            raise BadUsage(f"{clean(file)} {kind}.")
+        if (size := file.stat().st_size) > MAX_FILES_BYTES:
+            raise BadUsage(f"{clean(file)} has {size} bytes; files of a command may have {MAX_FILES_BYTES} in all.")
+        content, executable = file.read_bytes(), os.access(file, os.X_OK)
     except OSError as error:
-        raise BadUsage(f"{clean(whole)} cannot be read: {error.strerror}.") from error
+        raise BadUsage(f"{clean(file)} cannot be read: {error.strerror}.") from error
     return {"name": name, **_content(content), **({"executable": True} if executable else {})}
 
 
 def with_files(config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """The description of a batch with its files read: paths count from the directory of the description."""
+    """The description of a batch with its files read: paths are relative to the description's directory."""
     commands = config.get("commands")
     if isinstance(commands, list):
-        config = {**config, "commands": [_read(each, base) for each in commands]}
+        config = {**config, "commands": [_read(part, base) for part in commands]}
     return _read(config, base) if isinstance(commands, list) else config
 
 
 def _read(part: Any, base: Path) -> Any:
     if not isinstance(part, dict) or not isinstance(part.get("files"), list):
         return part
-    return {**part, "files": [_entry(each, base) for each in part["files"]]}
+    return {**part, "files": [_entry(entry, base) for entry in part["files"]]}
 
 
 def _entry(entry: Any, base: Path) -> Any:

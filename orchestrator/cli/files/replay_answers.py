@@ -1,4 +1,4 @@
-"""The answers of an archive as files that can be graded: every answer once, however many runs of a batch gave it."""
+"""The answers of an archive as files that can be graded: every answer once, even if several runs of a batch gave it."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class ReplayedRun:
 
 @dataclass
 class Unpacked:
-    """A file of answers for each benchmark, and whose they are."""
+    """A file of answers for each benchmark, and the runs that gave them."""
 
     batch_id: str | None = None
-    """None: it is the archive of a run."""
+    """None in the archive of a single run."""
     runs: list[ReplayedRun] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
     owners: dict[Where, list[tuple[int, int]]] = field(default_factory=dict)
     """(number of the run, its sample) of each answer."""
 
     def by_run(self, graded: Iterable[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        """The new verdicts as each run's own items."""
-        found: list[list[dict[str, Any]]] = [[] for _ in self.runs]
+        """The new verdicts, for each run as its own items."""
+        items: list[list[dict[str, Any]]] = [[] for _ in self.runs]
         for item in graded:
             where = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
             for number, sample in self.owners.get(where, ()):
-                found[number].append({**item, "sample_index": sample})
-        return found
+                items[number].append({**item, "sample_index": sample})
+        return items
 
 
 class _Writer:
@@ -55,28 +55,28 @@ class _Writer:
         self.verdicts: list[Verdicts] = []
 
     def begin(self) -> Callable[[dict[str, Any]], None]:
-        number, found = len(self.verdicts), Verdicts()
-        self.verdicts.append(found)
+        number, verdicts = len(self.verdicts), Verdicts()
+        self.verdicts.append(verdicts)
 
-        def take(item: dict[str, Any]) -> None:
+        def add(item: dict[str, Any]) -> None:
             try:
-                self._take(number, found, item)
+                self._add(number, verdicts, item)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 raise BadArchive(f"A line of the archive's results cannot be understood ({error!r}).") from error
 
-        return take
+        return add
 
-    def _take(self, number: int, found: Verdicts, item: dict[str, Any]) -> None:
-        if not found.add(item) or item.get("without_texts") or (answer := answer_of_item(item)) is None:
+    def _add(self, number: int, verdicts: Verdicts, item: dict[str, Any]) -> None:
+        if not verdicts.add(item) or item.get("without_texts") or (answer := answer_of_item(item)) is None:
             return
         name, problem_id = str(item["benchmark"]), str(item["problem_id"])
-        one = {"code": answer.code} if answer.code is not None else {"answer": answer.text}
-        key = hashlib.sha256(json.dumps([one, answer.finish]).encode()).digest()
-        known = self._numbers.setdefault((name, problem_id), {})
-        index = known.setdefault(key, len(known))
+        content = {"code": answer.code} if answer.code is not None else {"answer": answer.text}
+        key = hashlib.sha256(json.dumps([content, answer.finish]).encode()).digest()
+        numbers = self._numbers.setdefault((name, problem_id), {})
+        index = numbers.setdefault(key, len(numbers))
         owners = self._into.owners.setdefault((name, problem_id, index), [])
         if not owners:
-            row = {"problem_id": problem_id, "sample_index": index, "finish": answer.finish, **one}
+            row = {"problem_id": problem_id, "sample_index": index, "finish": answer.finish, **content}
             self._file(name).write(json.dumps(row) + "\n")
         owners.append((number, answer.sample_index))
 
@@ -88,7 +88,7 @@ class _Writer:
 
 
 def unpacked(archive: Path, folder: Path) -> Unpacked:
-    """Raises `BadArchive` if it is not whole, or its verdicts are not those of its digests."""
+    """Raises `BadArchive` if it is incomplete, or its verdicts do not match its digests."""
     into = Unpacked()
     with ExitStack() as stack:
         writer = _Writer(folder, into, stack)
@@ -96,8 +96,8 @@ def unpacked(archive: Path, folder: Path) -> Unpacked:
     try:
         into.batch_id = None if read.batch is None else str(read.batch["batch"]["id"])
         into.runs = [
-            ReplayedRun(str(manifest["run_id"]), str(manifest["grading_digest"]), found.with_packs(manifest))
-            for manifest, found in zip(read.manifests, writer.verdicts, strict=True)
+            ReplayedRun(str(manifest["run_id"]), str(manifest["grading_digest"]), verdicts.with_packs(manifest))
+            for manifest, verdicts in zip(read.manifests, writer.verdicts, strict=True)
         ]
     except (KeyError, TypeError) as error:
         raise BadArchive(f"{archive.name} does not say what was graded in it ({error!r}).") from error

@@ -15,28 +15,25 @@ MODELS = {
 
 
 def ensure_models(client: Client) -> None:
-    """The service adds them at its first start; somebody may have removed them since."""
-    known = {each["slug"] for each in client.models()}
-    for slug, more in MODELS.items():
-        if slug not in known:
-            client.add_model(
-                {"slug": slug, "provider": "demo", "name": slug, "input_price": 0.0, "output_price": 0.0, **more}
-            )
+    """The service adds them at its first start; they may have been removed since."""
+    slugs = {model["slug"] for model in client.pages("/api/models")}
+    for slug, fields in MODELS.items():
+        if slug not in slugs:
+            free = {"input_price": 0.0, "output_price": 0.0}
+            client.post("/api/models", {"slug": slug, "provider": "demo", "name": slug, **free, **fields})
 
 
 def choose_type(fleet: dict[str, Any], count: int) -> str | None:
     """The preferred type if `count` containers of it fit at once; else the largest smaller one; else the smallest that fits
-    at all. None: the service's default, and let it say what is wrong."""
-    types = {each["name"]: each for each in fleet["instance_types"] if each["fits"]}
-    by_size = sorted(types.values(), key=lambda each: (each["vcpu"], each["memory_bytes"]), reverse=True)
+    at all. None: the service's default, which reports what is wrong."""
+    types = {kind["name"]: kind for kind in fleet["instance_types"] if kind["fits"]}
+    by_size = sorted(types.values(), key=lambda kind: (kind["vcpu"], kind["memory_bytes"]), reverse=True)
     wanted = types.get(PREFERRED)
-    smaller = [each for each in by_size if wanted is None or each["vcpu"] < wanted["vcpu"]]
+    smaller = [kind for kind in by_size if wanted is None or kind["vcpu"] < wanted["vcpu"]]
     capacity = fleet["capacity"]
-    for each in ([wanted] if wanted else []) + smaller:
-        enough_cpu = capacity["vcpu"] is None or count * each["vcpu"] <= capacity["vcpu"]
-        enough_memory = capacity["memory_bytes"] is None or count * each["memory_bytes"] <= capacity["memory_bytes"]
-        if enough_cpu and enough_memory:
-            return str(each["name"])
+    for kind in ([wanted] if wanted else []) + smaller:
+        if all(capacity[name] is None or count * kind[name] <= capacity[name] for name in ("vcpu", "memory_bytes")):
+            return str(kind["name"])
     return str(by_size[-1]["name"]) if by_size else None
 
 

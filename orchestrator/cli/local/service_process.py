@@ -1,4 +1,4 @@
-"""The service as a background process of this machine: started, found through the data directory's lock, stopped."""
+"""The service as a background process of this machine: start it, find it by the data directory's lock, stop it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.cli.api.client import Client
-from orchestrator.cli.api.connection import find
+from orchestrator.cli.api.connection import Connection, find
 from orchestrator.cli.errors import CliError, Refused
 from orchestrator.cli.view.text import clean
 from orchestrator.settings import Settings
 
 LOG_FILE = "benchyard.log"
 READY_S = 90.0
-DOOR_S = 10.0
+RUNNER_LISTENER_S = 10.0
 STOP_S = 20.0
 KILL_S = 5.0
 POLL_S = 0.1
@@ -35,8 +35,8 @@ class Started:
 
 
 def holder(data_dir: Path) -> int | None:
-    """The process that holds the data directory's lock, or None. Not to be called while one is starting: it looks by
-    trying the lock itself."""
+    """The process that holds the data directory's lock, or None. Not to be called while one is starting: this tries to take
+    the lock itself."""
     try:
         with (data_dir / "lock").open() as file:
             try:
@@ -44,11 +44,24 @@ def holder(data_dir: Path) -> int | None:
             except BlockingIOError:
                 text = file.read().strip()
                 if not text.isdecimal():
-                    raise CliError(f"Something holds {data_dir / 'lock'} and does not say which process it is.") from None
+                    raise CliError(f"Something holds {data_dir / 'lock'}, and the file does not name the process.") from None
                 return int(text)
     except FileNotFoundError:
         return None
     return None
+
+
+def service_runs(settings: Settings, connection: Connection, client: Client) -> bool:
+    """Whether there is a service: BENCHYARD_URL names one, a process holds the data directory, or one accepts its token."""
+    if connection.given or holder(settings.data.absolute()) is not None:
+        return True
+    if connection.token is None:
+        return False
+    try:
+        client.get("/api/benchmarks")
+    except CliError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -61,12 +74,12 @@ def one_at_a_time(data_dir: Path) -> Iterator[None]:
 
 
 def start(settings: Settings, client: Client, prepare: Callable[[], None]) -> Started:
-    """Make sure that the service runs and is ready. `prepare` is called before one is started, and may refuse."""
+    """Make sure that the service runs and is ready. `prepare` is called before a start, and may raise."""
     data_dir = settings.data.absolute()
     pid = holder(data_dir)
     if pid is not None:
         _await_ready(client, None, data_dir, 0, f"process {pid} uses {data_dir}")
-        _check_whose(settings)
+        _check_ownership(settings)
         return Started(pid, was_running=True)
     prepare()
     log, start_of_log = _open_log(data_dir)
@@ -83,8 +96,8 @@ def start(settings: Settings, client: Client, prepare: Callable[[], None]) -> St
         os.close(log)
     try:
         _await_ready(client, child, data_dir, start_of_log, "the service was started")
-        _check_whose(settings)
-        _await_door(child, data_dir, start_of_log)
+        _check_ownership(settings)
+        _await_runner_listener(child, data_dir, start_of_log)
     except BaseException:
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -95,13 +108,13 @@ def start(settings: Settings, client: Client, prepare: Callable[[], None]) -> St
 
 
 def stop(data_dir: Path) -> int | None:
-    """Stop the service of this data directory; its process number, or None when none ran."""
+    """Stop the service of this data directory; returns its process number, or None when none ran."""
     pid = holder(data_dir)
     if pid is None:
         return None
     if not _holds_open(pid, data_dir / "lock"):
         raise CliError(
-            f"Process {pid} is written in {data_dir / 'lock'}, but another one holds the lock (in a container, perhaps); "
+            f"{data_dir / 'lock'} names process {pid}, but another one holds the lock (in a container, perhaps); "
             "stop that one."
         )
     for number, limit_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, KILL_S)):
@@ -109,25 +122,25 @@ def stop(data_dir: Path) -> int | None:
             os.kill(pid, number)
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
-            if not _lives(pid):
+            if not _is_alive(pid):
                 return pid
             time.sleep(POLL_S / 2)
     raise CliError(f"Process {pid} cannot be stopped.")
 
 
-def _check_whose(settings: Settings) -> None:
-    """Only the service of this data directory knows its token."""
+def _check_ownership(settings: Settings) -> None:
+    """Only the service of this data directory accepts its token."""
     with Client(find(settings)) as client:
         try:
-            client.models()
+            client.get("/api/models", limit=1)
         except Refused as error:
             raise CliError(
                 f"Another Benchyard answers at {client.connection.url}; set BENCHYARD_PORT to a port that is free."
             ) from error
 
 
-def last_words(data_dir: Path, since: int, most: int = 3) -> str:
-    """The end of the log since a place in it, for a message."""
+def last_log_lines(data_dir: Path, since: int, most: int = 3) -> str:
+    """The last lines of the log after position `since`, for a message."""
     lines = [line for line in _log_text(data_dir, since).splitlines() if line.strip()]
     return clean(" | ".join(lines[-most:]))[-600:]
 
@@ -136,7 +149,9 @@ def _await_ready(client: Client, child: subprocess.Popen[bytes] | None, data_dir
     deadline = time.monotonic() + (READY_S if child else READY_S / 6)
     while True:
         if child is not None and child.poll() is not None:
-            raise CliError(f"The service did not start: {last_words(data_dir, since)} (the log is {data_dir / LOG_FILE})")
+            raise CliError(
+                f"The service did not start: {last_log_lines(data_dir, since)} (the log is {data_dir / LOG_FILE})"
+            )
         ready, why = client.is_ready()
         if ready or _only_lacks_room(client):
             return
@@ -149,15 +164,15 @@ def _await_ready(client: Client, child: subprocess.Popen[bytes] | None, data_dir
 
 
 def _only_lacks_room(client: Client) -> bool:
-    """It serves people, and holds runs back until the disk has room: what is there can be looked at and deleted."""
+    """The service answers, but starts no run until the disk has room: people can look at results and delete them."""
     parts = client.readiness().get("parts") or {}
     return bool(parts) and {name for name, part in parts.items() if not part["ok"]} == {"disk"}
 
 
-def _await_door(child: subprocess.Popen[bytes], data_dir: Path, since: int) -> None:
-    """Runners have an address of their own, which is opened last; without it no run would ever start."""
-    deadline = time.monotonic() + DOOR_S
-    trouble, shut = "", False
+def _await_runner_listener(child: subprocess.Popen[bytes], data_dir: Path, since: int) -> None:
+    """The runners' address is opened last; without it no run can start."""
+    deadline = time.monotonic() + RUNNER_LISTENER_S
+    problem, failed = "", False
     while time.monotonic() < deadline and child.poll() is None:
         for line in _log_text(data_dir, since).splitlines():
             with contextlib.suppress(ValueError, AttributeError):
@@ -166,15 +181,15 @@ def _await_door(child: subprocess.Popen[bytes], data_dir: Path, since: int) -> N
                 if action == "door_open":
                     return
                 if action in ("door_failed", "round_failed"):
-                    trouble, shut = clean(entry.get("error", "")), action == "door_failed"
-        if shut:
+                    problem, failed = clean(entry.get("error", "")), action == "door_failed"
+        if failed:
             break
         time.sleep(POLL_S)
-    raise CliError(f"Runners could not reach the service: {trouble or last_words(data_dir, since)}")
+    raise CliError(f"Runners could not reach the service: {problem or last_log_lines(data_dir, since)}")
 
 
 def _open_log(data_dir: Path) -> tuple[int, int]:
-    """A descriptor to append to the log, readable by its owner only, and the place where it will begin."""
+    """A descriptor to append to the log, which only its owner can read, and the position where new lines begin."""
     path = data_dir / LOG_FILE
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     return number, os.fstat(number).st_size
@@ -190,7 +205,7 @@ def _log_text(data_dir: Path, since: int) -> str:
 
 
 def _holds_open(pid: int, path: Path) -> bool:
-    """Whether the process has the file open; taken for granted where that cannot be seen."""
+    """Whether the process has the file open; assumed where /proc does not show it."""
     wanted = path.stat()
     fds = Path(f"/proc/{pid}/fd")
     if not Path("/proc/self/fd").exists():
@@ -203,13 +218,13 @@ def _holds_open(pid: int, path: Path) -> bool:
         raise CliError(f"Process {pid} belongs to another user; stop it as that user.") from error
     for number in numbers:
         with contextlib.suppress(OSError):
-            seen = number.stat()
-            if (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino):
+            opened = number.stat()
+            if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
                 return True
     return False
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

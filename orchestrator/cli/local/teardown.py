@@ -1,10 +1,10 @@
-"""Removes what an instance left on its engines: containers, networks, firewall rules, local processes. Data stays."""
+"""Removes an instance's containers, networks, firewall rules and local processes. Data stays."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.db.session import Database
 
 NOBODY = ""
-"""An owner that nothing on an engine has: only what older versions left without one is then ours."""
+"""An owner without containers: matches only those of older versions, which have no owner."""
 DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 
@@ -33,17 +33,17 @@ class Removed:
     processes: list[str] = field(default_factory=list)
     """Runs of the process engine."""
 
-    def add(self, found: Belongings) -> None:
-        self.containers += found.containers
-        self.networks += found.networks
-        self.volumes += found.volumes
+    def add(self, belongings: Belongings) -> None:
+        self.containers += belongings.containers
+        self.networks += belongings.networks
+        self.volumes += belongings.volumes
 
     def __bool__(self) -> bool:
         return bool(self.containers or self.networks or self.volumes or self.processes)
 
 
 def uses_docker(settings: Settings) -> bool:
-    """The same choice as the service's."""
+    """The same choice as the service makes."""
     if settings.engine == "auto":
         return bool(settings.docker_host or os.environ.get("DOCKER_HOST") or DOCKER_SOCKET.exists())
     return settings.engine == "docker"
@@ -52,13 +52,13 @@ def uses_docker(settings: Settings) -> bool:
 def open_database(settings: Settings) -> Database:
     from orchestrator.db.session import Database, database_url
 
-    given = settings.database_url.get_secret_value() if settings.database_url else None
-    return Database(database_url(given, settings.data.absolute()))
+    url = settings.database_url.get_secret_value() if settings.database_url else None
+    return Database(database_url(url, settings.data.absolute()))
 
 
 def own_things(settings: Settings) -> list[Own]:
-    """What this data directory may have left on an engine, by its labels. Of a database that was restored here from another
-    place and never started, nothing: its names are those of the original."""
+    """The labels of what this data directory may have left on an engine. A database that was restored here and never started
+    has none: its labels are those of the original."""
     data_dir = settings.data.absolute()
     machine = machine_of(settings)
     has_database = settings.database_url is not None or (data_dir / "benchyard.db").exists()
@@ -66,15 +66,15 @@ def own_things(settings: Settings) -> list[Own]:
         if standing.is_elsewhere:
             return []
         stored, owner = standing.facts.get(INSTANCE), standing.facts.get(OWNER, NOBODY)
-        found = [Own(stored, owner)] if stored else []
+        names = [Own(stored, owner)] if stored else []
     elif (remembered := recall(data_dir, machine)) is not None:
-        found, owner = [remembered], remembered.owner
+        names, owner = [remembered], remembered.owner
     else:
-        found, owner = ([Own(settings.instance, NOBODY)] if settings.instance else []), NOBODY
+        names, owner = ([Own(settings.instance, NOBODY)] if settings.instance else []), NOBODY
     path = data_dir / NAME_FILE
     if path.exists() and (word := path.read_text().strip()):
-        found.append(Own(f"by-{word}", owner))
-    return list(dict.fromkeys(found))
+        names.append(Own(f"by-{word}", owner))
+    return list(dict.fromkeys(names))
 
 
 def remove_instance(settings: Settings) -> Removed:
@@ -83,21 +83,18 @@ def remove_instance(settings: Settings) -> Removed:
     own = own_things(settings)
     root = settings.data.absolute() / "process-engine"
     if root.exists():
-        for each in own:
-            removed.processes += asyncio.run(_end_processes(each, root))
+        for name in own:
+            removed.processes += asyncio.run(_end_processes(name, root))
     if not uses_docker(settings):
         return removed
     api = DockerCleanup(settings.docker_host)
     try:
-        for each in own:
-            found = api.find(each.instance, each.owner)
-            ours = Belongings(found.containers, found.networks)  # volumes are data
-            api.sweep(ours)
-            removed.add(ours)
+        for name in own:
+            belongings = replace(api.find(name.instance, name.owner), volumes=())  # volumes are data
+            api.sweep(belongings)
+            removed.add(belongings)
     except EngineUnreachable as error:
-        raise CliError(
-            f"{error} What this instance left there, if anything, is still there; run this again later."
-        ) from error
+        raise CliError(f"{error} Containers of this instance may be left there; run this again later.") from error
     except EngineError as error:
         raise CliError(f"Not everything could be removed. {error}") from error
     finally:
@@ -119,7 +116,7 @@ async def _end_processes(own: Own, root: Path) -> list[str]:
 
 
 def _standing(settings: Settings, data_dir: Path, machine: str) -> Standing | None:
-    """What the database says of this installation; None when it does not answer."""
+    """The installation according to the database; None when it does not answer."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from orchestrator.db.session import DatabaseUnavailable

@@ -1,5 +1,5 @@
-"""A service for one command: on a thread of this process, with a database, an instance and a network of its own, all of
-which are gone afterwards. It reads the datasets of the data directory, and touches neither its runs nor its schedules."""
+"""A service for one command: on a thread of this process, with a database, an instance and a network of its own, which are
+removed afterwards. It reads the datasets of the data directory, and touches neither its runs nor its schedules."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from orchestrator.settings import InstanceTypeSetting, Settings
 READY_S = 120.0
 STOP_S = 30.0
 CORE_MIB = 1280
-"""Memory for each core: what a program may use, and what its sandbox needs beside it."""
+"""Memory for each core: for a program, and for its sandbox."""
 TYPE = "all-cores"
 PREFIX = "local-"
 YOUNG_S = 60.0
-"""A directory of this age may be one that is just being made ready."""
+"""A younger directory may belong to a command that is just starting."""
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def local_service(settings: Settings, engine: str | None = None) -> Iterator[Con
 
 
 def sweep(settings: Settings) -> None:
-    """Clear away what a killed command left: its containers, its network, its directory."""
+    """Remove the containers, network and directory of a command that was killed."""
     for folder in settings.data.absolute().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, CliError):
             if time.time() - folder.stat().st_mtime > YOUNG_S and service_process.holder(folder) is None:
@@ -67,7 +67,7 @@ def sweep(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """A polite request to end is taken as an interruption, so that the end is an orderly one."""
+    """SIGTERM and SIGHUP interrupt the command, so that it cleans up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -84,7 +84,7 @@ def _terminable() -> Iterator[None]:
 
 
 def own_settings(settings: Settings, folder: Path, engine: str | None) -> Settings:
-    """Those of this machine's service, on free ports and under the name of its directory."""
+    """The settings of this machine's service, on free ports and with the directory's name as the instance."""
     name = folder.name
     cores = os.cpu_count() or 1
     types = {**settings.instance_types, TYPE: InstanceTypeSetting(vcpu=cores, memory_mib=512 + CORE_MIB * cores, disk_gb=8)}
@@ -110,7 +110,7 @@ def own_settings(settings: Settings, folder: Path, engine: str | None) -> Settin
 
 
 class _Thread:
-    """The service, with an event loop of its own."""
+    """The service on a thread, with an event loop of its own."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -123,7 +123,7 @@ class _Thread:
         self._thread.start()
 
     def connect(self) -> Connection:
-        """Where it answers, once it is ready."""
+        """Its address, once it is ready."""
         if not self._ready.wait(READY_S) or self._error is not None:
             raise CliError(f"Grading could not be started here: {self._error or 'no answer in time'}")
         token = self._settings.token

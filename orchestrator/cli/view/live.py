@@ -1,4 +1,4 @@
-"""Shows runs while they go on: moving bars on a terminal, a line per change elsewhere. The state of a view is pure."""
+"""Shows runs until they are over: moving bars on a terminal, a line per change elsewhere. The state of a view is pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASK_WHY_S = 3.0
 
 @dataclass(frozen=True)
 class RunView:
-    """What is known of a run from its events."""
+    """The state of a run according to its events."""
 
     run_id: str
     model: str
@@ -45,7 +45,7 @@ class RunView:
         )
 
     def after(self, event: StreamEvent) -> RunView:
-        """The view once `event` has happened; events that say nothing new to a reader leave it as it is."""
+        """The view after `event`; events without news for a reader do not change it."""
         data = event.data
         if event.type == "transition":
             status = str(data.get("status", self.status))
@@ -66,7 +66,7 @@ class RunView:
 
     @property
     def word(self) -> str:
-        """Where it is, in a few words."""
+        """Its stage or status, in a few words."""
         where = self.stage if self.status == "running" and self.stage not in ("", "running", "finished") else self.status
         again = f" (attempt {self.attempt})" if self.attempt > 1 else ""
         return f"{where}{again}"
@@ -131,7 +131,7 @@ def watch(
     connect: Callable[[], Client],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[dict[str, Any]]:
-    """Show the runs until all are over; returns them whole, in the order given."""
+    """Show the runs until all are over; returns the runs in the order given."""
     views = {run_id: RunView.of(client.run(run_id)) for run_id in run_ids}
     if out.interactive:
         with bars(out) as progress:
@@ -151,34 +151,34 @@ def _watch(
     ask_why: bool,
 ) -> None:
     followers = Followers(connect, views)
-    left = set(views)
-    asked = monotonic()
+    open_runs = set(views)
+    asked_at = monotonic()
 
     def change(after: RunView) -> None:
         before, views[after.run_id] = views[after.run_id], after
         if before != after:
             watcher.update(before, after)
 
-    while left:
-        if (taken := followers.take(0.5)) is not None:
-            run_id, event = taken
+    while open_runs:
+        if (arrival := followers.take(0.5)) is not None:
+            run_id, event = arrival
             if isinstance(event, Ended):
-                left.discard(run_id)
+                open_runs.discard(run_id)
                 if event.error is not None:
                     raise event.error
             else:
                 change(views[run_id].after(event))
         waiting = [view for view in views.values() if view.status == "pending"]
-        if ask_why and waiting and monotonic() - asked > ASK_WHY_S:
-            asked = monotonic()
+        if ask_why and waiting and monotonic() - asked_at > ASK_WHY_S:
+            asked_at = monotonic()
             for run_id, why in _reasons(client).items():
                 if run_id in views and views[run_id].status == "pending":
                     change(replace(views[run_id], note=why))
 
 
 def _reasons(client: Client) -> dict[str, str]:
-    """Why runs wait; nothing when that cannot be learnt now, since following goes on anyway."""
+    """Why runs wait; empty when the service does not answer, since following continues anyway."""
     try:
-        return {str(row["run_id"]): clean(row["why"]) for row in client.fleet()["waiting"]}
+        return {str(row["run_id"]): clean(row["why"]) for row in client.get("/api/fleet")["waiting"]}
     except CliError:
         return {}

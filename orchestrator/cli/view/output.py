@@ -1,11 +1,11 @@
-"""Where a command's words go: results on standard output, everything else on standard error; one JSON value with --json."""
+"""What commands print: results on standard output, everything else on standard error; one JSON value with --json."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,8 +16,12 @@ from rich.text import Text
 
 from orchestrator.cli.view.text import clean
 
+SHOWN_LINES = 10
 WIDE = 400
-"""Not a terminal: no line is folded."""
+"""Without a terminal no line is folded."""
+
+Columns = Mapping[str, str | Callable[[Any], object]]
+"""A table's headings, each with the field it shows, or with a function of the row."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output, for programs.")]
 
@@ -52,15 +56,22 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Somebody watches: bars may move. Otherwise one line per change."""
+        """A person watches: bars may move. Otherwise one line per change."""
         return not self.as_json and sys.stderr.isatty() and sys.stdout.isatty()
 
-    def result(self, value: Any, show: Callable[[], RenderableType | None]) -> None:
-        """The command's result: as JSON, or as `show` makes it."""
+    def result(self, value: Any, show: str | Callable[[], RenderableType]) -> None:
+        """The command's result: as JSON, or as a sentence or what `show` returns."""
         if self.as_json:
             self.json(value)
-        elif (shown := show()) is not None:
-            self.console.print(shown)
+        else:
+            self.console.print(Text(show) if isinstance(show, str) else show())
+
+    def items(
+        self, items: Sequence[Any], columns: Columns, *, right: Sequence[str] = (), empty: str = "", value: Any = None
+    ) -> None:
+        """A list as the result: `empty` if nothing is in it. Its JSON is an object with `items`, or `value`."""
+        shown = {"items": items} if value is None else value
+        self.result(shown, empty if empty and not items else lambda: records_table(items, columns, right=right))
 
     def json(self, value: Any) -> None:
         # ASCII only: nothing in it can steer a terminal either.
@@ -73,17 +84,24 @@ class Output:
             self.console.print(Text(sentence, style))
 
     def note(self, sentence: str) -> None:
-        """What happens meanwhile; never part of the result."""
+        """Progress; never part of the result."""
         if not self.as_json:
             self.errors.print(Text(sentence, "dim"))
 
     def warn(self, sentence: str) -> None:
         self.errors.print(Text(sentence, "yellow"))
 
+    def warn_some(self, lines: Sequence[str], count: int, left: str = "left out") -> None:
+        """The first of `count` lines; the JSON result has them all."""
+        for line in lines[:SHOWN_LINES]:
+            self.warn(line)
+        if count > SHOWN_LINES:
+            self.warn(f"... and {count - SHOWN_LINES} more {left}; --json lists them.")
+
 
 def write_out(pieces: Iterable[bytes]) -> None:
-    """A file on standard output: byte for byte where a program reads it; on a terminal without what would steer it, since
-    models wrote some of it."""
+    """A file on standard output: byte for byte where a program reads it; on a terminal with control characters made visible,
+    since models wrote some of it."""
     if not sys.stdout.isatty():
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -104,6 +122,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row))
     return grid
+
+
+def records_table(records: Sequence[Any], columns: Columns, *, right: Sequence[str] = ()) -> Table:
+    rows = [[row[cell] if isinstance(cell, str) else cell(row) for cell in columns.values()] for row in records]
+    return table(tuple(columns), rows, right=right)
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> Table:

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.view.output import facts, status_text, table
+from orchestrator.cli.view.output import Columns, facts, records_table, status_text, table
 from orchestrator.cli.view.text import (
     ago,
     clean,
@@ -28,7 +28,7 @@ Run = dict[str, Any]
 
 
 def subject(run: Run) -> str:
-    """What is measured: the image of a command, else the model; a job that asks none is named by its kind."""
+    """What a run measures: the image of a command, else the model; a job without a model is named by its kind."""
     return str(run.get("image") or run["model"] or run["kind"])
 
 
@@ -87,7 +87,7 @@ def result_table(runs: Sequence[Run], now: datetime) -> Table:
 
 
 def _estimate(run: Run) -> str:
-    """A score over several benchmarks says that it is pooled."""
+    """A score over several benchmarks is marked as pooled."""
     score = run["score"] or {}
     pooled = score.get("estimate") is not None and score.get("pooled_over", 1) > 1
     return f"{percent(score.get('estimate'))}{' pooled' if pooled else ''}"
@@ -100,21 +100,21 @@ def _parts(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def remarks(run: Run) -> list[str]:
-    """What must be said with a result: why it ended otherwise than planned, and what is left out of its score."""
-    said = []
+    """Sentences that belong to a result: why it ended early, and what is left out of its score."""
+    sentences = []
     if run["reason"]:
-        said.append(reason_sentence(run))
+        sentences.append(reason_sentence(run))
     score = run["score"]
     if score and not score["n"]:
-        return [*said, f"None of {score['n_all']} finished items counts: there is no score."]
+        return [*sentences, f"None of {score['n_all']} finished items counts: there is no score."]
     if score and (left_out := score["n_all"] - score["n"]):
-        said.append(
+        sentences.append(
             f"{left_out} of {score['n_all']} items failed for other reasons than the model and are not in the score; "
             f"counted as failures it would be {percent(score['estimate_all'])}."
         )
     if score and not score["comparable"]:
-        said.append("This score is not comparable: too much is missing from it.")
-    return said
+        sentences.append("This score is not comparable: too much is missing from it.")
+    return sentences
 
 
 def reason_sentence(run: Run) -> str:
@@ -134,8 +134,8 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Benchmark", ", ".join(run["benchmarks"])),
             ("Status", Text.assemble(status_text(run["status"]), f" {clean(stage)}" if stage else "")),
             ("Why", " ".join([*remarks(run), clean(waits or "")]).strip()),
-            (_score_name(score), _score_words(score) if score else None),
-            *((f"  {clean(name)}", _score_words(part)) for name, part in _parts(run).items()),
+            (_score_name(score), _score_text(score) if score else None),
+            *((f"  {clean(name)}", _score_text(part)) for name, part in _parts(run).items()),
             ("Progress", f"{progress['done']} of {progress['total']} items, {run['passed']} passed"),
             ("Outcomes", outcomes_sentence(run["outcomes"])),
             ("Sample", None if run["kind"] == "command" else _sample(run)),
@@ -143,13 +143,13 @@ def run_detail(run: Run, now: datetime) -> RenderableType:
             ("Instance", f"{run['instance_type']}, {run['concurrency']} items at once"),
             ("Provider", run["provider"]),
             ("Budget", run["budget_usd"] and money(run["budget_usd"])),
-            ("Answers", "those of other runs are used again" if run["reuse_answers"] else None),
+            ("Answers", "reuses answers of other runs" if run["reuse_answers"] else None),
             ("Cost", f"{cost_of(run)}, {run['input_tokens']} tokens in, {run['output_tokens']} out"),
             ("Created", f"{_at(run['created_at'])} ({run['trigger_type']})"),
             ("Started", run["started_at"] and _at(run["started_at"])),
             ("Ended", run["completed_at"] and f"{_at(run['completed_at'])}, took {took(run, now)}"),
             ("Retry of", run["retry_of"]),
-            ("Artefacts", ", ".join(each["name"] for each in run["artefacts"])),
+            ("Artefacts", ", ".join(artefact["name"] for artefact in run["artefacts"])),
         )
     )
     return Group(head, "", attempts_table(run["attempts"])) if run["attempts"] else head
@@ -160,24 +160,21 @@ def _score_name(score: dict[str, Any]) -> str:
     return f"Score, pooled over {over} benchmarks" if over > 1 else "Score"
 
 
-def _score_words(score: dict[str, Any]) -> str:
+def _score_text(score: dict[str, Any]) -> str:
     return f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"
 
 
 def attempts_table(attempts: Sequence[dict[str, Any]]) -> Table:
-    rows = [
-        (
-            each["number"],
-            each["container_name"],
-            each["engine"],
-            _at(each["dispatched_at"]),
-            _at(each["ended_at"]) if each["ended_at"] else "–",
-            "–" if each["exit_code"] is None else each["exit_code"],
-            _attempt_end(each),
-        )
-        for each in attempts
-    ]
-    return table(("Attempt", "Container", "Engine", "Started", "Ended", "Exit", "Note"), rows)
+    columns: Columns = {
+        "Attempt": "number",
+        "Container": "container_name",
+        "Engine": "engine",
+        "Started": lambda attempt: _at(attempt["dispatched_at"]),
+        "Ended": lambda attempt: _at(attempt["ended_at"]),
+        "Exit": lambda attempt: "–" if attempt["exit_code"] is None else attempt["exit_code"],
+        "Note": _attempt_end,
+    }
+    return records_table(attempts, columns)
 
 
 def _attempt_end(attempt: dict[str, Any]) -> str:
@@ -187,12 +184,12 @@ def _attempt_end(attempt: dict[str, Any]) -> str:
 
 def _sample(run: Run) -> str:
     share = f" ({run['subset_pct']:g} %)" if run["subset_pct"] else ""
-    each = f", {run['samples_per_problem']} samples each" if run["samples_per_problem"] > 1 else ""
-    return f"{run['sample_size']} problems{share}{each}, seed {run['seed']}"
+    samples = f", {run['samples_per_problem']} samples each" if run["samples_per_problem"] > 1 else ""
+    return f"{run['sample_size']} problems{share}{samples}, seed {run['seed']}"
 
 
 def _problems(run: Run) -> str:
-    """Which pack, how many, from which time."""
+    """The number of problems of each pack, and their dates."""
     return "; ".join(
         f"{part['count']} of {clean(part['name'])} ({clean(part['pack_digest'])[:19]})"
         + (f", {part['first_date']} to {part['last_date']}" if part.get("first_date") else "")
@@ -201,6 +198,6 @@ def _problems(run: Run) -> str:
     )
 
 
-def _at(text: str) -> str:
+def _at(text: str | None) -> str:
     at = moment(text)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC") if at else "–"

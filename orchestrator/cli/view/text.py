@@ -1,4 +1,4 @@
-"""Words and numbers as people read them. Pure. The service's text may hold what a model wrote: `clean` makes it harmless."""
+"""Words and numbers as people read them. Pure. The service's text may come from a model: `clean` makes it harmless."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINES = {code: shown for code, shown in _VISIBLE.items() if code not in (0x0A, 
 
 
 def clean(text: object, *, lines: bool = False) -> str:
-    """`text` without anything that steers a terminal; such characters are shown as escapes. One line unless `lines`."""
+    """`text` without control characters, which are shown as escapes. One line unless `lines`."""
     shown = str(text).encode("utf-8", "backslashreplace").decode()
     if lines:
         return shown.replace("\r\n", "\n").translate(_LINES)
@@ -39,7 +39,9 @@ def interval(score: dict[str, Any] | None) -> str:
 def size(amount: float | None) -> str:
     if amount is None:
         return "–"
-    return f"{amount / GIB:.3g} GiB" if amount >= GIB else f"{amount / MIB:.0f} MiB"
+    if amount >= GIB:
+        return f"{amount / GIB:.3g} GiB"
+    return f"{amount / MIB:.0f} MiB" if amount >= MIB else f"{amount / 1024:.0f} KiB"
 
 
 def money(usd: float | None) -> str:
@@ -51,7 +53,7 @@ def money(usd: float | None) -> str:
 
 
 def cost(usd: float | None, known_usd: float = 0.0, unpriced_calls: int = 0) -> str:
-    """Of model calls. What is not known is said to be unknown, and never shown as nothing."""
+    """The cost of model calls. A cost that is not known is called unknown, and never shown as nothing."""
     if usd is not None:
         return money(usd)
     if not known_usd:
@@ -60,7 +62,7 @@ def cost(usd: float | None, known_usd: float = 0.0, unpriced_calls: int = 0) -> 
 
 
 def cost_of(row: dict[str, Any]) -> str:
-    """Of a run, a batch or a line of costs, as the API answers it."""
+    """The cost of a run, a batch or a line of costs, as the API answers it."""
     return cost(row["cost_usd"], row.get("known_cost_usd", 0.0), row.get("unpriced_calls", 0))
 
 
@@ -89,12 +91,12 @@ def took(run: dict[str, Any], now: datetime) -> str:
 
 
 def short_ids(ids: Sequence[str], least: int = 8) -> dict[str, str]:
-    """For each id the shortest beginning that tells all of them apart; ids made at once begin alike."""
+    """For each id the shortest beginning that distinguishes all of them; ids created together begin alike."""
     length = least
-    wanted = set(ids)
-    while length < max((len(each) for each in wanted), default=0) and len({each[:length] for each in wanted}) < len(wanted):
+    unique = set(ids)
+    while length < max(map(len, unique), default=0) and len({one[:length] for one in unique}) < len(unique):
         length += 1
-    return {each: each[:length].removesuffix("-") for each in wanted}
+    return {one: one[:length].removesuffix("-") for one in unique}
 
 
 def outcomes_sentence(outcomes: dict[str, int]) -> str:

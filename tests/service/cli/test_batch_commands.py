@@ -194,7 +194,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("answer", "sentence", "code", "counts"),
     [
-        ("l", "goes on: benchyard batch show", 130, {"pending": 4, "running": 4}),
+        ("l", "continues: benchyard batch show", 130, {"pending": 4, "running": 4}),
         ("e", "4 of 8 runs were cancelled", 4, {"cancelled": 4, "completed": 4}),
         ("c", "none of its containers is left", 4, {"cancelled": 8}),
     ],
@@ -311,6 +311,6 @@ def test_days_are_texts_wherever_they_are_and_a_mark_at_the_beginning_of_a_file_
 def test_the_matrix_in_words() -> None:
     matrix = {"compared": 0, "flips": 0, "instance_types": ["a", "b"], "fragile_problems": [], "varied": 3, "items": 5}
     assert matrix_sentences(matrix) == [
-        "No item has the same answer on two instance types: nothing can be said about the machines.",
+        "No item has the same answer on two instance types: the machines cannot be compared.",
         "3 of 5 items got different answers: the model varies.",
     ]

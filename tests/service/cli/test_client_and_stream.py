@@ -50,7 +50,7 @@ END = "event: end\ndata: {}\n\n"
 )
 def test_an_answer_that_is_no_result(answer: httpx.Response, sentence: str) -> None:
     with client_of(lambda _: answer) as client, pytest.raises(CliError) as error:
-        client.fleet()
+        client.get("/api/fleet")
     assert sentence in str(error.value)
     assert error.value.exit_code == 1
 
@@ -60,7 +60,7 @@ def test_no_answer_says_how_to_start_it() -> None:
         raise httpx.ConnectError("[Errno 111] Connection refused")
 
     with client_of(refuse) as client, pytest.raises(NotReachable) as error:
-        client.fleet()
+        client.get("/api/fleet")
     assert "connection refused" in str(error.value)
     assert "`benchyard up`" in str(error.value)
     assert error.value.exit_code == 5
@@ -72,12 +72,12 @@ def test_lists_are_read_to_their_end() -> None:
         return httpx.Response(200, json={"items": [{"slug": after or "first"}], "next": None if after else "second"})
 
     with client_of(pages) as client:
-        assert [each["slug"] for each in client.models()] == ["first", "second"]
+        assert [model["slug"] for model in client.pages("/api/models")] == ["first", "second"]
 
 
 def test_events_are_parsed() -> None:
     text = 'retry: 1000\n\n: ping\n\nid: 7\nevent: log\ndata: {"a":\ndata: 1}\n\ndata: no json\n\ndata: [1]\n\nevent: half'
-    with client_of(lambda _: stream_of(text)) as client, client.open_stream("r", None) as events:
+    with client_of(lambda _: stream_of(text)) as client, client.stream("r", None) as events:
         assert list(parse(events)) == [
             StreamEvent("log", {"a": 1}, "7"),
             StreamEvent("message", {}, "7"),
@@ -170,7 +170,7 @@ def test_an_object_store_that_does_not_give_what_it_holds_is_named_and_not_the_s
         return httpx.Response(307, headers={"location": "https://store.test/archives/result.tar.gz?X-Amz-Signature=abc"})
 
     with client_of(service) as client, pytest.raises(CliError, match=r"object store at store\.test") as told:  # noqa: SIM117
-        with client.archive("r-1") as pieces:
+        with client.download("/api/container-runs/r-1/archive") as pieces:
             b"".join(pieces)
     assert told.value.exit_code == 1
     assert "abc" not in str(told.value)

@@ -265,9 +265,7 @@ def test_webhooks_are_added_changed_and_removed(service: Service, benchyard: Ben
     listed = benchyard("webhooks").out
     assert "scheduled runs" in listed
     assert made["secret"] not in listed
-    assert (
-        benchyard("webhooks", "change", hook, "--every-failure").out == f"Webhook {hook} is told of every run that fails.\n"
-    )
+    assert benchyard("webhooks", "change", hook, "--every-failure").out == f"Webhook {hook} reports every run that fails.\n"
     assert benchyard("webhooks", "list", "--json").json["items"][0]["every_failed_run"] is True
     unclear = benchyard("webhooks", "change", hook)
     assert (unclear.code, "--every-failure or --scheduled-failures" in unclear.err) == (1, True)

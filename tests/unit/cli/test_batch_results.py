@@ -33,7 +33,7 @@ def client_that_gives(content: bytes) -> Client:
 
 def test_what_is_not_what_was_put_there_is_not_kept(tmp_path: Path) -> None:
     batch = batch_with(hashlib.sha256(b"archive").hexdigest())
-    with pytest.raises(CliError, match="not what was put there"):
+    with pytest.raises(CliError, match="does not have the recorded checksum"):
         fetch(client_that_gives(b"<html>sign in</html>"), batch, tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     folder, new = fetch(client_that_gives(b"archive"), batch, tmp_path)
