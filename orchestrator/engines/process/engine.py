@@ -53,7 +53,7 @@ class ProcessEngineConfig:
     root: Path
     """One directory per container is made in it."""
     command: tuple[str, ...] = (sys.executable, "-m", "runner")
-    source_root: Path = Path(__file__).resolve().parents[2]
+    source_root: Path = Path(__file__).resolve().parents[3]
     """Where the runner package is."""
     owner: str | None = None
     """Value of the label `benchyard.owner`."""
