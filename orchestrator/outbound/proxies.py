@@ -46,8 +46,7 @@ class Proxies:
     """The proxies that an environment names. Raises `BadConfiguration` for an address that makes no sense."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        every = _proxy(env, "all_proxy")
-        self._by_scheme = {scheme: _proxy(env, f"{scheme}_proxy") or every for scheme in _PORTS}
+        self._by_scheme = {scheme: _proxy(env, f"{scheme}_proxy") or _proxy(env, "all_proxy") for scheme in _PORTS}
         self._exempt = [entry.strip().lower() for entry in _value(env, "no_proxy")[1].split(",") if entry.strip()]
 
     def of(self, scheme: str, host: str, port: int) -> Proxy | None:

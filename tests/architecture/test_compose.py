@@ -45,8 +45,17 @@ def test_what_is_a_fact_of_the_file_cannot_be_changed_from_outside(environment: 
 
 def test_variables_of_others_that_the_documents_name_reach_the_container(environment: dict[str, str | None]) -> None:
     text = "".join((ROOT / "docs" / name).read_text() for name in ("gateway.md", "datasets.md", "configuration.md"))
-    named = set(re.findall(r"`((?:ANTHROPIC|OPENAI|HF)_[A-Z_]+|SSL_CERT_FILE)(?:=[^`]*)?`", text))
-    assert {"ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "HF_TOKEN", "SSL_CERT_FILE"} <= named
+    named = set(re.findall(r"`((?:ANTHROPIC|OPENAI|HF)_[A-Z_]+|(?:HTTPS?|ALL|NO)_PROXY|SSL_CERT_FILE)(?:=[^`]*)?`", text))
+    assert {
+        "ANTHROPIC_API_KEY",
+        "OPENAI_BASE_URL",
+        "HF_TOKEN",
+        "SSL_CERT_FILE",
+        "ALL_PROXY",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "NO_PROXY",
+    } <= named
     assert named <= set(environment)
 
 

@@ -24,6 +24,7 @@ PROXY = {"HTTPS_PROXY": "http://secure:1", "HTTP_PROXY": "http://plain:2"}
         ({"ALL_PROXY": "all:3"}, ("http", "api.example", 80), "http://all:3"),
         ({"ALL_PROXY": "http://all", **PROXY}, ("https", "api.example", 443), "http://secure:1"),
         ({"ALL_PROXY": "https://all", "HTTP_PROXY": " "}, ("http", "api.example", 80), "https://all:443"),
+        ({"ALL_PROXY": "socks5://all", **PROXY}, ("http", "api.example", 80), "http://plain:2"),
         ({"https_proxy": "http://lower:4", **PROXY}, ("https", "api.example", 443), "http://lower:4"),
         ({"ALL_PROXY": "http://[2001:db8::1]:3"}, ("http", "api.example", 80), "http://[2001:db8::1]:3"),
     ],
