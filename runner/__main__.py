@@ -5,8 +5,6 @@ The claim and the first event go out before anything large is imported; the impo
 orchestrator answers. The process always ends at once (`runner.process.final_reading`), so that no thread can hold it up.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -17,13 +15,13 @@ from runner.errors import EXIT_CRASHED, EXIT_REFUSED, EXIT_TERMINATED, BootRefus
 from runner.log import Log
 from runner.process.boot import Boot, Link, announce, boot_facts, hide_memory, read_boot, runner_id
 from runner.process.claim import claim
-from runner.process.final_reading import Counted, Ended, end
+from runner.process.final_reading import CountedSince, RunnerExit, end
 
 MAX_DIGITS = 50_000
 """Tests of the benchmarks hold numbers of many digits."""
 
 
-def main() -> Ended:
+def main() -> RunnerExit:
     log = Log()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(EXIT_TERMINATED))
     try:
@@ -36,7 +34,7 @@ def main() -> Ended:
         raw = claim(link, boot, runner_id(), log)
     except (BootRefused, ClaimRefused) as refused:
         log("runner.refused", why=str(refused))
-        return Ended(EXIT_REFUSED)
+        return RunnerExit(EXIT_REFUSED)
     log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
     facts = boot_facts(boot)
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
@@ -47,7 +45,7 @@ def main() -> Ended:
     return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
 
 
-def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> Ended:
+def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], acked: bool) -> RunnerExit:
     from runner.process.kernel_usage import EarlyUsage, process_age_s, reader
 
     read = reader(str(facts.get("engine", "")))
@@ -57,7 +55,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     from pydantic import ValidationError
 
     from runner.attempt import carry_out
-    from runner.commands.measuring_process import open_keeper
+    from runner.commands.measuring_process import open_measuring_process
     from runner.contract.run_spec import RunSpec
     from runner.reporting.usage_samples import UsageLog
 
@@ -65,22 +63,22 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         spec = RunSpec.model_validate(raw)
     except ValidationError as error:
         log("runner.refused", why=f"the run cannot be understood: {error}")
-        return Ended(EXIT_REFUSED)
+        return RunnerExit(EXIT_REFUSED)
     sys.set_int_max_str_digits(MAX_DIGITS)
     usage = UsageLog(read, age_s=process_age_s(), early=early.stop())
-    keeper = open_keeper(spec, str(facts.get("engine", "")))
+    measuring = open_measuring_process(spec, str(facts.get("engine", "")))
     try:
         # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
-        work = carry_out(spec, url, log, facts, acked, keeper=keeper, usage=usage)
+        work = carry_out(spec, url, log, facts, acked, measuring=measuring, usage=usage)
         code = asyncio.new_event_loop().run_until_complete(work)
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         code = EXIT_CRASHED
     alone = facts.get("engine") != "process" and spec.command is None  # in a container, and of our own image
-    return Ended(code, Counted.for_the_last(usage.age_s) if alone else None)
+    return RunnerExit(code, CountedSince.seconds_ago(usage.age_s) if alone else None)
 
 
-def _stand_ready(boot: Boot, log: Log) -> Ended:
+def _stand_ready(boot: Boot, log: Log) -> RunnerExit:
     import asyncio
 
     hide_memory()

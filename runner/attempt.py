@@ -4,8 +4,6 @@ The sandbox must be opened while there are privileges, and before anything that 
 processes are exec'ed, not forked. The provider's SDK loads in a thread while the sandbox and the problems come up.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -19,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from runner.commands.measuring_process import Keeper
+from runner.commands.measuring_process import MeasuringProcess
 from runner.commands.work import CommandWork
 from runner.contract.evals import EvalTask
 from runner.contract.events import FailureReason, Stage
@@ -31,9 +29,8 @@ from runner.items.work import Item, Work, items_of
 from runner.llm.calls import Calls
 from runner.llm.client import LlmClient, NoClient, open_client
 from runner.log import Log
-from runner.process.boot import hide_memory
+from runner.process.boot import SOCKET_OPTIONS, hide_memory
 from runner.process.kernel_usage import limits
-from runner.process.sockets import SOCKET_OPTIONS
 from runner.reporting.reporter import Reporter, Stop
 from runner.reporting.usage_samples import UsageLog
 from runner.sandbox.executor import Executor
@@ -69,12 +66,12 @@ async def carry_out(
     boot_facts: dict[str, Any],
     boot_acked: bool,
     opened: Executor | None = None,
-    keeper: Keeper | None = None,
+    measuring: MeasuringProcess | None = None,
     *,
     usage: UsageLog,
 ) -> int:
     """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already,
-    `keeper` the process that runs the command of a command benchmark, `usage` knows what was used until now."""
+    `measuring` the process that runs the command of a command benchmark, `usage` knows what was used until now."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -94,7 +91,7 @@ async def carry_out(
             patience_s=spec.patience_s,
         ) as reporter,
     ):
-        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened, keeper))
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened, measuring))
         term = asyncio.create_task(terminated.wait())
         ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
         try:
@@ -122,7 +119,7 @@ async def _attempt(
     allowed: dict[str, float],
     log: Log,
     opened: Executor | None,
-    keeper: Keeper | None,
+    measuring: MeasuringProcess | None,
 ) -> int:
     """The whole work, with its last event acknowledged at the end."""
     failed: tuple[FailureReason, str, str | None] | None = None
@@ -133,7 +130,7 @@ async def _attempt(
             done = await _eval_work(spec, spec.eval, base, client, reporter, log, opened)
         elif spec.command is not None:
             reporter.stage(Stage.PROVISION, **allowed)
-            done = await _command_work(spec, base, client, reporter, log, keeper)
+            done = await _command_work(spec, base, client, reporter, log, measuring)
         elif items := items_of(spec):
             log("run.begin", items=len(items), finished_before=len(spec.finished))
             reporter.stage(Stage.PROVISION, **allowed)
@@ -228,10 +225,10 @@ async def _eval_work(
 
 
 async def _command_work(
-    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, keeper: Keeper | None
+    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, measuring: MeasuringProcess | None
 ) -> int:
     assert spec.command is not None
-    if keeper is None:
+    if measuring is None:
         raise RunFailed(
             FailureReason.RUNNER_ERROR,
             f"the runner was not put into the image {spec.command.image}: what starts containers here is of another version",
@@ -239,8 +236,8 @@ async def _command_work(
     if (why := become_ordinary(log)) is not None:
         reporter.log("warning", why)
     log("command.begin", image=spec.command.image, repeats=spec.command.repeats)
-    work = CommandWork(spec, spec.command, keeper.link, reporter, log)
-    return await work.run(base, client, {"uid": os.geteuid(), **keeper.facts})
+    work = CommandWork(spec, spec.command, measuring.link, reporter, log)
+    return await work.run(base, client, {"uid": os.geteuid(), **measuring.facts})
 
 
 def become_ordinary(log: Log) -> str | None:

@@ -4,8 +4,6 @@ Standard library only. Lines are cut, because the engine keeps only the last par
 are kept in memory too, to be left with the run as a file.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -22,7 +20,7 @@ class Log:
         self._bound = bound
         self._kept: deque[str] = deque(maxlen=KEPT_LINES)
 
-    def bind(self, **more: object) -> Log:
+    def bind(self, **more: object) -> "Log":
         other = Log(**{**self._bound, **more})
         other._kept = self._kept
         return other

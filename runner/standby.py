@@ -5,8 +5,6 @@ given a run: it ends, and the orchestrator starts another. What it used until th
 claim on.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any
@@ -20,7 +18,7 @@ from runner.llm.client import load_sdks
 from runner.log import Log
 from runner.process.boot import Boot, Link, announce, boot_facts, runner_id
 from runner.process.claim import claim
-from runner.process.final_reading import Counted, Ended
+from runner.process.final_reading import CountedSince, RunnerExit
 from runner.process.kernel_usage import Reading, reader, since
 from runner.reporting.usage_samples import UsageLog
 from runner.sandbox.executor import Executor
@@ -35,7 +33,7 @@ class SandboxUnwellError(Exception):
     """The sandbox does not run a program of one line."""
 
 
-async def stand_ready(boot: Boot, log: Log) -> Ended:
+async def stand_ready(boot: Boot, log: Log) -> RunnerExit:
     """Open everything, claim, carry out."""
     try:
         slots, uid_base = (boot.stand_ready or {})["sandbox_slots"], (boot.stand_ready or {})["sandbox_uid_base"]
@@ -62,10 +60,10 @@ async def stand_ready(boot: Boot, log: Log) -> Ended:
             raw, answered, acked = await asyncio.to_thread(claim_and_announce)
         except ClaimRefused as refused:
             log("runner.refused", why=str(refused))
-            return Ended(EXIT_REFUSED)
+            return RunnerExit(EXIT_REFUSED)
         except SandboxUnwellError as error:
             log("runner.unwell", why=str(error))
-            return Ended(EXIT_CRASHED)
+            return RunnerExit(EXIT_CRASHED)
         link.close()
         log = log.bind(run_id=raw["run_id"], attempt=raw["attempt"])
         log("runner.claimed", acked=acked)
@@ -73,14 +71,14 @@ async def stand_ready(boot: Boot, log: Log) -> Ended:
             spec = RunSpec.model_validate(raw)
         except ValidationError as error:
             log("runner.refused", why=f"the run cannot be understood: {error}")
-            return Ended(EXIT_REFUSED)
+            return RunnerExit(EXIT_REFUSED)
         before = until_now[0]
         held = [] if before is None else [(0.0, Reading(0.0, before.memory_bytes))]
         usage = UsageLog(since(read, before), age_s=time.monotonic() - answered, early=held)
         code = await carry_out(spec, boot.orchestrator_url, log, facts, bool(acked), executor, usage=usage)
         if before is None or boot.engine == "process":
-            return Ended(code)
-        return Ended(code, Counted.for_the_last(usage.age_s, before.cpu_s))
+            return RunnerExit(code)
+        return RunnerExit(code, CountedSince.seconds_ago(usage.age_s, before.cpu_s))
 
 
 async def _try(executor: Executor) -> None:

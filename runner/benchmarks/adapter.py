@@ -4,8 +4,6 @@ An adapter reads a record into a task. A task asks (prompt), reads the answer (e
 model or to the orchestrator, and the expected answers never leave it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol

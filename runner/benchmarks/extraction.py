@@ -4,8 +4,6 @@ Thinking is removed first. Then the last fenced block that fits wins, in the ord
 backticks or tildes; a block that is never closed counts as cut off.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import re

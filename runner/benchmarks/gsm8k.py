@@ -4,14 +4,12 @@ Asked without examples, for a last line `#### n`. The last number of that form c
 that is called the answer, then the last number at all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from runner.benchmarks.extraction import Extraction, without_thinking
 from runner.benchmarks.record import required
@@ -53,7 +51,7 @@ class Gsm8kTask:
     answer: Decimal
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Gsm8kTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         answer = as_number(required(record, "answer").rpartition("####")[2])
         if answer is None:
             raise ProblemError("the answer of the record is no number")

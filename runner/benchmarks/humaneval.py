@@ -6,12 +6,10 @@ code, since the task was given in that context. Everything else continues the pr
 block without the function, and one that begins indented, whatever it defines further down.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.record import entry_point, required
@@ -62,7 +60,7 @@ class HumanEvalTask(_FunctionTask):
     test: str
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> HumanEvalTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         return cls(required(record, "prompt"), entry_point(record), required(record, "test"))
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
@@ -76,7 +74,7 @@ class HumanEvalPlusTask(_FunctionTask):
     comparison: Comparison
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> HumanEvalPlusTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         source, entry = required(record, "prompt"), entry_point(record)
         reference = source + required(record, "canonical_solution")
         return cls(source, entry, Comparison(reference, entry, inputs_of(record), atol_of(record)))

@@ -5,20 +5,18 @@ metadata names a function is judged by calling it, any other by feeding standard
 private ones; all count. The wording of the prompt is ours, and has a version.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.contract.events import Outcome, TestResult
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.parity import parity_of_calls, parity_of_program
-from runner.grading.verdict import Shown, Verdict, same_output, verdict
+from runner.grading.verdict import ShownTexts, Verdict, same_output, verdict
 from runner.llm.client import Prompt
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits
@@ -73,7 +71,7 @@ class LiveCodeBenchTask:
     """Whether answers are also judged by the rules of the official checker, which takes a second execution."""
 
     @classmethod
-    def read(cls, record: Mapping[str, Any], *, parity: bool = True) -> LiveCodeBenchTask:
+    def read(cls, record: Mapping[str, Any], *, parity: bool = True) -> Self:
         statement = record.get("question_content")
         if not isinstance(statement, str) or not statement.strip():
             raise ProblemError("the record has no question_content")
@@ -138,7 +136,7 @@ class LiveCodeBenchTask:
         executions = await executor.run_stdin(code, inputs, limits, right, prelude=True)
         rights = [right(index, execution) for index, execution in enumerate(executions)]
         shown = [
-            Shown(test.input, test.output, _text(execution.stdout[: 1 << 16]))
+            ShownTexts(test.input, test.output, _text(execution.stdout[: 1 << 16]))
             for test, execution in zip(self.tests, executions, strict=False)
         ]
         return verdict(executions, rights, len(self.tests), shown)
@@ -152,7 +150,7 @@ class LiveCodeBenchTask:
         executions = await executor.run_calls(code, entry, calls, limits, right, prelude=True)
         rights = [right(index, execution) for index, execution in enumerate(executions)]
         shown = [
-            Shown(test.input, test.output, _value(execution))
+            ShownTexts(test.input, test.output, _value(execution))
             for test, execution in zip(self.tests, executions, strict=False)
         ]
         return verdict(executions, rights, len(self.tests), shown)
@@ -215,9 +213,9 @@ def _decoded(value: Any, name: str) -> Any:
 
 
 def _tests(record: Mapping[str, Any], name: str) -> list[tuple[Test, str]]:
-    given = _decoded(record.get(name) or [], name)
+    tests = _decoded(record.get(name) or [], name)
     try:
-        return [(Test(_plain(t["input"]), _plain(t["output"])), str(t.get("testtype") or "stdin")) for t in given]
+        return [(Test(_plain(t["input"]), _plain(t["output"])), str(t.get("testtype") or "stdin")) for t in tests]
     except (TypeError, KeyError, AttributeError):
         raise ProblemError(f"{name} of the record is not a list of tests with input and output") from None
 

@@ -8,14 +8,12 @@ The file of MBPP+ is JSON, which has no tuples, sets or complex numbers; `restor
 them their types back.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.record import entry_point, required
@@ -81,7 +79,7 @@ class MbppTask:
     setup: str
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> MbppTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         tests = "\n".join(_texts(record, "test_list"))
         if not tests.strip():
             raise ProblemError("the record has no tests")
@@ -142,7 +140,7 @@ class MbppPlusTask:
     comparison: Comparison
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> MbppPlusTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         source = required(record, "prompt")
         number = required(record, "task_id").rpartition("/")[2]
         if not number.isdigit():

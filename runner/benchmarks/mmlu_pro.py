@@ -7,13 +7,11 @@ The rules are those of the benchmark's authors, with two differences: thinking i
 several times the last one counts instead of the first. All searches are linear in the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from runner.benchmarks.extraction import Extraction, without_thinking
 from runner.benchmarks.record import required
@@ -86,7 +84,7 @@ class MmluProTask:
     examples: tuple[Example, ...] = ()
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> MmluProTask:
+    def read(cls, record: Mapping[str, Any]) -> Self:
         options = record.get("options")
         if not isinstance(options, list) or not 1 < len(options) <= len(LETTERS):
             raise ProblemError("the record has no options to choose from")

@@ -1,7 +1,5 @@
 """Fields of a benchmark's record; what is missing or of another kind is a `ProblemError`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a command writes, kept small: the beginning and the end, however much comes in between. Pure."""
 
-from __future__ import annotations
-
 from collections import deque
 
 HEAD_BYTES = TAIL_BYTES = 1 << 20

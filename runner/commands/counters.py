@@ -1,13 +1,11 @@
 """The kernel's counters around one repeat: processor time and memory of the container, and whom it killed for memory."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.process.kernel_usage import CGROUP, Reading, limits, reader
+from runner.process.kernel_usage import CGROUP, Reading, limits, read_pairs, reader
 from runner.sandbox.kernel import process_tree
 
 KILLED = {"memory.events": "oom_kill", "memory/memory.oom_control": "oom_kill"}
@@ -38,7 +36,7 @@ class Counters:
         """Memory that programs occupy, without the kernel's copies of files."""
         if self._alone:
             for name, parts in OCCUPIED.items():
-                found = _pairs(self._cgroup / name)
+                found = read_pairs(self._cgroup / name)
                 if parts[0] in found:
                     return sum(found.get(part, 0) for part in parts)
         return sum(process_tree.resident_pages(pid) for pid in process_tree.descendants(os.getpid())) * process_tree.PAGE
@@ -47,13 +45,4 @@ class Counters:
         """How many processes the kernel has killed so far because memory ran out."""
         if not self._alone:
             return 0
-        return max(_pairs(self._cgroup / name).get(word, 0) for name, word in KILLED.items())
-
-
-def _pairs(path: Path) -> dict[str, int]:
-    try:
-        text = path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return {}
-    lines = (line.split() for line in text.splitlines())
-    return {each[0]: int(each[1]) for each in lines if len(each) == 2 and each[1].isdecimal()}
+        return max(read_pairs(self._cgroup / name).get(word, 0) for name, word in KILLED.items())

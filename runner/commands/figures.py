@@ -1,7 +1,5 @@
 """Named figures from what a command wrote. Pure. A figure that is named several times counts with the mean."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -51,9 +49,9 @@ def _of_rule(rule: FigureRule, text: str, documents: list[Any]) -> Iterator[Figu
             yield from _figure(rule.name, at_path(document, rule.json_path), rule.unit, rule.better)
     else:
         for document in documents:
-            for each in _lines([document]):
-                if each.name == rule.name:
-                    yield Figure(name=rule.name, value=each.value, unit=rule.unit or each.unit, better=rule.better)
+            for figure in _lines([document]):
+                if figure.name == rule.name:
+                    yield Figure(name=rule.name, value=figure.value, unit=rule.unit or figure.unit, better=rule.better)
             if isinstance(document, dict) and document.get("name") != rule.name:
                 yield from _figure(rule.name, document.get(rule.name), rule.unit, rule.better)
 
@@ -86,12 +84,12 @@ def _parsed(text: str) -> Any | None:
 
 
 def _lines(documents: Iterable[Any]) -> Iterator[Figure]:
-    for each in documents:
-        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+    for document in documents:
+        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
             continue
-        unit = each.get("unit")
-        better = Better.LARGER if each.get("better") == Better.LARGER.value else Better.SMALLER
-        yield from _figure(each["name"], each.get("value"), unit if isinstance(unit, str) else "", better)
+        unit = document.get("unit")
+        better = Better.LARGER if document.get("better") == Better.LARGER.value else Better.SMALLER
+        yield from _figure(document["name"], document.get("value"), unit if isinstance(unit, str) else "", better)
 
 
 def at_path(document: Any, path: str) -> Any:
@@ -129,7 +127,7 @@ def _means(found: Iterable[Figure]) -> list[Figure]:
     for figure in found:
         if figure.name in by_name or len(by_name) < MAX_FIGURES:
             by_name.setdefault(figure.name, []).append(figure)
-    return [own[0].model_copy(update={"value": _mean([each.value for each in own])}) for own in by_name.values()]
+    return [own[0].model_copy(update={"value": _mean([figure.value for figure in own])}) for own in by_name.values()]
 
 
 def _mean(values: list[float]) -> float:

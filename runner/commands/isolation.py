@@ -1,11 +1,9 @@
 """What a command may not do, beside what its container's limits say: reach the network, and make namespaces or mounts.
 
-The keeper leaves the container's network for an empty one with a loopback of its own, which takes two capabilities that the
-container has for this alone; it gives them up for good before the first command. Where the kernel does not let it, commands
-get no sockets but local ones. A filter refuses what Docker's own filter would refuse without those capabilities.
+The measuring process leaves the container's network for an empty one with a loopback of its own. That takes two capabilities
+that the container has for this alone, and gives up for good before the first command. Where the kernel refuses, commands get
+no sockets but local ones. A filter refuses what Docker's own filter would refuse without those capabilities.
 """
-
-from __future__ import annotations
 
 import contextlib
 import ctypes
@@ -17,7 +15,7 @@ import struct
 
 from runner.sandbox.kernel import bpf, syscalls
 from runner.sandbox.kernel.bpf import ALLOW, ANY_BIT, AT_LEAST, EQUAL, Assembler, low, refuse
-from runner.sandbox.kernel.seccomp import AF_UNIX, AUDIT_ARCH, CLONE_NEW_ANYTHING, X32_BIT
+from runner.sandbox.kernel.seccomp import AF_UNIX, AUDIT_ARCH, CLONE_NEW_ANYTHING, X32_BIT, Filter
 
 CLONE_NEWNET = 0x40000000
 SIOCSIFFLAGS = 0x8914
@@ -66,16 +64,12 @@ class CommandFilter:
     """Laid out before the fork. `sockets` allows all kinds of them: the network is empty, or is meant to be reached."""
 
     def __init__(self, *, sockets: bool, arch: str = syscalls.ARCH) -> None:
-        program = build(arch, sockets=sockets)
-        self._buffer = ctypes.create_string_buffer(program, len(program))
-        header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(self._buffer))
-        self._header = ctypes.create_string_buffer(header, len(header))
-        self._set = syscalls.Call("seccomp", 1, 0, self._header)
+        self._filter = Filter(build(arch, sockets=sockets))
 
     def install(self) -> None:
         """Put the calling process under the filter, for good."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        self._set()
+        self._filter.install()
 
 
 def build(arch: str, *, sockets: bool) -> bytes:

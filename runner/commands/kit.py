@@ -4,8 +4,6 @@ With the runner beside it, mounted into a container of any other image and start
 of that image: no Python, no libc. Only what a command benchmark uses goes in.
 """
 
-from __future__ import annotations
-
 import compileall
 import os
 import py_compile
@@ -80,9 +78,9 @@ def _copy_libraries(programs: list[Path], folder: Path) -> None:
     into.mkdir()
     wanted: set[str] = set()
     for program in programs:
-        told = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
-        wanted |= set(re.findall(r"=> (/\S+)", told))
-        for loader in re.findall(r"^\s*(/\S*/ld-linux\S*) \(", told, re.MULTILINE):
+        listing = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+        wanted |= set(re.findall(r"=> (/\S+)", listing))
+        for loader in re.findall(r"^\s*(/\S*/ld-linux\S*) \(", listing, re.MULTILINE):
             shutil.copy(loader, folder / "ld.so")
     for library in wanted:
         shutil.copy(library, into)

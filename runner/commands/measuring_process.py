@@ -5,8 +5,6 @@ It is forked before anything else runs, and stays root in a container, to give c
 a repeat, a line answers; when the other side is gone, everything is ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -18,10 +16,9 @@ from typing import Any, NoReturn
 
 from runner.commands.counters import Counters
 from runner.commands.figures import figures_in
-from runner.commands.files import put_files, working_directory
 from runner.commands.isolation import CommandFilter, keep_only_needed_capabilities, leave_network
 from runner.commands.repeat import NOT_STARTED, Measured, Program, Stopped, measure
-from runner.commands.user_image import Guest, find_guest, own_guest
+from runner.commands.user_image import Guest, find_guest, own_guest, put_files, working_directory
 from runner.contract.commands import CommandTask, Figure
 from runner.contract.run_spec import RunSpec
 from runner.sandbox.kernel import process_tree, syscalls
@@ -36,13 +33,13 @@ class _TookTooLong(Exception):
 
 
 @dataclass(frozen=True)
-class Keeper:
+class MeasuringProcess:
     link: socket.socket
     facts: dict[str, Any]
 
 
-def open_keeper(spec: RunSpec, engine: str) -> Keeper | None:
-    """The keeper of a run with a command. None: there is no command, or this is not the image that it is for."""
+def open_measuring_process(spec: RunSpec, engine: str) -> MeasuringProcess | None:
+    """The measuring process of a run with a command. None: there is no command, or this is not the image that it is for."""
     task, guest = spec.command, find_guest()
     if task is None:
         return None
@@ -51,11 +48,11 @@ def open_keeper(spec: RunSpec, engine: str) -> Keeper | None:
     if guest is None or guest.image != task.image:
         return None
     link = start(task, guest, engine, spec.sandbox_uid_base)
-    return Keeper(link, {"image": guest.image, "image_id": guest.image_id})
+    return MeasuringProcess(link, {"image": guest.image, "image_id": guest.image_id})
 
 
 def start(task: CommandTask, guest: Guest, engine: str, uid: int) -> socket.socket:
-    """Fork the keeper; the connection to it. There must be no other thread."""
+    """Fork the measuring process; the connection to it. There must be no other thread."""
     ours, its = socket.socketpair()
     if os.fork() == 0:
         ours.close()
@@ -64,7 +61,7 @@ def start(task: CommandTask, guest: Guest, engine: str, uid: int) -> socket.sock
             _serve(its, task, guest, engine, uid)
             code = 0
         except BaseException as error:
-            sys.stderr.write(f"keeper: {type(error).__name__}: {error}\n")
+            sys.stderr.write(f"measuring process: {type(error).__name__}: {error}\n")
         finally:
             _leave(code)
     its.close()
@@ -96,21 +93,21 @@ def _serve(link: socket.socket, task: CommandTask, guest: Guest, engine: str, ui
     )
     counters = Counters(engine)
     network = "allowed" if guest.network else "loopback only" if apart else "none" if walls else "not restricted"
-    _say(link, {"ready": True, "network": network})
+    _send(link, {"ready": True, "network": network})
     with link.makefile("rb") as orders:
         while orders.readline() == GO:
             with contextlib.suppress(Stopped):
                 if task.files and process_tree.as_user(uid, lambda: put_files(program.workdir, task.files)):
-                    found = Measured(exit_code=NOT_STARTED, trouble=NO_FILES)
+                    measured = Measured(exit_code=NOT_STARTED, trouble=NO_FILES)
                 else:
-                    found = measure(program, counters, link.fileno())
-                _say(link, _result(found, task))
+                    measured = measure(program, counters, link.fileno())
+                _send(link, _result(measured, task))
             for folder in guest.scratch:
                 process_tree.as_user(uid, lambda folder=folder: process_tree.empty(folder))  # type: ignore[misc]
 
 
-def _result(found: Measured, task: CommandTask) -> dict[str, Any]:
-    text = found.output.text()
+def _result(measured: Measured, task: CommandTask) -> dict[str, Any]:
+    text = measured.output.text()
     figures: list[Figure] = []
     missing: list[str] = []
     signal.signal(signal.SIGALRM, _too_long)
@@ -122,20 +119,11 @@ def _result(found: Measured, task: CommandTask) -> dict[str, Any]:
     finally:
         signal.alarm(0)
     return {
-        "wall_s": found.wall_s,
-        "user_s": found.user_s,
-        "system_s": found.system_s,
-        "throttled_s": found.throttled_s,
-        "peak_bytes": found.peak_bytes,
-        "exit_code": found.exit_code,
-        "signal": found.signal,
-        "timed_out": found.timed_out,
-        "out_of_memory": found.out_of_memory,
-        "trouble": found.trouble,
+        **{name: value for name, value in vars(measured).items() if name != "output"},
         "figures": [figure.model_dump(mode="json") for figure in figures],
         "missing": missing,
         "output": text,
-        "output_bytes": found.output.total,
+        "output_bytes": measured.output.total,
     }
 
 
@@ -143,5 +131,5 @@ def _too_long(*_: object) -> None:
     raise _TookTooLong
 
 
-def _say(link: socket.socket, message: dict[str, Any]) -> None:
+def _send(link: socket.socket, message: dict[str, Any]) -> None:
     link.sendall(json.dumps(message).encode() + b"\n")

@@ -1,11 +1,9 @@
-"""One repeat of a command: started, measured, ended with all that it started. Synchronous; the keeper calls it.
+"""One repeat of a command: started, measured, ended with all that it started. Synchronous; the measuring process calls it.
 
 Wall time runs from the moment before exec to the end of the first process. Processor time is that of the whole tree: what is
-left behind comes to the keeper, which waits for it. Descendants that nobody waited for are missing in that sum; the
-container's own counter then says how much.
+left behind becomes a child of the measuring process, which waits for it. Descendants that nobody waited for are missing in
+that sum; the container's own counter then says how much.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
@@ -29,13 +27,12 @@ LOOKED_AT = 32
 """Of many processes, some: all of them together are counted by the control group."""
 NOT_STARTED = 127
 MOST_PROCESSES = 1536
-"""Of a command in a container, which has room for 2048: the keeper must be able to end them all, and that takes a fork."""
+"""Of a command in a container, which has room for 2048: ending them all takes a fork of the measuring process."""
 YIELDS = 10
 """How much nicer a command is than the runner beside it: thousands of processes leave it enough to report. Other
 containers have shares of their own."""
 SLACK_S, SLACK_SHARE = 0.05, 0.02
 READY = b"ready %d\n"
-_HIGHEST = b"VmHWM:"
 
 
 class Stopped(Exception):
@@ -49,7 +46,7 @@ class Program:
     workdir: str
     timeout_s: float
     uid: int
-    """-1: as whom we are."""
+    """-1: the current user."""
     walls: CommandFilter | None
 
 
@@ -203,7 +200,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
                 return deadline, seen, most
             if now >= look_at and began:
                 pids = process_tree.descendants(os.getpid())
-                seen = max([seen, *map(highest_bytes, pids[:LOOKED_AT])])
+                seen = max([seen, *map(process_tree.peak_bytes, pids[:LOOKED_AT])])
                 if len(pids) > 1:  # what one process occupies, the kernel knows better
                     most = max(most, counters.occupied_bytes())
                 step_s = min(2 * step_s, counters.look_s)
@@ -225,15 +222,6 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
     return time.monotonic(), seen, most
 
 
-def highest_bytes(pid: int | str) -> int:
-    """The most memory that a process has occupied since its exec; 0 when it is gone."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
-        for line in file:
-            if line.startswith(_HIGHEST):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
 def _take(fd: int, output: Capture) -> bool:
     """False at the end of the output."""
     with contextlib.suppress(BlockingIOError):
@@ -251,13 +239,13 @@ def _drain(fd: int, output: Capture) -> None:
 
 def _ready(news: int) -> tuple[int | None, str]:
     """What the child, which stands before its gate, has occupied: the kernel counts that as its program's. Else why not."""
-    said = b""
-    while b"\n" not in said:
+    message = b""
+    while b"\n" not in message:
         piece = os.read(news, 4096)
         if not piece:
-            return None, said.decode("utf-8", "replace") or "the process could not be prepared"
-        said += piece
-    return int(said.split()[1]), ""
+            return None, message.decode("utf-8", "replace") or "the process could not be prepared"
+        message += piece
+    return int(message.split()[1]), ""
 
 
 def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
@@ -271,25 +259,23 @@ def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
             if fd > 2 and fd not in (news, gate):
                 with contextlib.suppress(OSError):  # that of the list itself is closed already
                     os.close(fd)
-        keeper = os.getppid()
+        parent = os.getppid()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")  # if memory runs out it shall be the command, never the runner
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if program.uid >= 0:
             os.nice(YIELDS)
             resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
-            os.setgroups([])
-            os.setresgid(program.uid, program.uid, program.uid)
-            os.setresuid(program.uid, program.uid, program.uid)
+            syscalls.become_user(program.uid)
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # a change of user resets it
         os.umask(0o022)
         os.chdir(program.workdir)
         for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        if os.getppid() == keeper:
+        if os.getppid() == parent:
             if program.walls is not None:
                 program.walls.install()
-            os.write(news, READY % highest_bytes("self"))
+            os.write(news, READY % process_tree.peak_bytes("self"))
             if os.read(gate, 1):
                 os.execvpe(program.argv[0], program.argv, program.env)  # noqa: S606
     except BaseException as error:

@@ -1,13 +1,17 @@
-"""What the engine says of the user's image that this runner was put into; without a container, what stands in for one."""
-
-from __future__ import annotations
+"""The user's image that this runner was put into, as the engine describes it (without a container: what stands in for one),
+and the files of a command, which its user puts into a working directory of their own before each repeat."""
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import mkdtemp
 
+from runner.contract.commands import CommandFile
+
 VARIABLE = "BENCHYARD_GUEST"
+FOLDER = "work"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -26,19 +30,19 @@ class Guest:
 
 def find_guest() -> Guest | None:
     """None where no engine has put us into a user's image."""
-    told = os.environ.get(VARIABLE)
-    if told is None:
+    description = os.environ.get(VARIABLE)
+    if description is None:
         return None
-    given = json.loads(told)
+    fields = json.loads(description)
     folder = "/tmp"  # noqa: S108 -- the container's own tmpfs
-    env = {"PATH": DEFAULT_PATH, **given["env"], "HOME": folder, "TMPDIR": folder}
+    env = {"PATH": DEFAULT_PATH, **fields["env"], "HOME": folder, "TMPDIR": folder}
     return Guest(
-        image=given["image"],
-        image_id=given["image_id"],
+        image=fields["image"],
+        image_id=fields["image_id"],
         env=env,
-        workdir=given["workdir"] or folder,
+        workdir=fields["workdir"] or folder,
         scratch=(folder, "/dev/shm"),  # noqa: S108
-        network=bool(given["network"]),
+        network=bool(fields["network"]),
     )
 
 
@@ -47,3 +51,20 @@ def own_guest(image: str) -> Guest:
     folder = mkdtemp(prefix="command-")
     env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": folder, "TMPDIR": folder}
     return Guest(image, "", env, folder, (folder,))
+
+
+def working_directory(scratch: str) -> str:
+    """Where the files stand. It lies in a folder that is emptied after each repeat."""
+    return f"{scratch}/{FOLDER}"
+
+
+def put_files(folder: str, files: Sequence[CommandFile]) -> int:
+    """Write them anew; 0 when all are there. Names were checked when the task was read."""
+    os.umask(0o022)
+    os.mkdir(folder)
+    for file in files:
+        path = Path(folder, file.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.data)
+        path.chmod(0o755 if file.executable else 0o644)
+    return 0

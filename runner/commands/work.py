@@ -1,7 +1,5 @@
 """A run of kind `command`: warm-ups, then the repeats in sequence, each reported as an item; at the end `output.txt`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
@@ -76,14 +74,14 @@ class CommandWork:
             return dict(json.loads(line))
         except (TimeoutError, ValueError, OSError) as error:
             raise RunFailed(
-                FailureReason.RUNNER_ERROR, f"the keeper of the command gave no answer: {type(error).__name__}"
+                FailureReason.RUNNER_ERROR, f"the measuring process gave no answer: {type(error).__name__}"
             ) from error
 
     async def _warm_up(self, answer: dict[str, Any]) -> None:
         item = item_of(answer, "", "", 0, self._task)
         failed = item.outcome is not Outcome.PASSED
-        said = f"{self._now}: {item.usage.wall_s:.3f} s" + (f", {item.outcome.value}: {item.detail}" if failed else "")
-        self._reporter.log("warning" if failed else "info", said)
+        line = f"{self._now}: {item.usage.wall_s:.3f} s" + (f", {item.outcome.value}: {item.detail}" if failed else "")
+        self._reporter.log("warning" if failed else "info", line)
         self._keep(self._now, item, answer["output"])
 
     def _keep(self, title: str, item: ItemResult, output: str) -> None:
@@ -116,7 +114,7 @@ def item_of(answer: dict[str, Any], benchmark: str, problem_id: str, sample: int
         Outcome.RUNTIME_ERROR: end,
     }.get(outcome, "")
     missing = answer["missing"] if outcome is Outcome.PASSED else []
-    said = [answer["trouble"] or detail, *(f"figure not found: {name}" for name in missing)]
+    details = [answer["trouble"] or detail, *(f"figure not found: {name}" for name in missing)]
     facts = RepeatFacts(
         **{name: answer[name] for name in ("exit_code", "signal", "throttled_s", "figures", "output_bytes")},
         user_s=round(answer["user_s"], 6),
@@ -128,7 +126,7 @@ def item_of(answer: dict[str, Any], benchmark: str, problem_id: str, sample: int
         problem_id=problem_id,
         sample_index=sample,
         outcome=outcome,
-        detail=clean("; ".join(filter(None, said))),
+        detail=clean("; ".join(filter(None, details))),
         usage=Usage(
             cpu_s=round(answer["user_s"] + answer["system_s"], 6),
             wall_s=round(answer["wall_s"], 6),

@@ -1,7 +1,5 @@
 """The part of the contract about command benchmarks: what is run and measured, and what a repeat came to. A leaf."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,10 +1,8 @@
-"""What can be told of an eval by reading it: syntax, imports, the function. Pure, and a leaf: both sides read by it.
+"""What reading an eval tells: syntax, imports, the function. Pure, and a leaf: both sides read by it.
 
 The list of imports is a check of quality: an eval that needs more than these is not the kind of function that was asked
 for. It is no boundary; the sandbox is.
 """
-
-from __future__ import annotations
 
 import ast
 import warnings

@@ -3,8 +3,6 @@
 A leaf, like `runner.contract`, which puts these bodies into the specification of a run and among its events.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """What a runner reports: events with consecutive numbers, the results in them, and the acknowledgement."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The base of every body that crosses the wire between runner and orchestrator."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -3,8 +3,6 @@
 The interpreter's parser keeps every prefix of a dotted name in an import: `import a.a.a...` of 100 kB takes gigabytes.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

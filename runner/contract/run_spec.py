@@ -1,7 +1,5 @@
 """What a runner is told: its boot configuration, the answer to its claim, the specification of its run, its problems."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Literal

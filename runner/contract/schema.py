@@ -1,7 +1,5 @@
 """The JSON Schema of the contract, for `docs/contract.schema.json`."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ that never ends is given up at once, one that keeps running out of time after so
 time-out costs many times an honest verdict.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

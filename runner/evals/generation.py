@@ -4,8 +4,6 @@ What is wrong with an answer goes back to the model, as far as it concerns train
 knows no labels. What remains unfit after the last repair is refused with the reason.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -71,7 +69,7 @@ class Generation:
         self._task, self._training, self._others = task, training, others
         self._calls, self._executor, self._slots = calls, executor, slots
         self._reporter, self._log = reporter, log
-        self._subjects = sorted([*(each.subject for each in training), *others], key=lambda subject: subject.key)
+        self._subjects = sorted([*(example.subject for example in training), *others], key=lambda subject: subject.key)
         random.Random(task.seed).shuffle(self._subjects)  # so that the first ones say something about the others
         self._rounds: list[Round] = []
         self._words = ""
@@ -179,7 +177,7 @@ class Generation:
             if judgement.failure is EvalFailure.INFRA:
                 raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox failed: {judgement.reason}")
             failures.append(judgement)
-            timeouts = sum(each.failure is EvalFailure.TIMEOUT for each in failures)
+            timeouts = sum(judgement.failure is EvalFailure.TIMEOUT for judgement in failures)
             slow = judgement.failure is EvalFailure.TIMEOUT and too_many(timeouts, trial.judged, self._task.failing_share)
             if slow or len(failures) >= max(most + 1, SHOWN_FAILURES):
                 raise self._failing(failures)
@@ -189,10 +187,10 @@ class Generation:
             seconds = f"{self._task.limits.seconds:g} s"
             raise Unfit(f"it never ends: a timeout after {seconds} on each of the shortest traces; look for a loop", TIMEOUT)
         judgements = await self._judged(trial, self._subjects, "first")
-        if sum(each.failure is not None for each in judgements) > most:
+        if sum(judgement.failure is not None for judgement in judgements) > most:
             raise self._failing(failures)
-        if len({each.passed for each in judgements if each.failure is None}) < 2:
-            verdict = next((each.passed for each in judgements if each.failure is None), None)
+        if len({judgement.passed for judgement in judgements if judgement.failure is None}) < 2:
+            verdict = next((judgement.passed for judgement in judgements if judgement.failure is None), None)
             raise Unfit(f"it is constant: it says passed={verdict} of every trace, good or bad")
         failures.clear()
         trial.judged = 0
@@ -200,15 +198,15 @@ class Generation:
         for one, other in zip(judgements, reversed(again), strict=True):
             if differs(one, other):
                 raise Unfit(difference(one, other))
-        said = {each.key: each.passed for each in judgements}
-        right = sum(said[each.subject.key] is (each.label is Label.POSITIVE) for each in self._training)
+        passed = {judgement.key: judgement.passed for judgement in judgements}
+        right = sum(passed[example.subject.key] is (example.label is Label.POSITIVE) for example in self._training)
         return Candidate(code, judgements, right)
 
     async def _judged(self, trial: Trial, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
         tested, again = 0, salt != "first"
         total = len(subjects)
 
-        def told(more: int) -> None:
+        def progress(more: int) -> None:
             nonlocal tested
             tested += more
             parts = [self._words, "once more in another order, under other ids" if again else ""]
@@ -216,19 +214,20 @@ class Generation:
                 detail = ", ".join(filter(None, parts))
                 self._tell(JobStage.TESTING_ACCURACY, done=total if again else tested, total=total, detail=detail)
 
-        told(0)
+        progress(0)
         try:
-            return await trial.judge_all(subjects, f"{self._task.seed} {salt}", told)
+            return await trial.judge_all(subjects, f"{self._task.seed} {salt}", progress)
         except Unsteady as unsteady:
             raise Unfit(str(unsteady)) from None
 
     def _failing(self, failures: Sequence[Judgement]) -> Unfit:
-        kinds = Counter(each.failure for each in failures)
+        kinds = Counter(judgement.failure for judgement in failures)
         code = TIMEOUT if kinds[EvalFailure.TIMEOUT] * 2 > len(failures) else ERROR
         if kinds[EvalFailure.CONTRACT] * 2 > len(failures):
             code = INVALID
         some = "\n".join(
-            f"- {each.failure.value if each.failure else ''}: {each.reason}" for each in failures[:SHOWN_FAILURES]
+            f"- {judgement.failure.value if judgement.failure else ''}: {judgement.reason}"
+            for judgement in failures[:SHOWN_FAILURES]
         )
         share = f"{self._task.failing_share:.0%}"
         return Unfit(f"it gives no verdict on more than {share} of the traces, for example:\n{some}", code)
@@ -238,11 +237,11 @@ class Generation:
         tested = len(self._training)
         if candidate.right >= self._task.target * tested:
             return None
-        said = {each.key: each for each in candidate.judgements}
+        judgements = {judgement.key: judgement for judgement in candidate.judgements}
         wrong = [
-            (each, _words(said[each.subject.key]))
-            for each in self._training
-            if said[each.subject.key].passed is not (each.label is Label.POSITIVE)
+            (example, _words(judgements[example.subject.key]))
+            for example in self._training
+            if judgements[example.subject.key].passed is not (example.label is Label.POSITIVE)
         ]
         return mistakes_text(wrong, candidate.right, tested)
 

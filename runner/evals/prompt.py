@@ -3,8 +3,6 @@
 It sees training traces only, without ids.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +80,7 @@ class Fault:
 def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence[str]) -> Prompt:
     """All training traces if there is room for them, else some of each label, from the whole range of them."""
     room = min(EXAMPLE_CHARS, max(LEAST_CHARS, ALL_CHARS // max(len(training), 1)))
-    own = {label: [each.subject for each in training if each.label is label] for label in Label}
+    own = {label: [example.subject for example in training if example.label is label] for label in Label}
     most = ALL_CHARS // (2 * room)
     good, bad = (
         "\n".join(shown_text(subject, room) for subject in _spread(own[label], most))
@@ -101,10 +99,10 @@ def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence
 
 def _disputed(training: Sequence[Training]) -> str:
     lines = [
-        f"- people say {'good' if each.label is Label.POSITIVE else 'bad'}, it said {each.disputed[:300]}: "
-        f"{shown_text(each.subject, LEAST_CHARS)}"
-        for each in training
-        if each.disputed
+        f"- people say {'good' if example.label is Label.POSITIVE else 'bad'}, it said {example.disputed[:300]}: "
+        f"{shown_text(example.subject, LEAST_CHARS)}"
+        for example in training
+        if example.disputed
     ]
     return DISPUTED.format(lines="\n".join(lines[:SHOWN_DISPUTES])) if lines else ""
 
@@ -131,8 +129,9 @@ def shown_text(subject: Subject, room: int) -> str:
 def mistakes_text(wrong: Sequence[tuple[Training, str]], right: int, tested: int) -> str:
     """Training traces on which it disagrees with people, for the model."""
     lines = [
-        f"- people say {'good' if each.label is Label.POSITIVE else 'bad'}, it says {said}: {shown_text(each.subject, 1500)}"
-        for each, said in wrong[:SHOWN_MISTAKES]
+        f"- people say {'good' if example.label is Label.POSITIVE else 'bad'}, it says {verdict}: "
+        f"{shown_text(example.subject, 1500)}"
+        for example, verdict in wrong[:SHOWN_MISTAKES]
     ]
     more = f"\n- and {len(wrong) - SHOWN_MISTAKES} more" if len(wrong) > SHOWN_MISTAKES else ""
     return f"it agrees with people on {right} of {tested} traces only. Where it does not:\n" + "\n".join(lines) + more

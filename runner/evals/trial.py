@@ -5,8 +5,6 @@ every trace, so that nothing it keeps in its own names reaches the next; a trace
 alone before that counts; and a sample of the others is judged again alone and must come out the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -95,7 +93,7 @@ class Trial:
     async def judge(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
         """One part in one child, each in turn; a sample is judged again alone. Raises `Unsteady`."""
         judgements = await self._run(subjects, salt)
-        judged = [place for place, each in enumerate(judgements) if each.failure is None]
+        judged = [place for place, judgement in enumerate(judgements) if judgement.failure is None]
         count = min(len(judged), max(CHECKED_LEAST, round(len(judged) * CHECKED_SHARE)))
         for place in random.Random(salt).sample(judged, count):
             (again,) = await self._run([subjects[place]], f"{salt} again")
@@ -176,12 +174,16 @@ def differs(one: Judgement, other: Judgement) -> bool:
 
 
 def difference(one: Judgement, other: Judgement) -> str:
-    def said(each: Judgement) -> str:
-        return f"passed={each.passed}, score={each.score}" if each.failure is None else f"no verdict ({each.failure.value})"
+    def verdict(judgement: Judgement) -> str:
+        return (
+            f"no verdict ({judgement.failure.value})"
+            if judgement.failure
+            else f"passed={judgement.passed}, score={judgement.score}"
+        )
 
     return (
-        f"the same trace under another id and in another order gave {said(one)} and then {said(other)}: an eval must not "
-        "read ids, keep anything between traces, or go by chance or by the time"
+        f"the same trace under another id and in another order gave {verdict(one)} and then {verdict(other)}: "
+        "an eval must not read ids, keep anything between traces, or go by chance or by the time"
     )
 
 

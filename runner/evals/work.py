@@ -1,19 +1,36 @@
 """A job about evals from its traces to its last event: puts together what `generation` and `execution` need."""
 
-from __future__ import annotations
+from collections.abc import AsyncIterator
 
 import httpx
 
-from runner.contract.evals import STAGE_PERCENT, EvalTask, JobStage
+from runner.contract.evals import STAGE_PERCENT, EvalTask, JobStage, TraceLine
+from runner.contract.events import FailureReason
 from runner.contract.run_spec import RunSpec
+from runner.download import DownloadRefused, download_lines
+from runner.errors import RunFailed
 from runner.evals.execution import Execution, subject_of
 from runner.evals.generation import Generation
 from runner.evals.prompt import Training
-from runner.evals.traces import fetch
 from runner.llm.calls import Calls
 from runner.log import Log
 from runner.reporting.reporter import Reporter
 from runner.sandbox.executor import Executor
+
+
+async def fetch(client: httpx.AsyncClient, url: str, count: int, log: Log) -> AsyncIterator[TraceLine]:
+    """`count` traces, each once. Raises `RunFailed` when the orchestrator refuses them or has fewer."""
+    keys: set[int] = set()
+    try:
+        async for text in download_lines(client, url, lambda: count - len(keys), log, "traces"):
+            line = TraceLine.model_validate_json(text)
+            if line.key not in keys:
+                keys.add(line.key)
+                yield line
+    except DownloadRefused as refused:
+        raise RunFailed(FailureReason.DATASET_ERROR, str(refused)) from None
+    if len(keys) < count:
+        raise RunFailed(FailureReason.DATASET_ERROR, f"{count - len(keys)} of {count} traces were not delivered")
 
 
 async def execute(

@@ -3,8 +3,6 @@
 Assertions say only whether all held, so an answer counts as one test.
 """
 
-from __future__ import annotations
-
 import math
 
 from runner.contract.events import Outcome, TestResult, Usage

@@ -5,8 +5,6 @@ stand-in for standard input, a class serves all tests with one object. Two thing
 sandbox with our memory limit, and time is CPU time. It says nothing of how good an answer is; the strict verdict does.
 """
 
-from __future__ import annotations
-
 import marshal
 from collections.abc import Sequence
 from dataclasses import replace

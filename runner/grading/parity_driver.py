@@ -92,8 +92,8 @@ def as_function(source: str) -> str:
     """Imports, then everything else as the body of one function."""
     try:
         body = ast.parse(source).body
-        imports: list[ast.stmt] = [each for each in body if isinstance(each, (ast.Import, ast.ImportFrom))]
-        others = [each for each in body if not isinstance(each, (ast.Import, ast.ImportFrom))]
+        imports: list[ast.stmt] = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        others = [node for node in body if not isinstance(node, (ast.Import, ast.ImportFrom))]
         wrapped = ast.parse("def wrapped_function(): pass").body[0]
         assert isinstance(wrapped, ast.FunctionDef)
         wrapped.body = others

@@ -4,8 +4,6 @@ The reference runs in the judge's process; its results never reach the program. 
 limit of a single test (60 s by default, as EvalPlus allows for a task).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The comparison of outputs follows LiveCodeBench: the whole stripped, then line b
 text is equal if its tokens are equal as decimal numbers. No tolerance, case matters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -41,7 +39,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownTexts:
     """The texts of a test that failed, for people."""
 
     input: str
@@ -78,7 +76,7 @@ def outcome_of(execution: Execution, right: bool) -> Outcome:
     return OUTCOMES[execution.ending]
 
 
-def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int, shown: Sequence[Shown]) -> Verdict:
+def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int, shown: Sequence[ShownTexts]) -> Verdict:
     """Judge a program by its executions, which end with the first that failed, out of `total` tests.
 
     `shown` holds one entry per execution; its texts are reported for tests that did not pass.
@@ -121,7 +119,7 @@ def _why(execution: Execution, outcome: Outcome) -> str:
     return execution.detail or outcome.value
 
 
-def _test(index: int, execution: Execution, outcome: Outcome, shown: Shown) -> TestResult:
+def _test(index: int, execution: Execution, outcome: Outcome, shown: ShownTexts) -> TestResult:
     used = execution.usage
     usage = Usage(cpu_s=used.cpu_s, wall_s=used.wall_s, peak_bytes=used.peak_bytes)
     if outcome is Outcome.PASSED:

@@ -5,11 +5,8 @@ stream is read again from its beginning, where the orchestrator leaves out what 
 over.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-import random
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -18,13 +15,11 @@ import httpx
 from pydantic import ValidationError
 
 from runner.contract.run_spec import GivenAnswer, Problem
+from runner.download import DownloadRefused, download_lines
 from runner.errors import ProblemError
 from runner.log import Log
 
 MAX_HELD_BYTES = 24 << 20
-MAX_PAUSE_S = 5.0
-NEEDED_READS = 2
-TRY_AGAIN = frozenset({408, 425, 429})
 
 Key = tuple[str, str]
 
@@ -77,50 +72,16 @@ class Problems:
     async def fetch(self) -> None:
         """Read until every wanted problem has been here; afterwards those that never came are known to be missing."""
         try:
-            await self._fetch()
+            async for line in download_lines(self._client, self._url, lambda: len(self._missing), self._log, "problems"):
+                await self._take(line)
+        except DownloadRefused as refused:
+            self._fail(str(refused))
         except Exception as error:
             self._fail(f"{type(error).__name__}: {error}")
-
-    async def _fetch(self) -> None:
-        whole_reads, failures = 0, 0
-        while self._missing and whole_reads < NEEDED_READS:
-            before = len(self._missing)
-            try:
-                await self._read()
-                whole_reads += 1
-            except httpx.HTTPStatusError as error:
-                status = error.response.status_code
-                if status < 500 and status not in TRY_AGAIN:
-                    self._fail(f"the orchestrator refuses the problems with status {status}: {error.response.text[:300]}")
-                    return
-                trouble = f"status {status}"
-            except (httpx.HTTPError, zlib.error) as error:
-                trouble = f"{type(error).__name__}: {error}"
-            else:
-                continue
-            failures = 0 if len(self._missing) < before else failures + 1
-            self._log("problems.again", trouble=trouble, missing=len(self._missing))
-            await asyncio.sleep(min(0.1 * 2 ** min(failures, 10), MAX_PAUSE_S) * random.uniform(0.7, 1.3))
-        if self._missing:
+        if self._missing and self._error is None:
             self._fail(f"{len(self._missing)} problems were not delivered, among them {min(self._missing)[1]}")
 
-    async def _read(self) -> None:
-        async with self._client.stream("GET", self._url, headers={"Accept-Encoding": "gzip"}) as answer:
-            if not answer.is_success:
-                await answer.aread()
-                answer.raise_for_status()
-            pieces: list[bytes] = []
-            async for chunk in answer.aiter_bytes():
-                *lines, rest = chunk.split(b"\n")
-                for line in lines:
-                    await self._take(b"".join([*pieces, line]))
-                    pieces.clear()
-                pieces.append(rest)
-            await self._take(b"".join(pieces))
-
     async def _take(self, line: bytes) -> None:
-        if not line.strip():
-            return
         try:
             problem = Problem.model_validate_json(line)
         except ValidationError as error:

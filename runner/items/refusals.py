@@ -5,8 +5,6 @@ question (its context is too long, a filter refused it) never does, and as soon 
 rest is asked, and what fails is left out of the score.
 """
 
-from __future__ import annotations
-
 import re
 
 from runner.contract.run_spec import ErrorScope

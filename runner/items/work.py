@@ -4,8 +4,6 @@ Model calls and executions are bounded apart, so that judging never holds up the
 item becomes that item's outcome and never ends the run; what ends a run is raised as `RunFailed`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
@@ -81,7 +79,7 @@ class Work:
         self._reporter, self._problems, self._calls, self._executor = reporter, problems, calls, executor
         self._judging = asyncio.Semaphore(spec.sandbox_slots)
         self._left = Counter((item.benchmark, item.problem_id) for item in items)
-        self._limits = {each.name: _limits(spec, each) for each in spec.benchmarks}
+        self._limits = {benchmark.name: _limits(spec, benchmark) for benchmark in spec.benchmarks}
         self._end: RunFailed | None = None
         self._refusals = Refusals(len(items), measured_before=bool(spec.finished))
         self._refused: ProviderFailed | None = None
@@ -226,7 +224,7 @@ def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcom
 
 
 def _finish(given: GivenAnswer) -> Finish:
-    return Finish(given.finish) if given.finish in {each.value for each in Finish} else Finish.OTHER
+    return Finish(given.finish) if given.finish in set(Finish) else Finish.OTHER
 
 
 def _judged(item: Item, text: str, found: Extraction, verdict: Verdict) -> ItemResult:

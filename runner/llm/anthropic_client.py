@@ -4,8 +4,6 @@ The SDK sits on httpx2 and takes no sampling parameters as arguments: they trave
 has them set.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from typing import Any

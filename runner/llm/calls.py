@@ -4,8 +4,6 @@ The gateway does the provider's retries and keeps every answer it paid for. What
 gateway: the orchestrator may restart, a stream may be cut. So it asks again, for many minutes, and says that it waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

@@ -3,8 +3,6 @@
 A client makes one try. Its errors are `runner.errors.CallError`s; who asks again, and when, is decided in `calls`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from runner.contract import run_spec
 from runner.contract.run_spec import ModelSpec
 from runner.errors import BudgetExhausted, CallError, GatewayAway, PriceUnknown, ProviderFailed
-from runner.process.boot import seconds
-from runner.process.sockets import SOCKET_OPTIONS
+from runner.process.boot import SOCKET_OPTIONS, seconds
 
 if TYPE_CHECKING:
     import httpx2
@@ -112,7 +109,7 @@ def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
     return OpenAIClient(model, gateway_url, token)
 
 
-def gateway_transport() -> httpx2.AsyncHTTPTransport:
+def gateway_transport() -> "httpx2.AsyncHTTPTransport":
     """For one SDK client: as many connections to the gateway as calls may need, each of which notices that it is dead."""
     import httpx2
 
@@ -168,7 +165,7 @@ def _code_of(body: object) -> str | None:
 
 def _scope_of(body: object) -> str | None:
     """What the gateway says of an error; only its own words count."""
-    known = {each.value for each in run_spec.ErrorScope}
+    known = set(run_spec.ErrorScope)
     for part in _parts(body):
         details = part.get("details")
         if isinstance(details, Mapping) and details.get("scope") in known:

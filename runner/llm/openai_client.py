@@ -3,8 +3,6 @@
 It also serves every provider that speaks the chat protocol. The SDK sits on httpx2.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -81,16 +79,11 @@ class OpenAIClient:
             replayed = stream.response.headers.get(REPLAYED_HEADER)
         if finish is None:
             raise GatewayAway("the stream ended before the answer did")
-        cached = getattr(getattr(usage, "prompt_tokens_details", None), "cached_tokens", 0)
-        reasoning = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", 0)
         return Completion(
             text="".join(text),
             thinking="".join(thinking),
             finish=Finish.REFUSAL if refused else FINISHES.get(finish, Finish.OTHER),
-            input_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-            output_tokens=getattr(usage, "completion_tokens", 0) or 0,
-            cached_tokens=cached or 0,
-            reasoning_tokens=reasoning or 0,
+            **_tokens(usage, "prompt_tokens", "completion_tokens"),
             latency_s=time.monotonic() - began,
             replayed=replayed in ("1", "true"),
         )
@@ -119,15 +112,11 @@ class OpenAIClient:
         if final.status == "failed":
             raise error_for(200, final.error and final.error.model_dump(), {}, "the provider says that the response failed")
         parts = [part for item in final.output if item.type == "message" for part in item.content]
-        usage = final.usage
         return Completion(
             text="".join(part.text for part in parts if part.type == "output_text"),
             thinking="\n".join(s.text for item in final.output if item.type == "reasoning" for s in item.summary),
             finish=_finish(final, any(part.type == "refusal" for part in parts)),
-            input_tokens=getattr(usage, "input_tokens", 0) or 0,
-            output_tokens=getattr(usage, "output_tokens", 0) or 0,
-            cached_tokens=getattr(getattr(usage, "input_tokens_details", None), "cached_tokens", 0) or 0,
-            reasoning_tokens=getattr(getattr(usage, "output_tokens_details", None), "reasoning_tokens", 0) or 0,
+            **_tokens(final.usage, "input_tokens", "output_tokens"),
             latency_s=time.monotonic() - began,
             replayed=replayed in ("1", "true"),
         )
@@ -142,6 +131,17 @@ def _whole_body(error: openai.APIStatusError) -> object:
         return error.response.json()
     except (ValueError, httpx2.StreamError):
         return error.body
+
+
+def _tokens(usage: Any, input_name: str, output_name: str) -> dict[str, int]:
+    """The counts of both protocols, which differ in their names; what is not there is 0."""
+    details = getattr(usage, f"{input_name}_details", None), getattr(usage, f"{output_name}_details", None)
+    return {
+        "input_tokens": getattr(usage, input_name, 0) or 0,
+        "output_tokens": getattr(usage, output_name, 0) or 0,
+        "cached_tokens": getattr(details[0], "cached_tokens", 0) or 0,
+        "reasoning_tokens": getattr(details[1], "reasoning_tokens", 0) or 0,
+    }
 
 
 def _messages(prompt: Prompt) -> list[Any]:

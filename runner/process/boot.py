@@ -4,23 +4,38 @@ Imports are the slowest part of a start, so what is needed to claim a run and to
 asyncio and httpx; these load in a thread meanwhile. Nothing here may import another package.
 """
 
-from __future__ import annotations
-
 import json
 import os
+import socket
 import sys
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from runner.errors import BootRefused
-from runner.process.sockets import notice_death
 
 CONTRACT_VERSION = 1  # as in runner.contract, which is too heavy to import here; a test holds them together
 MAX_LINE = 64 * 1024
 NO_ANSWER = (OSError, HTTPException)
 
 PR_SET_DUMPABLE = 4
+
+# A container that changes its network has a new address: packets of its old connections reach nobody, and nobody says so. A
+# model call may be silent for minutes, so no read time-out tells a dead connection from a slow model; the kernel can.
+DEAD_AFTER_S = 20
+"""Data that was not acknowledged for so long, or as many seconds of probes without an answer, end a connection."""
+FIRST_PROBE_S, PROBE_EVERY_S = 10, 5
+
+SOCKET_OPTIONS: list[tuple[int, int, int]] = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
+    (socket.IPPROTO_TCP, getattr(socket, name), value)
+    for name, value in (
+        ("TCP_KEEPIDLE", FIRST_PROBE_S),
+        ("TCP_KEEPINTVL", PROBE_EVERY_S),
+        ("TCP_KEEPCNT", (DEAD_AFTER_S - FIRST_PROBE_S) // PROBE_EVERY_S + 1),
+        ("TCP_USER_TIMEOUT", 1000 * DEAD_AFTER_S),
+    )
+    if hasattr(socket, name)
+]
 
 
 class Boot(NamedTuple):
@@ -96,7 +111,8 @@ class Link:
         try:
             if self._connection.sock is None:
                 self._connection.connect()
-                notice_death(self._connection.sock)  # type: ignore[arg-type] # connect() has set it
+                for level, name, value in SOCKET_OPTIONS:
+                    self._connection.sock.setsockopt(level, name, value)  # type: ignore[attr-defined] # connect() has set it
             self._connection.request("POST", self._prefix + path, json.dumps(body).encode(), headers)
             answer = self._connection.getresponse()
             return Reply(answer.status, answer.read(), seconds(answer.getheader("Retry-After")))

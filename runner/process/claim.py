@@ -3,8 +3,6 @@
 A claim that is repeated after a lost answer carries the same runner id, so that the orchestrator can give the same run.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time

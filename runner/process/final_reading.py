@@ -5,8 +5,6 @@ which it could read anything itself, and an engine tells the end of a container 
 is the last line of the container's log, where the orchestrator finds it. Standard library only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -14,7 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from runner.process.kernel_usage import CGROUP
 
@@ -28,16 +26,7 @@ _COUNTERS = {
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a runner ended."""
-
-    code: int
-    counted: Counted | None = None
-    """None: there is nothing to count."""
-
-
-@dataclass(frozen=True)
-class Counted:
+class CountedSince:
     """Since when this container's use is the run's."""
 
     began_s: float
@@ -46,11 +35,20 @@ class Counted:
     """The processor time that the container had used by then."""
 
     @classmethod
-    def for_the_last(cls, age_s: float, before_s: float = 0.0) -> Counted:
+    def seconds_ago(cls, age_s: float, before_s: float = 0.0) -> Self:
         return cls(time.clock_gettime(time.CLOCK_BOOTTIME) - age_s, before_s)
 
 
-def arguments(code: int, counted: Counted, cgroup: Path = CGROUP) -> list[str] | None:
+@dataclass(frozen=True)
+class RunnerExit:
+    """How a runner ended."""
+
+    code: int
+    counted: CountedSince | None = None
+    """None: there is nothing to count."""
+
+
+def arguments(code: int, counted: CountedSince, cgroup: Path = CGROUP) -> list[str] | None:
     """The shell that takes our place: it says what was used in all and when, and exits with `code`."""
     for name, (read, per_second) in _COUNTERS.items():
         if (cgroup / name).exists():
@@ -62,7 +60,7 @@ def arguments(code: int, counted: Counted, cgroup: Path = CGROUP) -> list[str] |
     return None
 
 
-def end(ended: Ended) -> NoReturn:
+def end(ended: RunnerExit) -> NoReturn:
     sys.stderr.flush()
     if ended.counted is not None and (words := arguments(ended.code, ended.counted)) is not None:
         with contextlib.suppress(OSError):  # no shell: what it would have counted is not counted

@@ -2,8 +2,6 @@
 from the processes that descend from the runner. Standard library only: it is read while everything large is being imported.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -135,10 +133,10 @@ def _descendants(first: int, parents: Mapping[int, int]) -> set[int]:
 
 def _unified(cgroup: Path) -> Reading | None:
     """Control groups, version 2."""
-    cpu, memory = _pairs(cgroup / "cpu.stat"), _text(cgroup / "memory.current").strip()
+    cpu, memory = read_pairs(cgroup / "cpu.stat"), _text(cgroup / "memory.current").strip()
     if "usage_usec" not in cpu or not memory.isdecimal():
         return None
-    idle = _pairs(cgroup / "memory.stat").get("inactive_file", 0)
+    idle = read_pairs(cgroup / "memory.stat").get("inactive_file", 0)
     throttled = cpu.get("throttled_usec")
     return Reading(cpu["usage_usec"] / 1e6, max(0, int(memory) - idle), None if throttled is None else throttled / 1e6)
 
@@ -148,14 +146,15 @@ def _split(cgroup: Path) -> Reading | None:
     used, memory = _text(cgroup / "cpuacct" / "cpuacct.usage"), _text(cgroup / "memory" / "memory.usage_in_bytes")
     if not used.strip().isdecimal() or not memory.strip().isdecimal():
         return None
-    idle = _pairs(cgroup / "memory" / "memory.stat").get("total_inactive_file", 0)
-    throttled = _pairs(cgroup / "cpu" / "cpu.stat").get("throttled_time")
+    idle = read_pairs(cgroup / "memory" / "memory.stat").get("total_inactive_file", 0)
+    throttled = read_pairs(cgroup / "cpu" / "cpu.stat").get("throttled_time")
     return Reading(int(used) / 1e9, max(0, int(memory) - idle), None if throttled is None else throttled / 1e9)
 
 
-def _pairs(path: Path) -> dict[str, int]:
+def read_pairs(path: Path) -> dict[str, int]:
+    """Lines of a name and a number; empty where the file cannot be read."""
     lines = (line.split() for line in _text(path).splitlines())
-    return {each[0]: int(each[1]) for each in lines if len(each) == 2 and each[1].isdecimal()}
+    return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
 
 
 def _text(path: Path) -> str:

@@ -5,8 +5,6 @@ outage of hours loses nothing, because work pauses when the backlog is full. Onl
 than `patience_s` is given up. Nothing here knows what an item is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math
@@ -16,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from pydantic import ValidationError
@@ -79,7 +77,7 @@ class Reporter:
         boot_facts: dict[str, Any] | None = None,
         boot_acked: bool = False,
         max_backlog_bytes: int = MAX_BACKLOG_BYTES,
-        usage: UsageLog | None = None,
+        usage: UsageLog,
         patience_s: float = math.inf,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -107,7 +105,7 @@ class Reporter:
         self.waiting_for: Callable[[], str | None] = lambda: None
         """What heartbeats say that the run waits for."""
 
-    async def __aenter__(self) -> Reporter:
+    async def __aenter__(self) -> Self:
         self._news.set()
         self._tasks = [asyncio.create_task(job) for job in (self._send(), self._beat(), self._watch_usage())]
         return self
@@ -147,13 +145,13 @@ class Reporter:
     async def complete(self) -> None:
         """Report the end, and return when all is acknowledged."""
         self._last = True
-        self._take_usage()
+        self._usage.take()
         self._add(CompleteEvent(seq=self._next()))
         await self.flush()
 
     async def failed(self, reason: FailureReason, message: str, code: str | None = None) -> None:
         self._last = True
-        self._take_usage()
+        self._usage.take()
         self._add(FailedEvent(seq=self._next(), reason=reason, message=clean(message[:4000]), code=code))
         await self.flush()
 
@@ -194,13 +192,9 @@ class Reporter:
 
     async def _watch_usage(self) -> None:
         """Samples ride along with the next batch: they never cause one."""
-        while self._usage is not None:
-            self._take_usage()
-            await asyncio.sleep(self._usage.step_s)
-
-    def _take_usage(self) -> None:
-        if self._usage is not None:
+        while True:
             self._usage.take()
+            await asyncio.sleep(self._usage.step_s)
 
     async def _send(self) -> None:
         failures, heard = 0, self._now()
@@ -250,7 +244,7 @@ class Reporter:
 
     async def _post(self, batch: list[_Pending]) -> tuple[str | None, float | None]:
         """Send a batch; answers with what went wrong, if anything did."""
-        samples = self._usage.waiting() if self._usage is not None else []
+        samples = self._usage.waiting()
         usage = b",".join(sample.model_dump_json(exclude_none=True).encode() for sample in samples)
         events = b",".join(pending.body for pending in batch)
         body = b'{"attempt":%d,"usage":[%b],"events":[%b]}' % (self._attempt, usage, events)
@@ -259,8 +253,7 @@ class Reporter:
         except httpx.HTTPError as error:
             return f"{type(error).__name__}: {error}", None
         if answer.is_success:
-            if self._usage is not None:
-                self._usage.sent(samples)
+            self._usage.sent(samples)
             try:
                 return self._acknowledge(EventAck.model_validate_json(answer.content)), None
             except ValidationError:
@@ -269,8 +262,7 @@ class Reporter:
             self._end(Stop.SUPERSEDED, f"status {answer.status_code}: {answer.text[:300]}")
             return None, None
         if answer.status_code == 413:
-            if self._usage is not None:
-                self._usage.sent(samples)
+            self._usage.sent(samples)
             self._shrink(batch, sum(len(pending.body) for pending in batch))
         return f"status {answer.status_code}: {answer.text[:300]}", seconds(answer.headers.get("Retry-After"))
 

@@ -1,7 +1,5 @@
 """Cutting texts to size: excerpts for reports, clean of what databases refuse, and events that were too large. Pure."""
 
-from __future__ import annotations
-
 from runner.contract.events import ItemResult, LogEvent, ProgressEvent
 
 MARK = "\n[... {} more characters were cut here ...]"

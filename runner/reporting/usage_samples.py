@@ -1,7 +1,5 @@
 """The samples of what an attempt uses that have not been acknowledged yet."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -28,7 +26,7 @@ class UsageLog:
         """`age_s`: how long what is measured has lived already; `early`: what was read of it by then, by its age."""
         self._read, self._clock = read, clock
         self._began = clock() - age_s
-        self._waiting = deque(_sample(*each) for each in early)
+        self._waiting = deque(_sample(at_s, reading) for at_s, reading in early)
 
     @property
     def age_s(self) -> float:

@@ -18,10 +18,10 @@ async def _level() -> dict[str, object]:
 def main() -> int:
     """Print the level; 1 when the sandbox can't be opened."""
     try:
-        told, code = asyncio.run(_level()), 0
+        report, code = asyncio.run(_level()), 0
     except SandboxUnavailableError as error:
-        told, code = {"name": "none", "sentence": f"No sandbox: {error}."}, 1
-    sys.stdout.write(json.dumps(told) + "\n")
+        report, code = {"name": "none", "sentence": f"No sandbox: {error}."}, 1
+    sys.stdout.write(json.dumps(report) + "\n")
     return code
 
 

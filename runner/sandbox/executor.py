@@ -12,9 +12,8 @@ from runner.sandbox.inside.stdin_tests import PRELUDE_MARK
 from runner.sandbox.level import Level, suffices
 from runner.sandbox.limits import MIB, Allow, Limits
 from runner.sandbox.outcome import Ending, Execution
-from runner.sandbox.pool.checking import Checked, combine
-from runner.sandbox.pool.checking import tag as _tag
 from runner.sandbox.pool.child import Child
+from runner.sandbox.pool.diagnosis import Checked, combine, judge_word
 from runner.sandbox.pool.sequence import Accept, Tests, TestSequence, failed
 from runner.sandbox.pool.worker import GoneError, Worker
 from runner.sandbox.pool.worker_pool import CANDIDATE, JUDGE, SandboxUnavailableError, Slot, WorkerPool, choices
@@ -151,20 +150,20 @@ class Executor:
                 async with await Child.start(worker, Mode.CALLS, payload, limits, control=far) as candidate:
                     watchdog = candidate.start_watchdog(judge)
                     try:
-                        said = await judge.judgement(task, near)
-                        ended = await candidate.conclude(watchdog, _LAST_WORDS_S if _tag(said) == "gone" else 0)
+                        judged = await judge.judgement(task, near)
+                        ended = await candidate.conclude(watchdog, _LAST_WORDS_S if judge_word(judged) == "gone" else 0)
                     finally:
                         watchdog.stop()
         except BaseException:
             slot.dismiss(judge_flavour)
             raise
         # A judge that has served before gets no blame passed on: what it did not like is tried with a new one.
-        suspicious = not fresh and (said.ending is not Ending.finished or _tag(said) == "raised")
+        suspicious = not fresh and (judged.ending is not Ending.finished or judge_word(judged) == "raised")
         if suspicious or not judge.alive or judge.tests >= _CHECKS_PER_JUDGE:
             if judge.alive:
                 await judge.end()
             slot.dismiss(judge_flavour)
-        execution = combine(said, ended)
+        execution = combine(judged, ended)
         disturbed = judge.disturbed or candidate.disturbed or execution.ending is Ending.sandbox_failed
         return Checked(execution, again=disturbed or suspicious)
 

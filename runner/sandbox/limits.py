@@ -47,18 +47,9 @@ class Limits:
     allow: Allow = Allow.NOTHING
 
     def __post_init__(self) -> None:
-        for name in (
-            "cpu_s",
-            "wall_s",
-            "memory_bytes",
-            "output_bytes",
-            "processes",
-            "file_bytes",
-            "open_files",
-            "disk_bytes",
-        ):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
+        for name, value in vars(self).items():
+            if name != "allow" and value <= 0:
+                raise ValueError(f"{name} must be more than 0, got {value}")
 
     @staticmethod
     def output_for(expected_bytes: int) -> int:

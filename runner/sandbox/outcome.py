@@ -9,7 +9,7 @@ from runner.sandbox.protocol.values import Tree
 class Ending(StrEnum):
     """Why an execution is over."""
 
-    #: The program came to its own end with exit status 0 (or returned a value); whether it is right is not said.
+    #: The program came to its own end with exit status 0 (or returned a value); the answer may be right or wrong.
     finished = "finished"
     #: It used up its CPU seconds, or its seconds on the clock, and was killed.
     time_limit = "time_limit"

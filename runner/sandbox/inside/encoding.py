@@ -14,7 +14,7 @@ SMALL = 1 << 63
 
 
 def refuse(value: object) -> Tree:
-    """The default for values that are no plain data: only the name of the type is told."""
+    """The default for values that are no plain data: only the name of the type is sent."""
     return [OBJECT, type(value).__name__]
 
 

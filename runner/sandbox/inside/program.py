@@ -136,9 +136,9 @@ class Interpreter:
             for name in now.keys() - self.names.keys():
                 del now[name]
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-        for each in _RESET:
-            if _signal.getsignal(each) != _signal.SIG_DFL:
-                _signal.signal(each, _signal.SIG_DFL)
+        for number in _RESET:
+            if _signal.getsignal(number) != _signal.SIG_DFL:
+                _signal.signal(number, _signal.SIG_DFL)
         sys.settrace(None)
         sys.setprofile(None)
         sys.setrecursionlimit(self.recursion)

@@ -30,7 +30,7 @@ def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
     code: CodeType | None = None
     while os.read(CONTROL_FD, 1):
         main = interpreter.fresh_main(prelude)
-        said, status = FINISHED, 0
+        ending, status = FINISHED, 0
         try:
             code = code or compile(source, NAME, "exec", dont_inherit=True)
             exec(code, main.__dict__)  # noqa: S102
@@ -38,13 +38,13 @@ def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
             status = exit_status(error)
         except MemoryError:
             show_exception(source)
-            said, status = OUT_OF_MEMORY, 1
+            ending, status = OUT_OF_MEMORY, 1
         except BaseException:
             show_exception(source)
-            said, status = RAISED, 1
+            ending, status = RAISED, 1
         if not interpreter.wind_up(main):
             status = status or 120
         last = has_company()
-        os.write(CONTROL_FD, (said.upper() if last else said) + bytes([status]))
+        os.write(CONTROL_FD, (ending.upper() if last else ending) + bytes([status]))
         if last:
             return

@@ -37,7 +37,7 @@ def warm_up() -> None:
         os.closerange(KEPT_FROM, KEPT_FROM + len(STREAMS))
 
 
-def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests: int, said: bytes) -> None:
+def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests: int, orders: bytes) -> None:
     files = [os.memfd_create("rehearsal") for _ in range(CONTROL_FD)]  # one to spare: number 3 is nobody's
     os.pwrite(files[0], b"21\n", 0)
     ours, theirs = socket.socketpair()
@@ -45,7 +45,7 @@ def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests
     for number, fd in enumerate(files):
         os.dup2(fd, number)
         os.close(fd)
-    ours.sendall(said)
+    ours.sendall(orders)
     ours.shutdown(socket.SHUT_WR)
     interpreter = Interpreter()
     serve(interpreter, payload, tests)

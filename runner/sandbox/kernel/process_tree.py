@@ -7,6 +7,8 @@ import stat
 import time
 from collections.abc import Callable
 
+from runner.sandbox.kernel import syscalls
+
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _STUBBORN_S = 10.0
@@ -14,7 +16,7 @@ _STUBBORN_S = 10.0
 
 def descendants(pid: int) -> list[int]:
     """All processes below one, nearest first."""
-    found: list[int] = []
+    below: list[int] = []
     waiting = [pid]
     while waiting:
         one = waiting.pop()
@@ -22,9 +24,9 @@ def descendants(pid: int) -> list[int]:
             for thread in os.listdir(f"/proc/{one}/task"):
                 with contextlib.suppress(OSError), open(f"/proc/{one}/task/{thread}/children", "rb") as file:
                     children = [int(child) for child in file.read().split()]
-                    found += children
+                    below += children
                     waiting += children
-    return found
+    return below
 
 
 def resident_pages(pid: int) -> int:
@@ -33,6 +35,20 @@ def resident_pages(pid: int) -> int:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1])
     except (OSError, IndexError):
+        return 0
+
+
+def peak_bytes(pid: int | str) -> int:
+    """The most memory that a process has occupied since its exec; 0 when it is gone."""
+    try:
+        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(fd, 8192)
+        finally:
+            os.close(fd)
+        at = text.index(b"VmHWM:")
+        return int(text[at + 6 : text.index(b"kB", at)]) * 1024
+    except (OSError, ValueError):
         return 0
 
 
@@ -56,9 +72,7 @@ def as_user(uid: int, work: Callable[[], int]) -> int:
         code = 126
         with contextlib.suppress(BaseException):
             if uid >= 0:
-                os.setgroups([])
-                os.setresgid(uid, uid, uid)
-                os.setresuid(uid, uid, uid)
+                syscalls.become_user(uid)
             code = work()
         os._exit(code)
     _, status = os.waitpid(pid, 0)

@@ -188,6 +188,13 @@ class _Policy:
         self.out.test(EQUAL, self.numbers[name], None, after)
         return after
 
+    def _allow_or_refuse(self, refused: str, error: int, after: str) -> None:
+        """End the rules of one call: allowed here, refused from the label on."""
+        self.out.answer(ALLOW)
+        self.out.label(refused)
+        self.out.answer(refuse(error))
+        self.out.label(after)
+
     def _always(self, name: str, answer: int) -> None:
         if after := self._case(name):
             self.out.answer(answer)
@@ -216,10 +223,7 @@ class _Policy:
             if not self.rules.processes:
                 out.test(ANY_BIT, CLONE_THREAD, None, refused)
             out.label(allowed)
-            out.answer(ALLOW)
-            out.label(refused)
-            out.answer(refuse(errno.EPERM))
-            out.label(after)
+            self._allow_or_refuse(refused, errno.EPERM, after)
         self._always("clone3", refuse(errno.ENOSYS))
         if self.rules.inherited is not None:
             self._for_children_of_a_template(self.rules.inherited)
@@ -238,10 +242,7 @@ class _Policy:
             self.out.load(low(3))
             self.out.mask(SHARED_ANONYMOUS)
             self.out.test(EQUAL, SHARED_ANONYMOUS, refused, None)
-            self.out.answer(ALLOW)
-            self.out.label(refused)
-            self.out.answer(refuse(errno.EPERM))
-            self.out.label(after)
+            self._allow_or_refuse(refused, errno.EPERM, after)
 
     def _for_children_of_a_template(self, may: Inherited) -> None:
         self._exactly("prctl", SET_PDEATHSIG, SIGKILL)
@@ -253,7 +254,7 @@ class _Policy:
         self._exactly("recvmsg", may.jobs_fd)
 
     def _exactly(self, name: str, *arguments: int) -> None:
-        """Allow a call with these arguments; what else may be said of it follows."""
+        """Allow a call with these arguments; other rules for it may follow."""
         if after := self._case(name):
             other = self.out.new_label()
             for index, value in enumerate(arguments):
@@ -275,10 +276,7 @@ class _Policy:
                 refused = out.new_label()
                 out.load(low(flags))
                 out.test(ANY_BIT, OPEN_FOR_WRITING, refused, None)
-                out.answer(ALLOW)
-                out.label(refused)
-                out.answer(refuse(errno.EACCES))
-                out.label(after)
+                self._allow_or_refuse(refused, errno.EACCES, after)
         self._always("openat2", refuse(errno.ENOSYS))
         self._one_of("fcntl", 1, FCNTL, errno.EPERM)
         self._one_of("ioctl", 1, IOCTL, errno.ENOTTY)
@@ -293,19 +291,13 @@ class _Policy:
             out.load(low(1))
             out.mask(0xF)
             out.test(EQUAL, SOCK_STREAM, None, refused)
-            out.answer(ALLOW)
-            out.label(refused)
-            out.answer(refuse(errno.EACCES))
-            out.label(after)
+            self._allow_or_refuse(refused, errno.EACCES, after)
         if after := self._case("sendto"):
             refused = out.new_label()
             for half in (low(4), high(4)):
                 out.load(half)
                 out.test(EQUAL, 0, None, refused)
-            out.answer(ALLOW)
-            out.label(refused)
-            out.answer(refuse(errno.EACCES))
-            out.label(after)
+            self._allow_or_refuse(refused, errno.EACCES, after)
 
     def _allowed_ranges(self, numbers: list[int]) -> None:
         ranges: list[tuple[int, int]] = []

@@ -43,6 +43,13 @@ def try_prctl(option: int, value: int) -> bool:
     return True
 
 
+def become_user(uid: int) -> None:
+    """Take on a user and group id for good, without any other group."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
 def syscall(name: str, *arguments: object) -> int:
     """Call the kernel by name; integers, None and ctypes buffers are passed on."""
     return Call(name, *arguments)()

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
+from runner.sandbox.kernel.process_tree import peak_bytes
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution, Usage
 from runner.sandbox.pool.channel import LARGE, Channel
-from runner.sandbox.pool.diagnosis import Evidence, Verdict, decide, killed_from_outside
+from runner.sandbox.pool.diagnosis import Diagnosis, Evidence, diagnose, killed_from_outside
 from runner.sandbox.pool.memory_files import sealed
-from runner.sandbox.pool.watchdog import LONGEST_STRETCH, Watchdog, peak_bytes
+from runner.sandbox.pool.watchdog import LONGEST_STRETCH, Watchdog
 from runner.sandbox.pool.worker import GoneError, Worker
 from runner.sandbox.protocol.messages import INLINE_BYTES, Job, Mode, Report
 from runner.sandbox.protocol.values import BadValueError, Tree, parse
@@ -30,7 +31,7 @@ QUICK_S = 0.002
 class Reply:
     """What came back over the control socket for one test."""
 
-    said: bytes | None = None
+    reported: bytes | None = None
     status: int = 0
     value: Tree = None
     too_large: bool = False
@@ -42,7 +43,7 @@ class Child:
     """One program in one process; several tests of that same program may follow each other."""
 
     def __init__(self, worker: Worker, pid: int, limits: Limits, control: socket.socket | None, new_files: bool) -> None:
-        self._worker, self._pid, self._streams = worker, pid, worker.pool.take(new=new_files)
+        self._worker, self._pid, self._streams = worker, pid, worker.stream_pool.take(new=new_files)
         self._channel = None if control is None else Channel(control)
         self.limits = limits
         self._report: Report | None = None
@@ -123,7 +124,7 @@ class Child:
         return await self._test(lambda: self._call_turn(request))
 
     async def calls(self, requests: list[bytes]) -> list[Execution]:
-        """Several calls in a row, asked for at once; none is told of unless all of them kept every limit together."""
+        """Several calls in a row, asked for at once; their results count only if all of them kept every limit together."""
         started, before = self.tests, len(requests)
         self._streams.prepare(b"")
         replies: list[Reply] = []
@@ -141,8 +142,8 @@ class Child:
 
     async def _stdin_turn(self) -> Reply:
         await self._control.send(b"g")
-        said = await self._control.receive(2)
-        return Reply(said[:1].lower(), said[1], last=said[:1].isupper())
+        report = await self._control.receive(2)
+        return Reply(report[:1].lower(), report[1], last=report[:1].isupper())
 
     async def _call_turn(self, request: bytes) -> Reply:
         await self._control.send(_frame(request))
@@ -196,10 +197,10 @@ class Child:
                 async with asyncio.timeout(patience_s):
                     await self._ended()
         wall, cpu = watchdog.stop()
-        if self._report is None and cpu is not None and not watchdog.cut and not self.limits.allow:
+        if self._report is None and cpu is not None and not watchdog.exceeded and not self.limits.allow:
             return self._conclude(Reply(b"f"), None, cpu, wall, None)
         report = await self.end()
-        return self._conclude(Reply(), watchdog.cut, report.cpu_s, wall, None)
+        return self._conclude(Reply(), watchdog.exceeded, report.cpu_s, wall, None)
 
     async def _test(self, turn: Callable[[], Awaitable[Reply]]) -> Execution:
         self.tests += 1
@@ -218,13 +219,13 @@ class Child:
         finally:
             wall, cpu = watchdog.stop()
         whole = bool(self.limits.allow)  # more than one process, or files: only the end of all tells
-        if reply.last or broken or reply.too_large or watchdog.cut or whole:
+        if reply.last or broken or reply.too_large or watchdog.exceeded or whole:
             await self.end()
-        if self._report is not None and (cpu is None or reply.said is None or whole):
+        if self._report is not None and (cpu is None or reply.reported is None or whole):
             cpu = self._report.cpu_s - watchdog.cpu_before
-        return self._conclude(reply, watchdog.cut, max(cpu or 0.0, 0.0), wall, broken)
+        return self._conclude(reply, watchdog.exceeded, max(cpu or 0.0, 0.0), wall, broken)
 
-    def _conclude(self, reply: Reply, cut: str | None, cpu: float, wall: float, broken: str | None) -> Execution:
+    def _conclude(self, reply: Reply, exceeded: str | None, cpu: float, wall: float, broken: str | None) -> Execution:
         if self._report is not None:
             self._peak = self._report.peak_bytes
         elif cpu > QUICK_S or not self._peak:
@@ -233,12 +234,12 @@ class Child:
         out, err = self._streams.sizes()
         output = self._streams.output(min(out, self.limits.output_bytes))
         tail = self._streams.error_tail(err, TAIL_BYTES)
-        seen = Evidence(
+        evidence = Evidence(
             limits=self.limits,
-            said=reply.said,
+            reported=reply.reported,
             status=reply.status,
             report=self._report,
-            cut=cut,
+            exceeded=exceeded,
             cpu_s=cpu,
             wall_s=wall,
             own_bytes=max(0, peak - self._worker.base_bytes),
@@ -246,25 +247,25 @@ class Child:
             err_bytes=err,
         )
         if reply.too_large:
-            verdict = Verdict(Ending.output_limit, f"It returned more than {self.limits.output_bytes} bytes.")
+            diagnosis = Diagnosis(Ending.output_limit, f"It returned more than {self.limits.output_bytes} bytes.")
         else:
-            verdict = decide(seen)
-            if broken and verdict.ending in (Ending.finished, Ending.crashed):
-                verdict = Verdict(Ending.crashed, broken)
-        self.disturbed = killed_from_outside(seen) and verdict.signal == signal.SIGKILL
+            diagnosis = diagnose(evidence)
+            if broken and diagnosis.ending in (Ending.finished, Ending.crashed):
+                diagnosis = Diagnosis(Ending.crashed, broken)
+        self.disturbed = killed_from_outside(evidence) and diagnosis.signal == signal.SIGKILL
         return Execution(
-            ending=verdict.ending,
+            ending=diagnosis.ending,
             stdout=output,
             stderr_tail=tail,
-            exit_code=verdict.exit_code,
-            signal=verdict.signal,
+            exit_code=diagnosis.exit_code,
+            signal=diagnosis.signal,
             usage=Usage(cpu, wall, peak),
-            value=reply.value if verdict.ending is Ending.finished else None,
-            detail=verdict.detail,
+            value=reply.value if diagnosis.ending is Ending.finished else None,
+            detail=diagnosis.detail,
         )
 
     def _called(self, reply: Reply, whole: Execution) -> Execution:
-        if reply.said == b"f":
+        if reply.reported == b"f":
             return replace(whole, value=reply.value)
         return replace(whole, ending=Ending.crashed, exit_code=1, detail="It ended with an uncaught exception.")
 
@@ -289,7 +290,7 @@ class Child:
             self._watchdog.close()
         if self._channel is not None:
             self._channel.close()
-        self._worker.pool.give_back(self._streams, unused=gone)
+        self._worker.stream_pool.give_back(self._streams, unused=gone)
 
     def abandon(self) -> None:
         """Let go at once, whatever it is doing; its worker is lost with it if it still ran."""
@@ -305,7 +306,7 @@ class Child:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._report is None:
             try:
-                self._worker.dismiss(self._release)  # the worker tells of its end before it serves again
+                self._worker.dismiss(self._release)  # the worker reports its end before it serves again
                 return
             except GoneError:
                 self.abandon()

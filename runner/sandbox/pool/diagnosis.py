@@ -1,12 +1,12 @@
-"""From what was seen to how it ended: pure. Only what the kernel or the supervisor measured can speak for a program;
-what the program said of itself can only speak against it."""
+"""From the evidence to how an execution ended: pure. Only what kernel or supervisor measured can speak for a program;
+what it reported of itself can only speak against it."""
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.sandbox.limits import Allow, Limits
-from runner.sandbox.outcome import Ending
+from runner.sandbox.outcome import Ending, Execution
 from runner.sandbox.protocol.messages import EndedBy, Report
 
 
@@ -15,14 +15,14 @@ class Evidence:
     """What is known about one test of one program."""
 
     limits: Limits
-    said: bytes | None
-    """The last word of the process: finished, raised or out of memory; None if it gave none."""
+    reported: bytes | None
+    """The last report of the process itself: finished, raised or out of memory; None if it gave none."""
     status: int
     """The exit status that came with it."""
     report: Report | None
     """The supervisor's report if the process is gone."""
-    cut: str | None
-    """`cpu` or `wall` if the runner's watch ended it."""
+    exceeded: str | None
+    """`cpu` or `wall` if the watchdog ended it."""
     cpu_s: float
     wall_s: float
     own_bytes: int
@@ -32,7 +32,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Diagnosis:
     """How it ended, in the words of `Execution`."""
 
     ending: Ending
@@ -41,61 +41,102 @@ class Verdict:
     signal: int | None = None
 
 
-def decide(seen: Evidence) -> Verdict:
+def diagnose(evidence: Evidence) -> Diagnosis:
     """The one ending that fits."""
-    limits, report = seen.limits, seen.report
+    limits, report = evidence.limits, evidence.report
+    ended_by = None if report is None else report.ended_by
     if report is not None and not report.jailed:
-        return Verdict(Ending.sandbox_failed, "The sandbox could not be set up for this execution.")
-    if seen.out_bytes > limits.output_bytes:
-        return Verdict(Ending.output_limit, f"It wrote more than {limits.output_bytes} bytes.")
-    if (report is not None and report.ended_by is EndedBy.MEMORY) or seen.own_bytes > limits.memory_bytes:
-        return Verdict(Ending.memory_limit, f"It occupied more than {limits.memory_bytes} bytes of memory.")
-    if report is not None and report.ended_by is EndedBy.DISK:
-        return Verdict(Ending.output_limit, f"Its files took up more than {limits.disk_bytes} bytes.")
-    if seen.cut == "cpu" or seen.cpu_s > limits.cpu_s or (report is not None and report.ended_by is EndedBy.CPU):
-        return Verdict(Ending.time_limit, f"It used more than {limits.cpu_s:g} s of CPU time.")
-    if seen.cut == "wall" or (report is not None and report.ended_by is EndedBy.WALL):
-        return Verdict(Ending.time_limit, f"It was not done after {limits.wall_s:g} s.")
-    if seen.said == b"m":
-        return Verdict(Ending.memory_limit, "It asked for more memory than it may have.", exit_code=1)
-    if seen.said == b"x":
-        return Verdict(Ending.crashed, "It ended with an uncaught exception.", exit_code=seen.status)
-    if seen.said is not None:
-        return _exited(seen.status)
+        return Diagnosis(Ending.sandbox_failed, "The sandbox could not be set up for this execution.")
+    if evidence.out_bytes > limits.output_bytes:
+        return Diagnosis(Ending.output_limit, f"It wrote more than {limits.output_bytes} bytes.")
+    if ended_by is EndedBy.MEMORY or evidence.own_bytes > limits.memory_bytes:
+        return Diagnosis(Ending.memory_limit, f"It occupied more than {limits.memory_bytes} bytes of memory.")
+    if ended_by is EndedBy.DISK:
+        return Diagnosis(Ending.output_limit, f"Its files took up more than {limits.disk_bytes} bytes.")
+    if evidence.exceeded == "cpu" or evidence.cpu_s > limits.cpu_s or ended_by is EndedBy.CPU:
+        return Diagnosis(Ending.time_limit, f"It used more than {limits.cpu_s:g} s of CPU time.")
+    if evidence.exceeded == "wall" or ended_by is EndedBy.WALL:
+        return Diagnosis(Ending.time_limit, f"It was not done after {limits.wall_s:g} s.")
+    if evidence.reported == b"m":
+        return Diagnosis(Ending.memory_limit, "It asked for more memory than it may have.", exit_code=1)
+    if evidence.reported == b"x":
+        return Diagnosis(Ending.crashed, "It ended with an uncaught exception.", exit_code=evidence.status)
+    if evidence.reported is not None:
+        return _exited(evidence.status)
     if report is None:
-        return Verdict(Ending.crashed, "It broke off the conversation with the sandbox.")
-    if report.ended_by is EndedBy.RUNNER:
-        return Verdict(Ending.finished, "It was ended when it was no longer needed.")
+        return Diagnosis(Ending.crashed, "It broke off the conversation with the sandbox.")
+    if ended_by is EndedBy.RUNNER:
+        return Diagnosis(Ending.finished, "It was ended when it was no longer needed.")
     if os.WIFSIGNALED(report.status):
-        return _signalled(os.WTERMSIG(report.status), seen)
+        return _signalled(os.WTERMSIG(report.status), evidence)
     return _exited(os.WEXITSTATUS(report.status))
 
 
-def _exited(status: int) -> Verdict:
+def _exited(status: int) -> Diagnosis:
     if status == 0:
-        return Verdict(Ending.finished, "It came to its end.", exit_code=0)
-    return Verdict(Ending.crashed, f"It ended with exit status {status}.", exit_code=status)
+        return Diagnosis(Ending.finished, "It came to its end.", exit_code=0)
+    return Diagnosis(Ending.crashed, f"It ended with exit status {status}.", exit_code=status)
 
 
-def _signalled(number: int, seen: Evidence) -> Verdict:
-    limits = seen.limits
-    most = max(seen.out_bytes, seen.err_bytes)
+def _signalled(number: int, evidence: Evidence) -> Diagnosis:
+    limits = evidence.limits
+    most = max(evidence.out_bytes, evidence.err_bytes)
     if number == signal.SIGXFSZ and (Allow.FILES in limits.allow or most >= min(limits.output_bytes, limits.file_bytes)):
-        return Verdict(Ending.output_limit, "It wrote more than it may.", signal=number)
+        return Diagnosis(Ending.output_limit, "It wrote more than it may.", signal=number)
     if number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS) and (
-        seen.own_bytes > limits.memory_bytes * 0.9
+        evidence.own_bytes > limits.memory_bytes * 0.9
     ):
-        return Verdict(Ending.memory_limit, "It died when its memory was used up.", signal=number)
+        return Diagnosis(Ending.memory_limit, "It died when its memory was used up.", signal=number)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return Verdict(Ending.crashed, f"It was ended by {name}.", signal=number)
+    return Diagnosis(Ending.crashed, f"It was ended by {name}.", signal=number)
 
 
-def killed_from_outside(seen: Evidence) -> bool:
+def killed_from_outside(evidence: Evidence) -> bool:
     """Did somebody else kill it, such as the kernel when the container ran out of memory? Worth a second try alone."""
-    report = seen.report
+    report = evidence.report
     return (
         report is not None
         and report.ended_by is EndedBy.ITSELF
         and os.WIFSIGNALED(report.status)
         and os.WTERMSIG(report.status) == signal.SIGKILL
     )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One try."""
+
+    execution: Execution
+    again: bool
+    """Something else than the program may be to blame."""
+
+
+def judge_word(judged: Execution) -> str:
+    """What the judge reported, empty if nothing."""
+    value = judged.value
+    return str(value[0]) if isinstance(value, list) and value else ""
+
+
+def combine(judged: Execution, candidate: Execution) -> Execution:
+    """One execution out of what the judge reported and how the program under test ended."""
+    result = replace(candidate, value=None)
+    if candidate.ending not in (Ending.finished, Ending.crashed):
+        return result
+    if judged.ending is not Ending.finished or not isinstance(judged.value, list):
+        return replace(judged, value=None, stdout=candidate.stdout, usage=candidate.usage)
+    word, message = str(judged.value[0]), str(judged.value[1])
+    tail = candidate.stderr_tail or judged.stderr_tail
+    if word == "passed":
+        return replace(result, ending=Ending.finished, value=True, stderr_tail=tail, detail="All assertions held.")
+    if word == "failed":
+        detail = f"An assertion failed{': ' + message if message else ''}."
+        return replace(result, ending=Ending.finished, value=False, stderr_tail=tail, detail=detail)
+    if word == "memory":
+        detail = "It asked for more memory than it may have."
+        return replace(result, ending=Ending.memory_limit, stderr_tail=tail, detail=detail)
+    if word == "gone":
+        detail = "It ended before the test was over." if candidate.ending is Ending.finished else candidate.detail
+        return replace(result, ending=Ending.crashed, detail=detail)
+    own = str(judged.value[2]) if len(judged.value) > 2 else ""
+    detail = f"The test raised {message}."
+    return replace(result, ending=Ending.crashed, exit_code=1, stderr_tail=tail, detail=detail, judge_tag=own)

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-from typing import Self
 
 _SEAL_ALL = 0x1 | 0x2 | 0x4 | 0x8
 _ADD_SEALS = 1033
@@ -76,15 +75,9 @@ class Streams:
             os.close(fd)
         self._fds = []
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Pool:
-    """Streams for one child after the other: files are dear to make.
+class StreamPool:
+    """Streams for one child after the other: making files is expensive.
 
     Each child is handed descriptors of its own, and the one before it is gone by then: nothing but the files is shared.
     """

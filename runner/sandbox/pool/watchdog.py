@@ -23,20 +23,6 @@ def cpu_seconds(pid: int) -> float | None:
         return None
 
 
-def peak_bytes(pid: int) -> int:
-    """The most memory that a process has occupied so far; 0 when it is gone."""
-    try:
-        fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            text = os.read(fd, 8192)
-        finally:
-            os.close(fd)
-        at = text.index(b"VmHWM:")
-        return int(text[at + 6 : text.index(b"kB", at)]) * 1024
-    except (OSError, ValueError):
-        return 0
-
-
 def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
     """How long the threads of a process were ready to run and had to wait for a processor."""
     waited = 0
@@ -56,7 +42,7 @@ def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
 
 
 class Watchdog:
-    """Over one child: each test is started, then either stopped in time, or `expire` is called and `cut` says why.
+    """Over one child: each test is started, then either stopped in time, or `expire` is called: `exceeded` says why.
 
     One timer serves all tests of the child: it looks at the one that is running, and most are long over by then.
     """
@@ -65,7 +51,7 @@ class Watchdog:
         self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None], partner: int | None = None
     ) -> None:
         """`partner` is a process that this one waits for: when that one has to wait, it is no fault of either."""
-        self.cut: str | None = None
+        self.exceeded: str | None = None
         self.cpu_before = 0.0
         """CPU seconds of the process before this test."""
         self._pids = (pid,) if partner is None else (pid, partner)
@@ -121,6 +107,6 @@ class Watchdog:
         return max(0.0, sum(seconds_in_line(pid) for pid in self._pids) - self._line_before)
 
     def _end(self, why: str) -> None:
-        self.cut = why
+        self.exceeded = why
         with contextlib.suppress(GoneError):  # whoever waits for the child will notice
             self._expire()

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -11,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from runner.sandbox.pool.memory_files import Pool
+from runner.sandbox.kernel.process_tree import PAGE, resident_pages
+from runner.sandbox.pool.memory_files import StreamPool
 from runner.sandbox.protocol.messages import LONGEST, Job, Report, SupervisorSpec, pack_pid, unpack_pid
 
 START_S = 30.0
@@ -162,19 +162,19 @@ class ForkServer(Forker):
 class Worker:
     """One supervisor, from the runner's side; one job at a time."""
 
-    def __init__(self, pid: int, control: socket.socket, jobs: socket.socket, pool: Pool) -> None:
+    def __init__(self, pid: int, control: socket.socket, jobs: socket.socket, stream_pool: StreamPool) -> None:
         self.pid = pid
-        self.base_bytes = resident_bytes(pid)
+        self.base_bytes = resident_pages(pid) * PAGE
         self._control, self._jobs = control, jobs
         self._waiting = 0
         """The child that waits for a job."""
         self._running = 0
-        """The child that had the last one and whose end has not been told yet."""
+        """The child that had the last one and whose end has not been reported yet."""
         self._let_go: Callable[[bool], None] | None = None
-        self.pool = pool
+        self.stream_pool = stream_pool
 
     @classmethod
-    async def open(cls, zygote: Forker, spec: SupervisorSpec, pool: Pool) -> Self:
+    async def open(cls, zygote: Forker, spec: SupervisorSpec, stream_pool: StreamPool) -> Self:
         """Have a zygote fork a supervisor."""
         jobs, theirs = _pair()
         try:
@@ -183,7 +183,7 @@ class Worker:
         except BaseException:
             jobs.close()
             raise
-        return cls(pid, control, jobs, pool)
+        return cls(pid, control, jobs, stream_pool)
 
     async def ready(self) -> int:
         """The pid of a child that waits for a job; the child before it is gone by then."""
@@ -237,12 +237,3 @@ class Worker:
         self._release(gone=False)
         self._control.close()
         self._jobs.close()
-
-
-def resident_bytes(pid: int) -> int:
-    """Memory that a process occupies now."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0

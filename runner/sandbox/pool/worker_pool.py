@@ -10,7 +10,7 @@ from runner.sandbox.kernel import landlock, syscalls
 from runner.sandbox.level import Level
 from runner.sandbox.limits import Allow
 from runner.sandbox.pool.child import Child
-from runner.sandbox.pool.memory_files import Pool
+from runner.sandbox.pool.memory_files import StreamPool
 from runner.sandbox.pool.worker import Forker, ForkServer, GoneError, Worker
 from runner.sandbox.protocol.messages import SupervisorSpec
 
@@ -93,7 +93,7 @@ class WorkerPool:
         self._zygotes: dict[str, Forker] = {}
         self._missing: set[str] = set()
         self._turn = asyncio.Lock()
-        self._pool = Pool()
+        self._stream_pool = StreamPool()
         self.level: Level | None = None
 
     async def worker(self, slot: Slot, flavour: str, role: str, allow: Allow = Allow.NOTHING) -> Worker:
@@ -125,7 +125,7 @@ class WorkerPool:
         if zygote is None:
             return None
         try:
-            return await Worker.open(zygote, spec, self._pool)
+            return await Worker.open(zygote, spec, self._stream_pool)
         except GoneError:
             await self._forget(flavour, zygote)
             raise
@@ -207,5 +207,5 @@ class WorkerPool:
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()
-        self._pool.close()
+        self._stream_pool.close()
         await self._close_fork_server()

@@ -1,7 +1,6 @@
-"""The fork server. A small fork server process is executed with a clean environment; it forks zygotes, each of which
-imports the modules that programs use and then forks one supervisor per slot. None of them ever sees a program, an input,
-a secret or the network. The fork server exists because the runner gives up root after the start: it alone can then
-replace a zygote that died.
+"""The fork server: a small process, executed with a clean environment. It forks zygotes, each of which imports the modules
+that programs use and then forks one supervisor per slot. None of them ever sees a program, an input, a secret or the
+network. The fork server exists because the runner gives up root: it alone can then replace a zygote that died.
 """
 
 import atexit

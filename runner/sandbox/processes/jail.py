@@ -158,11 +158,8 @@ class Jail:
         self._limit(resource.RLIMIT_NOFILE, min(job.open_files, JOBS_FD))
 
     def _change_user(self) -> None:
-        uid = self._uid
-        if uid >= 0:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+        if self._uid >= 0:
+            syscalls.become_user(self._uid)
 
     def _limit_threads(self, most: int) -> None:
         if self._uid >= 0:
@@ -175,7 +172,7 @@ class Jail:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
         syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
         if os.getppid() != self._supervisor:
-            os._exit(0)  # it died before its death could be told: nobody would watch this process
+            os._exit(0)  # the supervisor died before this call: nobody would watch this process
 
     def _limit(self, kind: int, soft: int, more: int = 0) -> None:
         """Lower a limit; one that is lower already stays."""
@@ -198,9 +195,7 @@ def drop_privileges(uid: int) -> None:
     The runner calls this after `Executor.open`: the fork server of the sandbox has been started by then and stays root.
     """
     if os.geteuid() == 0:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        syscalls.become_user(uid)
         if 0 in os.getresuid() or 0 in os.getresgid():
             raise PermissionError("the runner could not give up root")
     if syscalls.supported():

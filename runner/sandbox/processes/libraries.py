@@ -99,12 +99,12 @@ def open_hidden_folders() -> list[int]:
     fds = []
     for index, path in enumerate(hidden):
         fds.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        door = f"/proc/self/fd/{FIRST_LIBRARY_FD + index}"
-        sys.path[sys.path.index(path)] = door
+        through = f"/proc/self/fd/{FIRST_LIBRARY_FD + index}"
+        sys.path[sys.path.index(path)] = through
         for module in list(sys.modules.values()):
             folders = getattr(module, "__path__", None)
             if isinstance(folders, list):
-                folders[:] = [door + name[len(path) :] if name.startswith(path + "/") else name for name in folders]
+                folders[:] = [through + name[len(path) :] if name.startswith(path + "/") else name for name in folders]
     sys.path_importer_cache.clear()
     return fds
 

@@ -42,7 +42,7 @@ from runner.sandbox.protocol.messages import (
 LOOK_MS = 20
 """How often the memory of a running child is looked at."""
 IDLE_LOOK_MS = 100
-"""How often a waiting child is looked at where the kernel can't tell of its end."""
+"""How often a waiting child is looked at where the kernel can't report its end."""
 DISK_LOOKS = 5
 """Files are counted every so many looks."""
 FORK_TRIES = 250
@@ -73,7 +73,7 @@ def run(
         process_tree.kill_everything_of(spec.uid)  # what a supervisor before this one may have left when it was killed
     folder = _private_folder(spec.uid) if spec.allow & Allow.FILES else ""
     ruleset = settings.ruleset(spec, folder)
-    control, jobs, begun = _settle_descriptors(control, jobs, ruleset, libraries)
+    control, jobs, started_fd = _settle_descriptors(control, jobs, ruleset, libraries)
     for number in (signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     os.chdir(settings.folder)
@@ -81,7 +81,7 @@ def run(
     group = sandbox_group.execution_group() if sandbox_group is not None else None
     gc.collect()
     gc.freeze()
-    supervisor = _Supervisor(control, jobs, begun, spec, group, folder, Jail(settings, spec, group, folder), serve)
+    supervisor = _Supervisor(control, jobs, started_fd, spec, group, folder, Jail(settings, spec, group, folder), serve)
     while True:
         supervisor.one_child()
 
@@ -105,8 +105,8 @@ def _settle_descriptors(
     """Put everything where a child expects it, so that received descriptors never collide with a target number."""
     first_own = FIRST_LIBRARY_FD + len(libraries)
     high = first_own + 64
-    begun, jailed = os.pipe()
-    kept = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach(), begun)]
+    started_fd, jailed = os.pipe()
+    kept = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach(), started_fd)]
     null = _lift(os.open(os.devnull, os.O_RDWR), high)
     lifted_ruleset = _lift(ruleset, high) if ruleset >= 0 else null
     jailed = _lift(jailed, high)
@@ -129,24 +129,24 @@ class _Supervisor:
         self,
         control: socket.socket,
         jobs: socket.socket,
-        begun: int,
+        started_fd: int,
         spec: SupervisorSpec,
         group: ExecutionGroup | None,
         folder: str,
         jail: Jail,
         serve: Serve,
     ) -> None:
-        self.control, self.jobs, self.begun, self.serve, self.jail = control, jobs, begun, serve, jail
+        self.control, self.jobs, self.started_fd, self.serve, self.jail = control, jobs, started_fd, serve, jail
         self.uid, self.group, self.folder = spec.uid, group, folder
         self.many = bool(spec.allow & Allow.PROCESSES)
         self.own_pages = process_tree.resident_pages(os.getpid())
         self.most_pages = 0
         self.has_pidfd = _pidfd_works()
         self.poll = select.poll()
-        self.told = control.fileno()
-        self.poll.register(self.told, select.POLLIN | select.POLLRDHUP)
+        self.control_fd = control.fileno()
+        self.poll.register(self.control_fd, select.POLLIN | select.POLLRDHUP)
         self.last: Report | None = None
-        """Of the child before; told together with the pid of the next one."""
+        """Of the previous child; sent together with the pid of the next one."""
         self.room = (0, 0)
         """What the group was given last."""
         self.template: Template | None = None
@@ -166,7 +166,7 @@ class _Supervisor:
                     os.close(fd)
 
     def _start_template(self) -> None:
-        self.template = Template.start(self.jail, self.jobs.fileno(), self._become_template_child, self.begun + 1)
+        self.template = Template.start(self.jail, self.jobs.fileno(), self._become_template_child, self.started_fd + 1)
         if self.template is not None:
             self.poll.register(self.template.listener, select.POLLIN)
 
@@ -175,7 +175,7 @@ class _Supervisor:
         pid = self._fork()
         if pid == 0:
             self._become_child()
-        self._tell(pid)
+        self._announce(pid)
         self.most_pages = 0
         ended_by, jailed = self._watch(pid)
         _, status, usage = os.wait4(pid, 0)
@@ -187,7 +187,7 @@ class _Supervisor:
         peak = max(usage.ru_maxrss * 1024, (self.own_pages + self.most_pages) * PAGE if self.many else 0)
         self.last = Report(ended_by, status, jailed, cpu, peak)
 
-    def _tell(self, pid: int) -> None:
+    def _announce(self, pid: int) -> None:
         message = pack_pid(pid) if self.last is None else self.last._replace(next_pid=pid).pack()
         try:
             self.control.send(message)
@@ -215,13 +215,13 @@ class _Supervisor:
         except OSError:
             pass
         if self.last is not None:  # nobody waits longer for a report than necessary
-            self._tell(0)
+            self._announce(0)
             self.last = None
         for _ in range(FORK_TRIES):
             time.sleep(0.02)
             with contextlib.suppress(OSError):
                 return self._fork_once()
-        self._tell(0)  # the process limit of the container is taken up by somebody else
+        self._announce(0)  # the process limit of the container is taken up by somebody else
         self._leave(0)
 
     def _fork_once(self) -> int:
@@ -277,17 +277,17 @@ class _Supervisor:
     def _watch(self, pid: int) -> tuple[EndedBy, int]:
         """Wait for the end of the child, or bring it about; also says whether all layers were on."""
         pidfd = os.pidfd_open(pid) if self.has_pidfd else -1
-        self.poll.register(self.begun, select.POLLIN)
+        self.poll.register(self.started_fd, select.POLLIN)
         if pidfd >= 0:
             self.poll.register(pidfd, select.POLLIN)
         try:
             while True:
                 ready = [fd for fd, _ in self.poll.poll(None if pidfd >= 0 else IDLE_LOOK_MS)]
-                if self.begun in ready:
+                if self.started_fd in ready:
                     return self._watch_program(pid, pidfd), 1
                 if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
                     return EndedBy.ITSELF, 0
-                if self.told in ready and self._told_to_end(pid):
+                if self.control_fd in ready and self._ordered_to_end(pid):
                     return EndedBy.RUNNER, 0
         finally:
             if pidfd >= 0:
@@ -295,8 +295,8 @@ class _Supervisor:
                 os.close(pidfd)
 
     def _watch_program(self, pid: int, pidfd: int) -> EndedBy:
-        job = Job.unpack(os.read(self.begun, LONGEST))
-        self.poll.unregister(self.begun)
+        job = Job.unpack(os.read(self.started_fd, LONGEST))
+        self.poll.unregister(self.started_fd)
         if self.template is not None:
             self._give_room(job)
         until = time.monotonic() + job.wall_s
@@ -305,7 +305,7 @@ class _Supervisor:
             ready = [fd for fd, _ in self.poll.poll(LOOK_MS if pidfd >= 0 else 2)]
             if pidfd in ready or (pidfd < 0 and _has_ended(pid)):
                 return EndedBy.ITSELF
-            if self.told in ready and self._told_to_end(pid):
+            if self.control_fd in ready and self._ordered_to_end(pid):
                 return EndedBy.RUNNER
             if self.template is not None and self.template.listener in ready:
                 self._decide(pid)
@@ -354,7 +354,7 @@ class _Supervisor:
         # Without a group of their own, memory that processes share counts for each of them.
         return sum(max(0, process_tree.resident_pages(pid) - self.own_pages) for pid in family)
 
-    def _told_to_end(self, pid: int) -> bool:
+    def _ordered_to_end(self, pid: int) -> bool:
         try:
             message = self.control.recv(LONGEST)
         except OSError:

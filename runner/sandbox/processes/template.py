@@ -114,7 +114,7 @@ def _serve_forks(jail: Jail, command: socket.socket, jobs: int, run_child: Calla
     try:
         fork = syscalls.sibling_fork(CLONE_BY_TEMPLATE)
         jail.enter_as_template(command, jobs)
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, JOBS_FD)
+        inherited_jobs = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, JOBS_FD)
         gc.collect()
         gc.freeze()
         while os.read(COMMAND_FD, 1):
@@ -123,7 +123,7 @@ def _serve_forks(jail: Jail, command: socket.socket, jobs: int, run_child: Calla
             except OSError as error:
                 pid = -(error.errno or errno.EAGAIN)
             if pid == 0:
-                run_child(door)
+                run_child(inherited_jobs)
             os.write(COMMAND_FD, _PID.pack(pid))
     finally:
         os._exit(0)

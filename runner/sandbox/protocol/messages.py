@@ -62,12 +62,10 @@ class Job(NamedTuple):
     """How many times it may be run."""
 
     def pack(self) -> bytes:
-        """As bytes."""
         return _JOB.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> Self:
-        """From bytes."""
         return cls._make(_JOB.unpack_from(message))
 
 
@@ -82,12 +80,10 @@ class SupervisorSpec(NamedTuple):
     """1 when its children shall grow from a template, if that can be."""
 
     def pack(self) -> str:
-        """As the name in a request to fork."""
         return f"{self.uid} {self.allow} {self.template}"
 
     @classmethod
     def unpack(cls, name: str) -> Self:
-        """From that name."""
         return cls._make(map(int, name.split()))
 
 
@@ -120,14 +116,12 @@ class Report(NamedTuple):
     cpu_s: float
     peak_bytes: int
     next_pid: int = 0
-    """The child that waits for the next job; 0 if that one is told of later."""
+    """The child that waits for the next job; 0 if its pid is sent later."""
 
     def pack(self) -> bytes:
-        """As bytes."""
         return _REPORT.pack(*self)
 
     @classmethod
     def unpack(cls, message: bytes) -> Self:
-        """From bytes."""
         ended_by, *rest = _REPORT.unpack(message)
         return cls(EndedBy(ended_by), *rest)

@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse
 from runner.contract.events import FailureReason, ItemResult, Outcome, Stage
 from runner.log import Log
 from runner.reporting.reporter import Reporter, Stop
+from runner.reporting.usage_samples import UsageLog
 from tests.service.runner.fake_orchestrator import RUN_ID, FakeOrchestrator, serving
 
 pytestmark = pytest.mark.anyio
@@ -22,10 +23,11 @@ pytestmark = pytest.mark.anyio
 
 @contextlib.asynccontextmanager
 async def reporting(fake: FakeOrchestrator, **more: Any) -> AsyncIterator[Reporter]:
-    options = {"attempt": 1, "heartbeat_s": 60.0, "batch_s": 0.01, "log": Log(), "boot_acked": False, **more}
+    usage = UsageLog(lambda: None)
+    own = {"attempt": 1, "heartbeat_s": 60.0, "batch_s": 0.01, "log": Log(), "boot_acked": False, "usage": usage}
     async with (
         httpx.AsyncClient(timeout=20.0, trust_env=False) as client,
-        Reporter(client, f"{fake.url}/runner/runs/{RUN_ID}/events", **options) as reporter,
+        Reporter(client, f"{fake.url}/runner/runs/{RUN_ID}/events", **{**own, **more}) as reporter,
     ):
         yield reporter
 

@@ -13,8 +13,7 @@ import pytest
 from runner.attempt import orchestrator_client
 from runner.contract.run_spec import ModelSpec
 from runner.llm.client import Prompt, open_client
-from runner.process.boot import Link
-from runner.process.sockets import DEAD_AFTER_S, SOCKET_OPTIONS
+from runner.process.boot import DEAD_AFTER_S, SOCKET_OPTIONS, Link
 from tests.service.runner.fake_orchestrator import RUN_TOKEN, FakeOrchestrator, chat_stream, message_stream
 
 pytestmark = pytest.mark.anyio

@@ -22,6 +22,7 @@ from runner.llm.calls import Calls
 from runner.llm.client import open_client
 from runner.log import Log
 from runner.reporting.reporter import Reporter
+from runner.reporting.usage_samples import UsageLog
 from runner.sandbox.executor import Executor
 from runner.sandbox.outcome import Ending, Execution
 from tests.service.runner.fake_orchestrator import RIGHT, RUN_ID, FakeOrchestrator, chat_stream, problem
@@ -33,13 +34,14 @@ pytestmark = pytest.mark.anyio
 async def work_on(fake: FakeOrchestrator, executor_type: type[Executor] = Executor) -> int:
     spec, log = RunSpec.model_validate(fake.full_spec()), Log()
     items = items_of(spec)
+    usage = UsageLog(lambda: None)
     base = f"{fake.url}/runner/runs/{RUN_ID}"
     model = open_client(spec.model, spec.gateway_url, spec.run_token)
     calls = Calls(model, spec.concurrency, log, max_pause_s=0.05, patience_s=1.0)
     async with (
         asyncio.timeout(60),
         httpx.AsyncClient(trust_env=False) as client,
-        Reporter(client, f"{base}/events", attempt=1, heartbeat_s=9, batch_s=0.01, log=log) as reporter,
+        Reporter(client, f"{base}/events", attempt=1, heartbeat_s=9, batch_s=0.01, log=log, usage=usage) as reporter,
         executor_type.open(slots=spec.sandbox_slots, uid_base=own_uid_base()) as executor,
     ):
         problems = Problems(client, f"{base}/problems", ((item.benchmark, item.problem_id) for item in items), log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.contract.events import Outcome
-from runner.grading.verdict import Shown, same_output, verdict
+from runner.grading.verdict import ShownTexts, same_output, verdict
 from runner.sandbox.outcome import Ending, Execution, Usage
 
 SAME = {
@@ -44,7 +44,7 @@ def test_wrong(expected: str, got: str) -> None:
     assert not same_output(expected, got)
 
 
-SHOWN = Shown("in", "want", "have")
+SHOWN = ShownTexts("in", "want", "have")
 GOOD = Execution(Ending.finished, b"4", exit_code=0, usage=Usage(0.5, 1.0, 100))
 
 
@@ -84,7 +84,7 @@ def test_tests_that_were_not_carried_out_are_our_fault() -> None:
 
 
 def test_texts_are_excerpts_that_a_database_takes() -> None:
-    dirty = Shown("i" * 5000, "a\x00b", "x\ud800y")
+    dirty = ShownTexts("i" * 5000, "a\x00b", "x\ud800y")
     test = verdict([Execution(Ending.finished)], [False], 1, [dirty]).tests[0]
     assert test.input is not None
     assert len(test.input) < 2100

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.runs.reports.machine_cost import last_reading
-from runner.process.final_reading import Counted, arguments
+from runner.process.final_reading import CountedSince, arguments
 from runner.process.kernel_usage import EarlyUsage, Reading, limits, of_processes, reader, since
 from runner.reporting.usage_samples import MAX_WAITING, UsageLog
 
@@ -48,7 +48,7 @@ def test_a_container(tmp_path: Path, files: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("files", [UNIFIED, SPLIT], ids=["version-2", "version-1"])
 def test_the_last_reading_is_a_line_of_the_log(tmp_path: Path, files: dict[str, str]) -> None:
-    words = arguments(7, Counted.for_the_last(60.0, 0.75), lay_out(tmp_path / "a $b", files))
+    words = arguments(7, CountedSince.seconds_ago(60.0, 0.75), lay_out(tmp_path / "a $b", files))
     assert words is not None
     done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (7, "")
@@ -58,7 +58,7 @@ def test_the_last_reading_is_a_line_of_the_log(tmp_path: Path, files: dict[str, 
     (tmp_path / "a $b" / next(iter(files))).write_text("")
     done = subprocess.run(words, check=False, env={}, capture_output=True, text=True)
     assert (done.returncode, last_reading(done.stderr)) == (7, None)
-    assert arguments(7, Counted(0.0), tmp_path / "none") is None
+    assert arguments(7, CountedSince(0.0), tmp_path / "none") is None
 
 
 def test_no_limit_is_none(tmp_path: Path) -> None:

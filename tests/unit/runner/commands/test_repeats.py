@@ -1,4 +1,4 @@
-"""The real keeper, on this machine, without a container: what it measures, and what becomes of commands that misbehave."""
+"""The real measuring process, without a container: what it measures, and what becomes of commands that misbehave."""
 
 from __future__ import annotations
 
