@@ -21,8 +21,7 @@ from orchestrator.gateway.calls import DayCap, RunContext
 from orchestrator.gateway.coordinator import CallCoordinator
 from orchestrator.gateway.demo import answers as demo_answers
 from orchestrator.gateway.demo.provider import DEMO_PROVIDER, DemoAnswers, DemoUpstream
-from orchestrator.gateway.edge.callers import Callers
-from orchestrator.gateway.edge.router import GatewayDeps
+from orchestrator.gateway.edge.router import Callers, GatewayDeps
 from orchestrator.gateway.ledger import queries as call_queries
 from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger, LedgerUnavailable, Recovered

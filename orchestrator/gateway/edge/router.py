@@ -3,11 +3,16 @@
 An answer is stored before the first byte of it goes out, and a stream is made from the stored answer. While a streamed
 call takes long, the stream begins early and is kept alive; an error then comes inside the stream instead of as a status.
 
+Whose token it is, is looked up once or twice a second and not for every call: a caller that keeps calling does not wait for
+it, since the answer is asked for anew beside a call. Trusting an old answer for a moment only saves the question: a call is
+not opened in the ledger, nor answered from it, unless the attempt is still the one that carries out the run.
+
 A plain ASGI application: all that a framework would do for a handler is more than the handler does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
@@ -27,6 +32,8 @@ from orchestrator.gateway.protocols.anthropic_messages import AnthropicMessages
 from orchestrator.gateway.protocols.openai_chat import OpenAIChat
 from orchestrator.gateway.protocols.openai_responses import OpenAIResponses
 from orchestrator.gateway.protocols.protocol import Wire
+from orchestrator.system.clock import Clock
+from orchestrator.system.identifiers import token_hash
 
 log = structlog.get_logger()
 
@@ -173,3 +180,60 @@ async def _send(send: Send, status: int, media_type: str, headers: Mapping[str, 
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in everything.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": content})
+
+
+BELIEVED_S = 1.0
+FRESH_S = 0.5
+MANY = 1000
+
+Find = Callable[[str], Awaitable[RunContext | None]]
+
+
+@dataclass
+class _Known:
+    context: RunContext
+    fresh_until: float
+    until: float
+    asking: asyncio.Task[RunContext | None] | None = None
+
+
+class Callers:
+    """`find` looks up the living run of a token by the token's hash."""
+
+    def __init__(self, find: Find, clock: Clock) -> None:
+        self._find = find
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        self._forgotten = 0
+
+    async def authenticate(self, token: str) -> RunContext | None:
+        digest = token_hash(token)
+        now = self._clock.monotonic()
+        known = self._known.get(digest)
+        if known is None or known.until <= now:
+            return await self._look_up(digest)
+        if known.fresh_until <= now and known.asking is None:
+            known.asking = asyncio.get_running_loop().create_task(self._look_up(digest))
+            known.asking.add_done_callback(_noticed)
+        return known.context
+
+    async def _look_up(self, digest: str) -> RunContext | None:
+        now, forgotten = self._clock.monotonic(), self._forgotten
+        context = await self._find(digest)
+        self._known.pop(digest, None)
+        if context is not None and forgotten == self._forgotten:  # else it may be of before the change
+            if len(self._known) >= MANY:
+                self._known.clear()
+            self._known[digest] = _Known(context, now + FRESH_S, now + BELIEVED_S)
+        return context
+
+    def forget(self, run_id: str) -> None:
+        """Something about the run has changed."""
+        self._forgotten += 1
+        self._known = {digest: known for digest, known in self._known.items() if known.context.run_id != run_id}
+
+
+def _noticed(asking: asyncio.Task[RunContext | None]) -> None:
+    """A look-up that fails is made again by the call that cannot do without."""
+    if not asking.cancelled():
+        asking.exception()

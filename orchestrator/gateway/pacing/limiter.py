@@ -12,8 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from orchestrator.gateway.pacing.concurrency import ConcurrencyLimit
-from orchestrator.gateway.pacing.rate import CallRate, Sent
+from orchestrator.gateway.pacing.provider_limits import CallRate, ConcurrencyLimit, Sent
 from orchestrator.system.clock import Clock
 
 SHORTEST_LATENCY_S, LONGEST_LATENCY_S = 1.0, 60.0
@@ -131,7 +130,7 @@ class Limiter:
     def try_acquire(self, run_id: str) -> Permit | None:
         """A place if there is one for the taking: nobody waits, and no pace or pause holds calls back."""
         now = self._clock.monotonic()
-        held = self._waiting or self._rate.may_send(now) > 0 or self._next_at > now or self.pause_left_s() > 0
+        held = self._waiting or self._rate.closed_for_s(now) > 0 or self._next_at > now or self.pause_left_s() > 0
         if held or self.at_provider >= self._concurrency.now(now):
             return None
         return self._take(run_id)
@@ -193,7 +192,7 @@ class Limiter:
         self._concurrency.taken(permit.ahead + 1, now, wanted=permit.last_one or permit.sent.others_wait)
         if counted and not self._concurrency.counted:
             self._rate.resume()
-        self._rate.taken(permit.sent, now)
+        self._rate.accepted(permit.sent, now)
 
     def _give_back(self, permit: Permit) -> None:
         permit.is_over = True
@@ -219,7 +218,7 @@ class Limiter:
         self._assume_accepted()
         while self._waiting:
             now = self._clock.monotonic()
-            held = max(self.pause_left_s(), self._next_at - now, self._rate.may_send(now))
+            held = max(self.pause_left_s(), self._next_at - now, self._rate.closed_for_s(now))
             if held <= 0 and self.at_provider >= self._concurrency.now(now):
                 probe_in = self._concurrency.probe_in(now)
                 held = float("inf") if probe_in is None else max(probe_in, 0.001)

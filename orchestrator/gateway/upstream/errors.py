@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.gateway.edge.errors import Code, UpstreamError
-from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
-from orchestrator.gateway.pacing.retry import CROWDED_STATUSES, retried
+from orchestrator.gateway.pacing.retry import CROWDED_STATUSES, exhausted_for_s, retried, retry_after_s
 from orchestrator.gateway.protocols.protocol import StreamedError
 from orchestrator.gateway.upstream.connection import ConnectFailed, Silence
 from orchestrator.gateway.upstream.error_scope import scope_of
 from orchestrator.gateway.upstream.framing import BadResponse
-from orchestrator.gateway.upstream.scrubbing import scrubbed, storable
+from orchestrator.gateway.upstream.providers import scrubbed, storable
 from runner.contract.run_spec import ErrorScope
 
 OUT_OF_CREDIT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"})

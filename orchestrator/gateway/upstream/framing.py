@@ -1,15 +1,19 @@
-"""HTTP/1.1 as bytes: requests out, answers in. httptools takes answers apart; every length is capped. Pure."""
+"""HTTP/1.1 as bytes: requests out, answers in, decompressed where a proxy compressed them unasked. httptools takes answers
+apart; every length is capped. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import quote, urlsplit
 
 import httptools
 
 from orchestrator.outbound.proxies import Proxy
+from orchestrator.system.zstd import ZstdDecompressor, ZstdError
 
 MAX_HEAD_BYTES = 64 << 10
 MAX_LINE_BYTES = 16 << 10
@@ -149,3 +153,64 @@ def host_header(scheme: str, host: str, port: int | None) -> str:
     elif not host.isascii():
         host = host.encode("idna").decode()
     return host if port in (None, {"https": 443, "http": 80}.get(scheme)) else f"{host}:{port}"
+
+
+PIECE_BYTES = 64 << 10
+_PLAIN = frozenset({"", "identity", "none"})
+
+
+class UnknownCoding(Exception):
+    """It is compressed in a way that is not known here."""
+
+
+class BadCoding(Exception):
+    """What came is not compressed as it says."""
+
+
+class Decoder(Protocol):
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What `data` stands for, in pieces of bounded size. Raises `BadCoding`."""
+
+
+def decoder_of(coding: str) -> Decoder | None:
+    """What undoes a `content-encoding`; None for nothing to undo. Raises `UnknownCoding`."""
+    names = {part.strip().lower() for part in coding.split(",")} - _PLAIN
+    if not names:
+        return None
+    if names <= {"gzip", "x-gzip"}:
+        return _Zlib(zlib.MAX_WBITS | 16)
+    if names == {"deflate"}:
+        return _Zlib(zlib.MAX_WBITS)
+    if names == {"zstd"}:
+        return _Zstd()
+    raise UnknownCoding(f"it is compressed with {coding[:40]}, which was not asked for")
+
+
+class _Zlib:
+    def __init__(self, bits: int) -> None:
+        self._inner = zlib.decompressobj(bits)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._inner.eof:
+            try:
+                piece = self._inner.decompress(data, PIECE_BYTES)
+            except zlib.error as error:
+                raise BadCoding("it is not compressed as it says") from error
+            data = self._inner.unconsumed_tail
+            if piece:
+                yield piece
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._inner = ZstdDecompressor()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while not self._inner.eof and (data or not self._inner.needs_input):
+            try:
+                piece = self._inner.decompress(data, PIECE_BYTES)
+            except ZstdError as error:
+                raise BadCoding("it is not compressed as it says") from error
+            data = b""
+            if piece:
+                yield piece

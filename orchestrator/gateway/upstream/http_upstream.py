@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.gateway.calls import Call
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
-from orchestrator.gateway.pacing.rate_headers import exhausted_for_s
+from orchestrator.gateway.pacing.retry import exhausted_for_s
 from orchestrator.gateway.protocols.protocol import Assembler, BadStream, Message, StreamedError
 from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge
 from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
 from orchestrator.gateway.upstream.connections import Connections, refused_by
 from orchestrator.gateway.upstream.credentials import KeySource, NoKeys, Payer
-from orchestrator.gateway.upstream.decoding import BadCoding, UnknownCoding, decoder_of
 from orchestrator.gateway.upstream.errors import (
     bad_answer,
     status_error,
@@ -28,10 +27,9 @@ from orchestrator.gateway.upstream.errors import (
     transport_error,
     unknown_coding,
 )
-from orchestrator.gateway.upstream.framing import BadResponse, Head, Target
+from orchestrator.gateway.upstream.framing import BadCoding, BadResponse, Head, Target, UnknownCoding, decoder_of
 from orchestrator.gateway.upstream.port import Received, Reply
-from orchestrator.gateway.upstream.providers import Provider
-from orchestrator.gateway.upstream.scrubbing import clean_answer, secrets_in_headers
+from orchestrator.gateway.upstream.providers import Provider, clean_answer, secrets_in_headers
 from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.proxies import Proxies
 from orchestrator.outbound.tls import tls_context

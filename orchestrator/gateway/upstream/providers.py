@@ -2,7 +2,7 @@
 
 `anthropic` and `openai` are always known and take their usual variables (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`,
 `OPENAI_API_KEY`, `OPENAI_BASE_URL`). Any `BENCHYARD_PROVIDER_<NAME>_BASE_URL` adds an OpenAI-compatible one. Every key
-may be a file instead: the same variable with `_FILE`.
+may be a file instead: the same variable with `_FILE`. What a provider says is stored only without its secrets (`scrubbed`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.outbound.addresses import refusal
@@ -158,3 +159,46 @@ def _loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+MASK = "[key]"
+SECRET_CHARS = 8
+"""What is shorter is a switch, or the word that servers without keys are given: it would be found in any answer."""
+PUBLIC_HEADERS = frozenset({"http-referer", "referer", "user-agent", "x-openrouter-title", "x-title"})
+SCHEMES = frozenset({"api-key", "apikey", "basic", "bearer", "key", "token"})
+
+
+def secrets_in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What may be a secret among the headers that an operator set: their values, and what stands after `Bearer` alone."""
+    values = [value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS]
+    parted = [value.partition(" ") for value in values]
+    bare = [rest.strip() for scheme, _, rest in parted if scheme.lower() in SCHEMES]
+    return tuple(value for value in (*values, *bare) if len(value) >= SECRET_CHARS)
+
+
+def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
+    """The same text, list or object without the secrets. Of parsed values: in JSON a secret can be written in many ways."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, list):
+        return [scrubbed(each, secrets) for each in value]
+    if isinstance(value, dict):
+        return {scrubbed(name, secrets): scrubbed(each, secrets) for name, each in value.items()}
+    return value
+
+
+def clean_answer(message: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
+    """An answer has no business with our key, but there are servers that repeat everything."""
+    text = json.dumps(message, ensure_ascii=False)
+    long = [secret for secret in secrets if len(secret) >= SECRET_CHARS]
+    if not any(secret in text or json.dumps(secret)[1:-1] in text for secret in long):
+        return message
+    clean: dict[str, Any] = scrubbed(message, long)
+    return clean
+
+
+def storable(text: str) -> str:
+    """The same text without what no database takes: halves of letters, and zeros."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.gateway.calls import RunContext
-from orchestrator.gateway.edge.callers import BELIEVED_S, FRESH_S, Callers
+from orchestrator.gateway.edge.router import BELIEVED_S, FRESH_S, Callers
 from orchestrator.system.identifiers import token_hash
 from tests.manual_clock import ManualClock
 from tests.service.gateway.gateway_parts import run_context

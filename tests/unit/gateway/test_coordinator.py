@@ -14,7 +14,7 @@ from orchestrator.gateway.calls import Answered, Source
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger.ledger import LedgerUnavailable, NotRunning, Opened, Opening
 from orchestrator.gateway.ledger.prices import Prices, nusd
-from orchestrator.gateway.pacing.rate import LAST_PROBE_S
+from orchestrator.gateway.pacing.provider_limits import LAST_PROBE_S
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.protocols.protocol import Finish, PlainReply, TokenUsage
 from tests.unit.gateway.memory_ledger import MemoryLedger

@@ -18,8 +18,7 @@ from orchestrator.gateway.calls import request_hash, sample_index
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.edge.router import WIRES
 from orchestrator.gateway.ledger.prices import Prices, cost_nusd, nusd, usd, worst_case_nusd
-from orchestrator.gateway.pacing.rate_headers import exhausted_for_s, retry_after_s
-from orchestrator.gateway.pacing.retry import RetryPolicy
+from orchestrator.gateway.pacing.retry import RetryPolicy, exhausted_for_s, retry_after_s
 from orchestrator.gateway.protocols.protocol import TokenUsage
 from orchestrator.gateway.upstream.providers import BadProvider, providers_from_env
 from orchestrator.outbound.addresses import CHECKED_S, AddressRefused, refusal

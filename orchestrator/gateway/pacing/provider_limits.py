@@ -1,10 +1,15 @@
-"""How fast calls may follow each other, found out by trying. Pure: the moment is an argument.
+"""What a provider takes, found out by trying: how fast calls may follow each other, and how many it takes at once. Pure: the
+moment is an argument.
 
-What a provider refuses, it refuses because its allowance is used up; so between two refusals it took as many calls as its
-rate allows, less what went unused while it was left alone. From that the rate is known better with every refusal, and the
-longer the time between them the better. After a refusal one call asks whether there is room again; then calls go on a
-little below the rate, stay near it, and only after a while go beyond it to see whether it has grown. The while is long
-enough that refusals and what they cost are one part in twenty.
+**Rate.** A provider refuses because its allowance is used up; so between two refusals it took as many calls as its rate
+allows, less what went unused while it was left alone. Every refusal makes the estimate better, and the longer the time
+between two, the better. After a refusal one call asks whether there is room again; then calls go on a little below the
+rate, stay near it, and only after a while go beyond it to see whether it has grown. The while is long enough that
+refusals and what they cost are one part in twenty. Why not something simpler: docs/decisions/0054.
+
+**Concurrency.** A provider that counts calls under way refuses at the same number each time and never takes more. After
+it has done so twice, that number is held, without a rate, and one more is tried now and then. A provider that refuses at
+other numbers counts something else.
 """
 
 from __future__ import annotations
@@ -31,12 +36,12 @@ REMEMBERED = 200
 ALIKE = 0.15
 """Two refusals at paces as near as this are at the provider's."""
 FIRST_PROBE_S, LAST_PROBE_S = (0.05, 2.0), 5.0
-"""After a refusal without a word about the time, it is asked again after so long, and then less and less often."""
+"""After a refusal that names no time, a call asks again after so long, and then less and less often."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A call on its way: the how-manieth it is, since when, and whether others waited for its place."""
+    """A call on its way: its number, since when, and whether others waited for its place."""
 
     number: int
     began: float
@@ -64,7 +69,7 @@ class CallRate:
         self._refused_at: float | None = None
         self._refusal_latency_s = 0.0
 
-    def may_send(self, now: float) -> float:
+    def closed_for_s(self, now: float) -> float:
         """Seconds until the next call may go while the provider is closed; for ever while one is asking."""
         if not self.closed:
             return 0.0
@@ -85,7 +90,7 @@ class CallRate:
         if self._refused is not None and call.number > self._refused.number:
             self._refused = replace(self._refused, number=self._refused.number + 1)
 
-    def taken(self, call: Sent, now: float) -> None:
+    def accepted(self, call: Sent, now: float) -> None:
         """The provider took the call."""
         if self.per_s is None:
             return
@@ -162,7 +167,7 @@ class CallRate:
 
     def _lately(self, call: Sent, since: float = float("-inf")) -> float:
         """Calls per second that were taken before this one."""
-        taken = [each.began for each in self._sends if each.number < call.number and each.began >= since]
+        taken = [sent.began for sent in self._sends if sent.number < call.number and sent.began >= since]
         if since == float("-inf"):
             taken = taken[-2 * TELLING :]
         return len(taken) / max(call.began - taken[0], 1.0) if taken else 0.0
@@ -188,3 +193,82 @@ class CallRate:
         whole_s = max(COST_SHARE * gap_s, COST_SHARE * self._cost_s, 2 * self._refusal_latency_s, SHORTEST_ROUND_S)
         self.per_s = self._rate * (1 + DIP * (self._round_s / whole_s - 1) ** 3)
         self._finding = self._round_s > LONG_ROUND * whole_s
+
+
+SURE, SURE_OF_FEW = 2, 4
+"""Refusals at the same number, one after the other, that make it the provider's; more where chance hits often."""
+FEW = 4
+PROBE_CALLS = 20.0
+"""One more is tried once in so many calls, and once in so many times as long as a refusal holds calls back."""
+LONGEST_PROBE_S, FREE_PROBE_S = 60.0, 20.0
+
+
+class ConcurrencyLimit:
+    def __init__(self, initial: float, ceiling: float) -> None:
+        self.limit = initial
+        self._ceiling = ceiling
+        self._sure = 0
+        self._refused_at: int | None = None
+        self._most = 0
+        self._took = False
+        self._probe_at = 0.0
+        self._taken_at: float | None = None
+        self._between_s = 1.0
+
+    @property
+    def counted(self) -> bool:
+        """The provider counts those under way."""
+        few = self._refused_at is not None and self._refused_at < FEW
+        return self._sure >= (SURE_OF_FEW if few else SURE)
+
+    def now(self, now: float) -> int:
+        """How many may be under way."""
+        if self.counted and self._refused_at is not None and now >= self._probe_at:
+            return min(max(int(self.limit), self._refused_at) + 1, int(self._ceiling))
+        return int(self.limit)
+
+    def probe_in(self, now: float) -> float | None:
+        """Seconds until one more is tried."""
+        return self._probe_at - now if self.counted and now < self._probe_at else None
+
+    def taken(self, level: int, now: float, *, wanted: bool) -> None:
+        """The provider has taken a call and has `level` now; `wanted`: there is use for more places."""
+        if self._taken_at is not None:
+            self._between_s += 0.1 * (min(now - self._taken_at, LONGEST_PROBE_S) - self._between_s)
+        self._taken_at = now
+        self._took = True
+        self._most = max(self._most, level)
+        if not self.counted:
+            if wanted:
+                self.limit = min(self.limit + 1, self._ceiling)
+        elif self._refused_at is not None and level > self._refused_at:
+            self._sure -= 1  # it takes more than that
+            self._refused_at = level
+            self.limit = min(max(self.limit, level) + 1, self._ceiling)
+
+    def refused(self, level: int, now: float, pause_s: float, *, paced: bool) -> bool:
+        """It refused a call when it had `level`; `paced`: a pace holds calls back already. Whether those under way are what
+        it counts."""
+        same = self._same(level)
+        if not same:
+            self._sure = 0
+        elif self._took:  # else nothing has changed since the last one
+            self._sure = min(self._sure + 1, SURE_OF_FEW)
+        self._took = False
+        if not same or self._refused_at is None:
+            self._refused_at = level
+        self._most = level
+        if self.counted:
+            self.limit = max(float(level), 1.0)
+            longest_s = LONGEST_PROBE_S if pause_s else FREE_PROBE_S
+            self._probe_at = now + min(PROBE_CALLS * max(self._between_s, pause_s), longest_s)
+        elif not paced:
+            self.limit = max(self.limit / 2, level + 1.0)
+        return self.counted
+
+    def _same(self, level: int) -> bool:
+        """It refuses at the number at which it refused before, and took no more meanwhile."""
+        if self._refused_at is None or level == 0:
+            return False
+        near = 1 if self._refused_at >= 2 * FEW else 0  # a call may end at the same moment
+        return abs(level - self._refused_at) <= near and self._most <= self._refused_at + near
