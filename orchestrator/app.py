@@ -43,7 +43,7 @@ from orchestrator.http.authentication import load_token
 from orchestrator.http.context import Services
 from orchestrator.http.guard import Guard
 from orchestrator.http.identity import Authority
-from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.http.login_throttle import LoginThrottle
 from orchestrator.http.middleware_stack import add_layers
 from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
 from orchestrator.http.rate_limits import RateLimits
@@ -65,7 +65,7 @@ from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock, SystemClock
 from orchestrator.system.files import private_directory
 from orchestrator.system.version import own_version
-from orchestrator.tasks.routes import TaskDesk
+from orchestrator.tasks.routes import TaskContext
 from orchestrator.tasks.service import TaskService
 from orchestrator.traces.service import TraceImport
 
@@ -104,7 +104,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     master_key = settings.master_key.get_secret_value() if settings.master_key else None
     app.state.vault = load_vault(master_key, settings.master_key_file, data_dir)
     app.state.rate_limits = RateLimits(clock)
-    app.state.guess_delay = GuessDelay()
+    app.state.login_throttle = LoginThrottle()
     app.state.login_link = f"{settings.address}/login?token={token}" if made else None
     problems.install(app)
     routers.install(app)
@@ -247,7 +247,7 @@ async def open_services(
         await run_metrics.begin()
         authority: Authority = app.state.authority
         tasks = TaskService(db, clock, settings, runs.intake, has_room=lambda: runs.fleet.disk_has_room)
-        app.state.task_desk = TaskDesk(tasks, runs.artefacts, settings, clock, authority.signature, runs.signals.look)
+        app.state.task_context = TaskContext(tasks, runs.artefacts, settings, clock, authority.signature, runs.signals.look)
         app.state.rate_limits.open(accounts.limits)
         stack.callback(app.state.rate_limits.open, None)
         authority.open(db, accounts.sessions)

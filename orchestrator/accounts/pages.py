@@ -26,7 +26,7 @@ from orchestrator.errors import ClientError, Invalid, NotFound, RateLimited
 from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
 from orchestrator.http.context import caller_of, user_of
 from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.http.login_throttle import LoginThrottle
 from orchestrator.http.policy import ADMIN, OWNER, READ, Policy
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.pages import wanted_page
@@ -72,7 +72,7 @@ async def choose_workspace(page: Page) -> Response:
 async def become_owner(page: Page) -> Response:
     """Whoever has the installation's token may make themselves an owner."""
     caller = caller_of(page.request)
-    delay: GuessDelay = page.request.app.state.guess_delay
+    delay: LoginThrottle = page.request.app.state.login_throttle
     address = page.request.client.host if page.request.client else ""
     if caller.user_id is None:
         return await _view(page, 409, error="You are not signed in as a person.")

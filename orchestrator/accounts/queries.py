@@ -11,7 +11,7 @@ from orchestrator.accounts.tables import Membership, User, Workspace
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkspaceAccess:
     """A workspace and what somebody is in it."""
 
     id: int
@@ -44,7 +44,7 @@ def membership(session: Session, user_id: int, workspace_id: int) -> Membership 
     return session.get(Membership, (user_id, workspace_id))
 
 
-def places(session: Session, user_id: int) -> list[Place]:
+def places(session: Session, user_id: int) -> list[WorkspaceAccess]:
     """The workspaces of a user, oldest first."""
     query = (
         select(Workspace, Membership.role)
@@ -52,7 +52,7 @@ def places(session: Session, user_id: int) -> list[Place]:
         .where(Membership.user_id == user_id)
         .order_by(col(Workspace.id))
     )
-    return [Place(row.id or 0, row.slug, row.name, role) for row, role in session.exec(query).all()]
+    return [WorkspaceAccess(row.id or 0, row.slug, row.name, role) for row, role in session.exec(query).all()]
 
 
 def members(session: Session, workspace_id: int) -> Sequence[tuple[User, Membership]]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Request
 
-from orchestrator.accounts.queries import Place
+from orchestrator.accounts.queries import WorkspaceAccess
 from orchestrator.accounts.schemas import (
     AccountOut,
     Ended,
@@ -149,6 +149,6 @@ def _mine(slug: str, request: Request) -> None:
         raise NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
 
 
-async def _places(caller: Caller, context: Services) -> list[Place]:
+async def _places(caller: Caller, context: Services) -> list[WorkspaceAccess]:
     only = caller.workspace if caller.token_id else None
     return await context.accounts.members.places(caller.user_id, caller.role, only=only)

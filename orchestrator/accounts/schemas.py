@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from orchestrator.accounts.queries import Place
+from orchestrator.accounts.queries import WorkspaceAccess
 from orchestrator.accounts.tables import Membership, User
 from orchestrator.http.identity import Caller
 from orchestrator.http.schemas import Answer, Body, Text
@@ -24,7 +24,7 @@ class OwnWorkspace(Answer):
     role: Role
 
     @classmethod
-    def of(cls, place: Place) -> Self:
+    def of(cls, place: WorkspaceAccess) -> Self:
         return cls(slug=place.slug, name=place.name, role=Role(place.role))
 
 
@@ -39,7 +39,7 @@ class AccountOut(Answer):
     workspaces: list[OwnWorkspace]
 
     @classmethod
-    def of(cls, caller: Caller, places: Iterable[Place]) -> Self:
+    def of(cls, caller: Caller, places: Iterable[WorkspaceAccess]) -> Self:
         return cls(
             name=caller.name,
             user_id=caller.user_id,

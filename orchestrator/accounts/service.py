@@ -9,7 +9,7 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.accounts import queries as account_queries
-from orchestrator.accounts.queries import Place
+from orchestrator.accounts.queries import WorkspaceAccess
 from orchestrator.accounts.tables import Membership, User, Workspace
 from orchestrator.db.session import Database, KeyTaken
 from orchestrator.errors import Conflict, Invalid, NotFound
@@ -27,15 +27,17 @@ class Members:
         self._db = db
         self._clock = clock
 
-    async def places(self, user_id: int | None, role: Role, *, only: str | None = None) -> list[Place]:
+    async def places(self, user_id: int | None, role: Role, *, only: str | None = None) -> list[WorkspaceAccess]:
         """The workspaces that somebody may enter; for owners these are all. `only`: a named token stays where it is."""
 
         if only is not None:
-            return [Place(0, only, only, role.value)]
+            return [WorkspaceAccess(0, only, only, role.value)]
 
-        def read(session: Session) -> list[Place]:
+        def read(session: Session) -> list[WorkspaceAccess]:
             if role is Role.OWNER:
-                return [Place(row.id or 0, row.slug, row.name, "owner") for row in account_queries.workspaces(session)]
+                return [
+                    WorkspaceAccess(row.id or 0, row.slug, row.name, "owner") for row in account_queries.workspaces(session)
+                ]
             return account_queries.places(session, user_id) if user_id is not None else []
 
         return await self._db.read(read)

@@ -13,7 +13,7 @@ from orchestrator.alerts import share_queries as schedule_share_queries
 from orchestrator.alerts.feed import atom
 from orchestrator.alerts.schemas import Badge
 from orchestrator.alerts.share_links import ShareLinks, Shown, fact_of, workspace_of_key
-from orchestrator.db.workspaces import Acting, enter, workspace_of
+from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import NotFound
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import ADMIN, ANYONE, Policy, Router
@@ -146,7 +146,7 @@ def _opened(session: Session, key: str, shown: Shown, model_id: int) -> LlmModel
 def _links(session: Session, key: str) -> ShareLinks:
     """Of the workspace that the key is for; the session keeps to it."""
     workspace_id = workspace_of_key(key)
-    enter(session, Acting(workspace_id))
+    set_workspace(session, Actor(workspace_id))
     value = schedule_share_queries.secret(session, fact_of(workspace_id))
     if value is None:
         raise _nothing_here()

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, String, cast, func, literal, select
 from sqlmodel import Session, col
 
-from orchestrator.db.workspaces import here
+from orchestrator.db.workspaces import workspace_filter
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.schedules.tables import ScheduleFire
@@ -45,7 +45,9 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
         query = query.where(col(ContainerRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))
-    query = query.where(here(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(key)
+    query = query.where(workspace_filter(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(
+        key
+    )
     order = key.desc() if by == "day" else func.sum(col(Attempt.vcpu_s)).desc()
     return session.connection().execute(query.order_by(order).limit(limit)).all()
 

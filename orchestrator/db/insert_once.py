@@ -9,12 +9,12 @@ from sqlalchemy import literal
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import Session, SQLModel
 
-from orchestrator.db.workspaces import stamp
+from orchestrator.db.workspaces import assign_workspace
 
 
 def insert_once(session: Session, row: SQLModel) -> bool:
     """Whether it was stored. On PostgreSQL it waits for a transaction that is inserting the same key."""
-    stamp(session, row)
+    assign_workspace(session, row)
     table = type(row)
     values = {column.name: getattr(row, column.name) for column in table.__table__.columns}  # type: ignore[attr-defined]
     statement = _statement(table, session.get_bind().dialect.name)

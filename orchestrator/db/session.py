@@ -34,7 +34,7 @@ from sqlalchemy.pool import QueuePool
 from sqlmodel import Session
 
 from orchestrator.db import columns as stored_json
-from orchestrator.db.workspaces import Acting, NarrowSession, acting, enter
+from orchestrator.db.workspaces import Actor, NarrowSession, current_actor, set_workspace
 from orchestrator.db.write_ahead_log import WriteAheadLog
 
 T = TypeVar("T")
@@ -106,11 +106,11 @@ class Database:
     async def read(self, fn: Callable[[Session], T]) -> T:
         if self._closed:
             raise DatabaseUnavailable("the service is shutting down")
-        return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn, acting())
+        return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn, current_actor())
 
     async def write(self, fn: Callable[[Session], T]) -> T:
         """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
-        return await self._submit(_in_session(fn, acting()), plain=False)
+        return await self._submit(_in_session(fn, current_actor()), plain=False)
 
     async def write_plain(self, fn: Callable[[Connection], T], *, synced: bool = True) -> T:
         """As `write`, for work of statements alone: without a session, which costs more than some statements.
@@ -149,10 +149,10 @@ class Database:
         self._read_engine.dispose()
         self._write_engine.dispose()
 
-    def _read(self, fn: Callable[[Session], T], who: Acting | None) -> T:
+    def _read(self, fn: Callable[[Session], T], who: Actor | None) -> T:
         try:
             with NarrowSession(self._read_engine, expire_on_commit=False) as session:
-                enter(session, who)
+                set_workspace(session, who)
                 return fn(session)
         except (OperationalError, InterfaceError) as error:
             raise DatabaseUnavailable(_first_line(error)) from error
@@ -338,12 +338,12 @@ def _settle(results: list[_Result]) -> None:
             job.future.exception()  # nobody may be waiting any more; asyncio would complain
 
 
-def _in_session(fn: Callable[[Session], T], who: Acting | None) -> Callable[[Connection], T]:
+def _in_session(fn: Callable[[Session], T], who: Actor | None) -> Callable[[Connection], T]:
     """A failed flush undoes what the connection is in: the job's savepoint, or its transaction."""
 
     def work(connection: Connection) -> T:
         with NarrowSession(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
-            enter(session, who)
+            set_workspace(session, who)
             value = fn(session)
             session.commit()
             return value

@@ -25,22 +25,22 @@ _KEY = "acting"
 
 
 @dataclass(frozen=True)
-class Acting:
+class Actor:
     """In which workspace something is done, and by which user, if it is one."""
 
     workspace_id: int
     user_id: int | None = None
 
 
-_acting: ContextVar[Acting | None] = ContextVar("acting", default=None)
+_acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 
 
-def acting() -> Acting | None:
+def current_actor() -> Actor | None:
     return _acting.get()
 
 
 @contextmanager
-def acting_as(who: Acting | None) -> Iterator[None]:
+def acting_as(who: Actor | None) -> Iterator[None]:
     """All database work within is done in that workspace; with None it is the service's own and sees every workspace."""
     token = _acting.set(who)
     try:
@@ -66,12 +66,12 @@ class NarrowSession(Session):
     """A session that keeps to the workspace it was opened for."""
 
 
-def acting_in(session: Session) -> Acting | None:
-    who: Acting | None = session.info.get(_KEY)
+def acting_in(session: Session) -> Actor | None:
+    who: Actor | None = session.info.get(_KEY)
     return who
 
 
-def enter(session: Session, who: Acting | None) -> None:
+def set_workspace(session: Session, who: Actor | None) -> None:
     """From here on the session keeps to that workspace."""
     session.info[_KEY] = who
 
@@ -82,7 +82,7 @@ def workspace_of(session: Session) -> int:
     return who.workspace_id if who else DEFAULT_WORKSPACE
 
 
-def stamp(session: Session, row: Any) -> None:
+def assign_workspace(session: Session, row: Any) -> None:
     """Make a new row belong to the session's workspace; outside of one it keeps what it was made with."""
     who = acting_in(session)
     if who is None or not isinstance(row, Owned):
@@ -92,7 +92,7 @@ def stamp(session: Session, row: Any) -> None:
         row.user_id = who.user_id
 
 
-def here(session: Session, table: Any) -> ColumnElement[bool]:
+def workspace_filter(session: Session, table: Any) -> ColumnElement[bool]:
     """For statements on a bare connection: the rows of the session's workspace; all of them where nobody acts."""
     who = acting_in(session)
     return true() if who is None else table.c.workspace_id == who.workspace_id
@@ -124,4 +124,4 @@ def _narrow(state: ORMExecuteState) -> None:
 @event.listens_for(NarrowSession, "before_flush")
 def _stamp_new(session: Session, *_: object) -> None:
     for row in session.new:
-        stamp(session, row)
+        assign_workspace(session, row)

@@ -39,7 +39,7 @@ from runner.contract.run_spec import RunKind
 KEPT_JOBS = 16
 
 
-class EvalTaking:
+class EvalEventStore:
     """The intake's hand for runs of the eval kinds."""
 
     def __init__(self) -> None:

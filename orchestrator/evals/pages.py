@@ -51,7 +51,7 @@ Word = Annotated[str, Query(max_length=60)]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerdictView:
     row: Any
     input: str
     output: str
@@ -69,7 +69,7 @@ class _Around:
     """What belongs to an eval's page besides the eval."""
 
     group: EvalSet
-    verdicts: list[Verdict]
+    verdicts: list[VerdictView]
     more: int | None
     new: int
     total: int
@@ -100,7 +100,7 @@ async def _eval(
         return _Around(
             group,
             [
-                Verdict(row, *(one_line(traces[row.trace_number].data.get(name), 120) for name in ("input", "output")))
+                VerdictView(row, *(one_line(traces[row.trace_number].data.get(name), 120) for name in ("input", "output")))
                 for row in shown
             ],
             shown[-1].trace_number if len(rows) > len(shown) else None,

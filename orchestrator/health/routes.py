@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from orchestrator.accounts import queries as account_queries
-from orchestrator.db.workspaces import acting, acting_as
+from orchestrator.db.workspaces import acting_as, current_actor
 from orchestrator.http.authentication import WORKSPACE_HEADER
 from orchestrator.http.context import Context, Services
 from orchestrator.http.identity import Caller
@@ -49,7 +49,7 @@ async def metrics(request: Request, context: Context) -> Response:
     """Prometheus metrics."""
     caller: Caller | None = request.scope.get("benchyard.caller")
     owner = caller is not None and caller.role is Role.OWNER
-    with acting_as(None if owner else acting()):
+    with acting_as(None if owner else current_actor()):
         return await _metrics(request, context)
 
 
@@ -91,7 +91,7 @@ async def _metrics(request: Request, context: Services) -> Response:
     age = context.clock.monotonic() - context.loops.last_tick
     Gauge("benchyard_tick_age_seconds", "Seconds since the last round of the loops", registry=registry).set(age)
     everything = await _may_see_everything(request, context)
-    names = everything or acting() is not None
+    names = everything or current_actor() is not None
     await context.db.read(lambda session: read_now(session, registry, now, with_names=names))
     text = generate_latest(registry)
     if everything:
@@ -103,7 +103,7 @@ async def _metrics(request: Request, context: Services) -> Response:
 async def _may_see_everything(request: Request, context: Services) -> bool:
     """Whether names of all workspaces may be told: to owners, or to everybody if there is one workspace alone."""
     if "benchyard.caller" in request.scope:  # the gate has asked for a token
-        return acting() is None
+        return current_actor() is None
     if len(await context.db.read(account_queries.workspaces)) == 1:
         return True
     if WORKSPACE_HEADER in request.headers:  # who asks for one workspace is not told of others

@@ -19,7 +19,7 @@ from sqlmodel import Session
 
 from orchestrator.accounts import queries as account_queries
 from orchestrator.db.session import Database
-from orchestrator.db.workspaces import DEFAULT_WORKSPACE, Acting
+from orchestrator.db.workspaces import DEFAULT_WORKSPACE, Actor
 from orchestrator.errors import NotFound
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.sessions import PREFIX as USER_PREFIX
@@ -57,9 +57,9 @@ class Caller:
     """What the answer shall put in the place of the cookie that came."""
 
     @property
-    def acting(self) -> Acting | None:
+    def acting(self) -> Actor | None:
         """Where they see and make things."""
-        return None if self.everywhere else Acting(self.workspace_id, self.user_id)
+        return None if self.everywhere else Actor(self.workspace_id, self.user_id)
 
 
 OWNER = Caller("the installation's token", Scope.OWNER)

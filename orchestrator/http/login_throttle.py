@@ -31,7 +31,7 @@ class _Past:
     last: float = 0.0
 
 
-class GuessDelay:
+class LoginThrottle:
     def __init__(self) -> None:
         self._past: dict[str, _Past] = {}
 

@@ -86,7 +86,7 @@ def recall(data_dir: Path, machine: str) -> Own | None:
     """None where nothing was written, or somewhere else."""
     try:
         stored = json.loads((data_dir / FILE).read_text())
-        if directory_place(data_dir, machine).is_same(Place.from_text(stored["place"])):
+        if directory_place(data_dir, machine).is_same(Location.from_text(stored["place"])):
             return Own(stored["instance"], stored["owner"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -97,31 +97,31 @@ MACHINE_ID = Path("/etc/machine-id")
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     key: str
     machine: str = ""
     """Empty where it is not known, which then decides nothing."""
 
-    def is_same(self, other: Place) -> bool:
+    def is_same(self, other: Location) -> bool:
         return self.key == other.key and (not self.machine or not other.machine or self.machine == other.machine)
 
     def as_text(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def from_text(cls, text: str) -> Place:
+    def from_text(cls, text: str) -> Location:
         return cls(**json.loads(text))
 
 
-def directory_place(data_dir: Path, machine: str) -> Place:
+def directory_place(data_dir: Path, machine: str) -> Location:
     """Of a database that lies in the data directory. The file must be there."""
     path = data_dir / NAME_FILE
-    return Place(f"directory:{path.read_text().strip()}:{path.stat().st_ino}", machine)
+    return Location(f"directory:{path.read_text().strip()}:{path.stat().st_ino}", machine)
 
 
-def server_place(system_identifier: str | None, database: str) -> Place:
+def server_place(system_identifier: str | None, database: str) -> Location:
     """Of a PostgreSQL database."""
-    return Place(f"postgresql:{system_identifier or 'unknown'}:{database}")
+    return Location(f"postgresql:{system_identifier or 'unknown'}:{database}")
 
 
 def machine_word(identifier: str) -> str:
@@ -141,14 +141,14 @@ TABLE = Path("/proc/net/unix")
 PREFIX = "benchyard/"
 
 
-def _name(owner: str, place: Place) -> str:
+def _name(owner: str, place: Location) -> str:
     return f"{PREFIX}{owner}/{hashlib.sha256(place.key.encode()).hexdigest()[:16]}"
 
 
 class Presence:
     """Held while the process lives. Orchestrators that share a database share the name."""
 
-    def __init__(self, owner: str, place: Place) -> None:
+    def __init__(self, owner: str, place: Location) -> None:
         self._socket: socket.socket | None = None
         if not TABLE.exists():
             return
@@ -165,7 +165,7 @@ class Presence:
             self._socket.close()
 
 
-def is_run_elsewhere(owner: str, place: Place) -> bool:
+def is_run_elsewhere(owner: str, place: Location) -> bool:
     """Whether a process of this machine runs the same installation from another place."""
     mine = _name(owner, place)
     with contextlib.suppress(OSError):

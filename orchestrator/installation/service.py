@@ -18,7 +18,14 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database
 from orchestrator.installation import queries
-from orchestrator.installation.identity import Place, directory_place, is_run_elsewhere, own_name, renew_name, server_place
+from orchestrator.installation.identity import (
+    Location,
+    directory_place,
+    is_run_elsewhere,
+    own_name,
+    renew_name,
+    server_place,
+)
 from orchestrator.installation.queries import COPY_OF, HOME, INSTANCE, OWNER
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock
@@ -46,7 +53,7 @@ class Installation:
     """Value of the label `benchyard.instance`."""
     owner: str
     """Value of the label `benchyard.owner`; no other installation has it."""
-    place: Place
+    place: Location
     name: str
     """Of this orchestrator among those that share the database."""
     copy_of: Original | None = None
@@ -72,7 +79,7 @@ class Standing:
     """What the database says, and whether it is where it says."""
 
     facts: dict[str, str]
-    place: Place
+    place: Location
     name: str
     is_elsewhere: bool
     """The database came from another place and has not been started here yet."""
@@ -84,7 +91,7 @@ async def look(db: Database, data_dir: Path, machine: str) -> Standing:
     facts = await db.read(queries.facts)
     place = await _place(db, data_dir, machine)
     if (home := facts.get(HOME)) is not None:
-        return Standing(facts, place, name, not place.is_same(Place.from_text(home)))
+        return Standing(facts, place, name, not place.is_same(Location.from_text(home)))
     # Written by a version that did not record its home: whoever led last tells, where only one can have led.
     lease = await db.read(queries.lease)
     return Standing(facts, place, name, lease is not None and db.dialect == "sqlite" and lease.holder != name)
@@ -112,7 +119,7 @@ async def settle(
         HOME: standing.place.as_text(),
     }
     facts = await db.write(lambda session: queries.propose(session, proposals))
-    if standing.place.machine and not Place.from_text(facts[HOME]).machine:
+    if standing.place.machine and not Location.from_text(facts[HOME]).machine:
         await db.write(lambda session: queries.store(session, {HOME: standing.place.as_text()}))
     stored = json.loads(facts[COPY_OF]) if COPY_OF in facts else None
     found = Installation(
@@ -219,7 +226,7 @@ async def _become_copy(
     )
 
 
-async def _place(db: Database, data_dir: Path, machine: str) -> Place:
+async def _place(db: Database, data_dir: Path, machine: str) -> Location:
     if db.dialect == "sqlite":
         return directory_place(data_dir, machine)
     return server_place(*await db.read(queries.server_identity))

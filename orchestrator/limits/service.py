@@ -43,14 +43,14 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Both:
+class LimitsOfCaller:
     """What holds for a caller: the workspace's limit, and their own."""
 
     workspace: Limit = Limit()
     own: Limit = Limit()
 
     @classmethod
-    def of(cls, rows: Mapping[str, LimitRow], user_id: int | None) -> Both:
+    def of(cls, rows: Mapping[str, LimitRow], user_id: int | None) -> LimitsOfCaller:
         own = rows.get(str(user_id)) or rows.get(EVERYONE)
         return cls(Limit.of(rows.get(WORKSPACE)), Limit.of(own))
 
@@ -82,14 +82,14 @@ class Limits:
         self._clock = clock
         self._known: dict[int, tuple[float, dict[str, LimitRow]]] = {}
 
-    async def of(self, workspace_id: int, user_id: int | None) -> Both:
+    async def of(self, workspace_id: int, user_id: int | None) -> LimitsOfCaller:
         now = self._clock.monotonic()
         known = self._known.get(workspace_id)
         if known is None or known[0] <= now:
             with acting_as(None):
                 rows = await self._db.read(lambda session: key_queries.limits_of(session, workspace_id))
             known = self._known[workspace_id] = now + BELIEVED_S, rows
-        return Both.of(known[1], user_id)
+        return LimitsOfCaller.of(known[1], user_id)
 
     async def overview(self, workspace_id: int, user_id: int | None) -> Overview:
         now, both = self._clock.now(), await self.of(workspace_id, user_id)
@@ -173,7 +173,7 @@ def _check_owner(whose: str, scope: Scope) -> None:
 
 def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:
     """What the ledger holds a run's calls to."""
-    both = Both.of(key_queries.limits_of(session, workspace_id), user_id)
+    both = LimitsOfCaller.of(key_queries.limits_of(session, workspace_id), user_id)
     found = []
     if both.workspace.spend_per_day_usd is not None:
         found.append(DayCap(nusd(both.workspace.spend_per_day_usd), workspace_id))

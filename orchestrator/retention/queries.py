@@ -19,7 +19,7 @@ from sqlmodel import Session, SQLModel, col, select
 from orchestrator.archives import queries as archive_queries
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.costs.queries import STORED_ANSWERS
-from orchestrator.db.workspaces import here
+from orchestrator.db.workspaces import workspace_filter
 from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
 from orchestrator.retention.tables import DeletedRun, PinnedRun
@@ -74,7 +74,7 @@ class Amounts:
 
 def matching(session: Session, wanted: Wanted, *, limit: int, after: str | None = None) -> list[str]:
     """Ids of runs, oldest first. Without ids, only of those that measure something, and that have ended."""
-    query = sa_select(_RUNS.c.id).where(here(session, _RUNS))
+    query = sa_select(_RUNS.c.id).where(workspace_filter(session, _RUNS))
     if wanted.ids is not None:
         query = query.where(_RUNS.c.id.in_(wanted.ids))
     else:
@@ -254,7 +254,7 @@ class DeletedMembers:
 def deleted_of_batches(session: Session, batch_ids: Iterable[str]) -> dict[str, DeletedMembers]:
     table: Any = DeletedRun.__table__  # type: ignore[attr-defined]
     sums = (func.count(), func.sum(table.c.cost_usd), func.sum(table.c.unpriced_calls))
-    query = sa_select(table.c.batch_id, *sums).where(here(session, table), table.c.batch_id.in_(list(batch_ids)))
+    query = sa_select(table.c.batch_id, *sums).where(workspace_filter(session, table), table.c.batch_id.in_(list(batch_ids)))
     rows = session.connection().execute(query.group_by(table.c.batch_id)).all()
     return {str(row[0]): DeletedMembers(int(row[1]), float(row[2] or 0), int(row[3] or 0)) for row in rows}
 
@@ -271,7 +271,7 @@ def used_by_deleted(session: Session, by: str, since: datetime) -> Sequence[Any]
         query = query.where(col(DeletedRun.kind) != "command")  # which asks no model
     if by == "schedule":
         query = query.where(col(DeletedRun.scheduled).is_(True))
-    query = query.where(here(session, table), table.c.day >= since.date().isoformat(), key.is_not(None))
+    query = query.where(workspace_filter(session, table), table.c.day >= since.date().isoformat(), key.is_not(None))
     return session.connection().execute(query.group_by(key)).all()
 
 

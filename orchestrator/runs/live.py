@@ -16,7 +16,7 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.db.workspaces import acting
+from orchestrator.db.workspaces import current_actor
 from orchestrator.runs import event_queries
 from orchestrator.runs.tables import Event
 
@@ -155,7 +155,7 @@ class Live:
         An empty batch says that nothing happened for `quiet_s`. Who acts in a workspace hears of that one alone. `inside` is
         for parts of the service itself: they are no clients.
         """
-        who = acting()
+        who = current_actor()
         subscription = Subscription(run_id, inside, who.workspace_id if who else None)
         self._subscriptions.add(subscription)
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.engines.engine import Engine
-from orchestrator.evals.event_store import EvalTaking
+from orchestrator.evals.event_store import EvalEventStore
 from orchestrator.fleet.agents import Agents
 from orchestrator.fleet.wake_ups import Bells
 from orchestrator.gateway.ledger import queries as call_queries
@@ -97,7 +97,7 @@ async def open_runs(
         db,
         clock,
         lease_s=settings.lease_s,
-        evals=EvalTaking(),
+        evals=EvalEventStore(),
         positions=positions,
         has_call=call_queries.has_settled,
     )

@@ -19,7 +19,7 @@ from orchestrator.alerts import alerts
 from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.audit import queries as audit_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
-from orchestrator.db.workspaces import Acting, enter, workspace_of
+from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.price_check import PriceUnknown
@@ -100,7 +100,7 @@ class Firing:
 
     def _job(self, workspace_id: int, model_id: int, now: datetime, delay: timedelta) -> Callable[[Session], Fired]:
         def work(session: Session) -> Fired:
-            enter(session, Acting(workspace_id))
+            set_workspace(session, Actor(workspace_id))
             return fire(session, model_id, now, delay, self._launcher)
 
         return work

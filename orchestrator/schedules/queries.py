@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
-from orchestrator.db.workspaces import stamp, workspace_of
+from orchestrator.db.workspaces import assign_workspace, workspace_of
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import ContainerRun, ItemRow
@@ -89,7 +89,7 @@ def record(session: Session, rows: Sequence[ScheduleFire]) -> int:
     columns = [column.name for column in ScheduleFire.__table__.columns]  # type: ignore[attr-defined]
     dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     for row in rows:
-        stamp(session, row)
+        assign_workspace(session, row)
     values = [{name: getattr(row, name) for name in columns} for row in rows]
     statement = dialect.insert(ScheduleFire).values(values).on_conflict_do_nothing().returning(ScheduleFire.instant)
     return len(session.connection().execute(statement).all())

@@ -19,7 +19,7 @@ from orchestrator.http.audit_trail import note
 from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import GuessDelay, names_of
+from orchestrator.http.login_throttle import LoginThrottle, names_of
 from orchestrator.http.policy import ANYONE, READ, Body, Policy
 from orchestrator.sign_in.routes import sign_out_address
 from orchestrator.sign_in.service import ATTEMPT_LASTS, SignInFailed
@@ -35,12 +35,12 @@ _PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 """A path of this site: no host, no backslash and no control character, which browsers drop before they look for a host."""
 
 
-def _delay(request: Request) -> GuessDelay:
-    delay: GuessDelay = request.app.state.guess_delay
-    return delay
+def _delay(request: Request) -> LoginThrottle:
+    throttle: LoginThrottle = request.app.state.login_throttle
+    return throttle
 
 
-Delay = Annotated[GuessDelay, Depends(_delay)]
+Delay = Annotated[LoginThrottle, Depends(_delay)]
 Next = Annotated[str, Query(max_length=4000)]
 
 
@@ -68,7 +68,7 @@ def from_elsewhere(request: Request, public_url: str | None) -> bool:
 async def login_page(
     request: Request,
     context: Context,
-    delay: Delay,
+    throttle: Delay,
     token: Annotated[str | None, Query(max_length=200)] = None,
     next: Next = "",
 ) -> Response:
@@ -84,16 +84,16 @@ async def login_page(
         # Another site's page could have led here, to have somebody work in an account that is not theirs.
         name = present.name if present is not None else None
         return draw("sign_in/confirm_sign_in.html", 200, **bare(request), token=token, wanted=next, present=name)
-    return await _sign_in(request, context, delay, token, next)
+    return await _sign_in(request, context, throttle, token, next)
 
 
 @router.post("/login", policy=Policy(ANYONE, body=Body.SMALL))
-async def login(request: Request, context: Context, delay: Delay) -> Response:
+async def login(request: Request, context: Context, throttle: Delay) -> Response:
     if from_elsewhere(request, context.settings.public_url):
         return _form(request, 403, "This came from another site's page. Sign in here.", "")
     form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
     token, wanted = (form.get(name, [""])[0].strip() for name in ("token", "next"))
-    return await _sign_in(request, context, delay, token, wanted)
+    return await _sign_in(request, context, throttle, token, wanted)
 
 
 @router.get("/login/provider", policy=Policy(ANYONE))
@@ -173,10 +173,10 @@ def _form(request: Request, status: int, error: str | None, wanted: str) -> Resp
     return draw("sign_in/login.html", status, **bare(request), error=error, wanted=wanted, issuer=issuer)
 
 
-async def _sign_in(request: Request, context: Context, delay: GuessDelay, token: str, wanted: str) -> Response:
+async def _sign_in(request: Request, context: Context, throttle: LoginThrottle, token: str, wanted: str) -> Response:
     names = names_of(request.client.host if request.client else "", token)
     try:
-        await asyncio.sleep(max(delay.wait_s(name, context.clock.monotonic()) for name in names))
+        await asyncio.sleep(max(throttle.wait_s(name, context.clock.monotonic()) for name in names))
     except RateLimited as error:
         note(request.scope, action="sign-in")
         response = _form(request, error.status, error.detail, wanted)
@@ -186,10 +186,10 @@ async def _sign_in(request: Request, context: Context, delay: GuessDelay, token:
     note(request.scope, action="sign-in", actor=caller)
     if caller is None:
         for name in names:
-            delay.wrong(name, context.clock.monotonic())
+            throttle.wrong(name, context.clock.monotonic())
         return _form(request, 401, WRONG, wanted)
     for name in names:
-        delay.right(name)
+        throttle.right(name)
     response = RedirectResponse(wanted_page(wanted, context.settings.root), 303)
     put_cookie(response, request, context.settings, COOKIE, await context.authority.session_for(caller), SESSION_S)
     return response

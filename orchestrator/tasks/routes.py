@@ -31,7 +31,7 @@ Signature = Annotated[str, Query(max_length=200)]
 
 
 @dataclass(frozen=True)
-class TaskDesk:
+class TaskContext:
     """What these handlers need."""
 
     service: TaskService
@@ -43,12 +43,12 @@ class TaskDesk:
     """Has the loops see to an attempt that is over."""
 
 
-def desk_of(request: Request) -> TaskDesk:
-    desk: TaskDesk = request.app.state.task_desk
-    return desk
+def desk_of(request: Request) -> TaskContext:
+    tasks: TaskContext = request.app.state.task_context
+    return tasks
 
 
-Desk = Annotated[TaskDesk, Depends(desk_of)]
+Desk = Annotated[TaskContext, Depends(desk_of)]
 TASK = Policy(AGENT, body=Body.EVENTS, audit=Audit.REFUSALS)
 router = Router(prefix="/api/tasks", tags=["tasks"])
 files = Router(prefix="/tasks", tags=["tasks"], include_in_schema=False)
@@ -57,45 +57,45 @@ bare = Router(tags=["tasks"], include_in_schema=False)
 
 @bare.post("/claim", policy=TASK)
 @router.post("/claim", policy=TASK)
-async def claim_task(body: TaskClaim, request: Request, desk: Desk) -> Task | Done:
+async def claim_task(body: TaskClaim, request: Request, tasks: Desk) -> Task | Done:
     """Take the next command benchmark of this provider, or be told that there is none (`done`)."""
-    found = await desk.service.claim(body)
+    found = await tasks.service.claim(body)
     if isinstance(found, Nothing):
         return Done(open=found.open, detail=found.detail)
-    return _task(found, body, desk, str(desk.settings.public_url or request.base_url).rstrip("/"))
+    return _task(found, body, tasks, str(tasks.settings.public_url or request.base_url).rstrip("/"))
 
 
 @bare.post("/heartbeat", policy=TASK)
 @router.post("/heartbeat", policy=TASK)
-async def task_heartbeat(body: TaskHeartbeat, desk: Desk) -> TaskState:
+async def task_heartbeat(body: TaskHeartbeat, tasks: Desk) -> TaskState:
     """Keep the task; with `results`, repeats that are done are stored already. `cancel`: stop, then report `fail`."""
-    held = await desk.service.heartbeat(body, body.results, body.message)
+    held = await tasks.service.heartbeat(body, body.results, body.message)
     return _state(held, "cancel" if held.cancel else "ok")
 
 
 @bare.post("/complete", policy=TASK)
 @router.post("/complete", policy=TASK)
-async def complete_task(body: TaskComplete, desk: Desk) -> TaskState:
+async def complete_task(body: TaskComplete, tasks: Desk) -> TaskState:
     """Every repeat is done. The run completes, or fails if none of them ended well."""
-    held = await desk.service.complete(body, body.results)
-    desk.ended()
+    held = await tasks.service.complete(body, body.results)
+    tasks.ended()
     return _state(held, "failed" if held.run.status == Status.FAILED else "completed")
 
 
 @bare.post("/fail", policy=TASK)
 @router.post("/fail", policy=TASK)
-async def fail_task(body: TaskFail, desk: Desk) -> TaskState:
+async def fail_task(body: TaskFail, tasks: Desk) -> TaskState:
     """Give the task up, with a reason. Its run is tried again, up to three times without progress."""
-    held = await desk.service.fail(body)
-    desk.ended()
+    held = await tasks.service.fail(body)
+    tasks.ended()
     return _state(held, "failed" if held.run.status == Status.FAILED else "retrying")
 
 
 @files.get("/{task_id}/command.sh", policy=Policy(ANYONE, audit=Audit.NEVER))
-async def get_script(task_id: TaskId, desk: Desk, expires: Expires, signature: Signature) -> Response:
+async def get_script(task_id: TaskId, tasks: Desk, expires: Expires, signature: Signature) -> Response:
     """The command as a script for sh."""
-    _check(desk, "GET", script_path(task_id), expires, signature)
-    run, _ = await desk.service.living(task_id)
+    _check(tasks, "GET", script_path(task_id), expires, signature)
+    run, _ = await tasks.service.living(task_id)
     task = command_of(run)
     assert task is not None
     return PlainTextResponse(shell_script(task), media_type="text/x-shellscript")
@@ -107,26 +107,26 @@ async def get_script(task_id: TaskId, desk: Desk, expires: Expires, signature: S
     status_code=204,
 )
 async def put_file(
-    task_id: TaskId, name: FileName, request: Request, desk: Desk, expires: Expires, signature: Signature
+    task_id: TaskId, name: FileName, request: Request, tasks: Desk, expires: Expires, signature: Signature
 ) -> None:
     """A file of the run; a second one of the name replaces the first."""
-    _check(desk, "PUT", upload_path(task_id, name), expires, signature)
-    _, attempt = await desk.service.living(task_id)
-    await desk.artefacts.store(attempt, name, request.stream())
+    _check(tasks, "PUT", upload_path(task_id, name), expires, signature)
+    _, attempt = await tasks.service.living(task_id)
+    await tasks.artefacts.store(attempt, name, request.stream())
 
 
-def _check(desk: TaskDesk, method: str, path: str, expires: int, signature: str) -> None:
-    if not is_good(desk.sign, same_token, method, path, expires, signature, desk.clock.now()):
+def _check(tasks: TaskContext, method: str, path: str, expires: int, signature: str) -> None:
+    if not is_good(tasks.sign, same_token, method, path, expires, signature, tasks.clock.now()):
         raise Forbidden("this address is not signed for this, or has expired; claim answers with the right ones")
 
 
-def _task(given: Given, body: TaskClaim, desk: TaskDesk, base: str) -> Task:
-    run, task, now = given.run, given.task, desk.clock.now()
+def _task(given: Given, body: TaskClaim, tasks: TaskContext, base: str) -> Task:
+    run, task, now = given.run, given.task, tasks.clock.now()
     until = (run.started_at or now) + timedelta(seconds=run.deadline_s)
     good_for = until - now + AFTER_DEADLINE
 
     def address(method: str, path: str) -> str:
-        return signed_url(desk.sign, base, method, path, now, good_for)
+        return signed_url(tasks.sign, base, method, path, now, good_for)
 
     return Task(
         command=task.model_dump(mode="json"),
@@ -140,8 +140,8 @@ def _task(given: Given, body: TaskClaim, desk: TaskDesk, base: str) -> Task:
         repeats=task.repeats,
         todo=given.todo,
         timeout_s=task.timeout_s,
-        lease_s=desk.settings.lease_s,
-        heartbeat_s=desk.settings.heartbeat_s,
+        lease_s=tasks.settings.lease_s,
+        heartbeat_s=tasks.settings.heartbeat_s,
         deadline=until,
         script_url=address("GET", script_path(given.task_id)),
         uploads={name: address("PUT", upload_path(given.task_id, name)) for name in body.uploads},

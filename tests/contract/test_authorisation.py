@@ -12,7 +12,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlmodel import Session
 
-from orchestrator.http.login_throttle import GuessDelay
+from orchestrator.http.login_throttle import LoginThrottle
 from orchestrator.runs import event_queries
 from tests.conftest import settings_in
 from tests.contract.authorisation_table import rows
@@ -128,7 +128,7 @@ async def test_every_role_may_do_what_the_table_says_and_sees_its_own_workspace_
         for role in ("anonymous", "agent", *STEPS):
             if (method, path) in CHANGES_ALL and allowed(role, needed):
                 continue
-            world.service.app.state.guess_delay = GuessDelay()  # it would make the wrong tokens of this test slow
+            world.service.app.state.login_throttle = LoginThrottle()  # it would make the wrong tokens of this test slow
             status, text = await ask(world.callers[role], method, place)
             refused = status in (401, 403) or (status == 303 and "/login" in text.splitlines()[-1])
             if about == "self" and status == 403 and role == "owner":

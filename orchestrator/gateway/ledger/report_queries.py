@@ -9,7 +9,7 @@ from sqlalchemy import func
 from sqlalchemy import select as sa_select
 from sqlmodel import Session, col, select
 
-from orchestrator.db.workspaces import here
+from orchestrator.db.workspaces import workspace_filter
 from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, LostSend
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.tables import ContainerRun
@@ -26,7 +26,11 @@ def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
     sums = [func.sum(column).label(column.name) for column in _DAYS.columns if column.name not in ("day", "model_id")]
     keys = [_DAYS.c.day, slug] if by_day else [slug]
     order = [_DAYS.c.day.desc(), slug] if by_day else [func.sum(_DAYS.c.settled_usd).desc(), slug]
-    query = sa_select(*keys, *sums).join_from(_DAYS, _MODELS, _MODELS.c.id == _DAYS.c.model_id).where(here(session, _DAYS))
+    query = (
+        sa_select(*keys, *sums)
+        .join_from(_DAYS, _MODELS, _MODELS.c.id == _DAYS.c.model_id)
+        .where(workspace_filter(session, _DAYS))
+    )
     found: Sequence[Any] = (
         session.connection().execute(query.where(_DAYS.c.day >= since).group_by(*keys).order_by(*order)).all()
     )
@@ -37,7 +41,7 @@ def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any
     """Completed runs of a model, newest first, as far as a quote needs them."""
     columns = ("benchmarks", "items_done", "concurrency", "input_tokens", "output_tokens", "started_at", "completed_at")
     query = sa_select(*(_RUNS.c[name] for name in columns)).where(
-        here(session, _RUNS),
+        workspace_filter(session, _RUNS),
         _RUNS.c.model_id == model_id,
         _RUNS.c.status == "completed",
         _RUNS.c.items_done > 0,

@@ -13,7 +13,7 @@ from runner.contract.evals import EvalTask, EvalWrittenEvent, JobProgressEvent, 
 EvalEvent = JobProgressEvent | EvalWrittenEvent | JudgementsEvent
 
 
-class EvalHand(Protocol):
+class EvalEventSink(Protocol):
     """Everything happens within the transaction that stores the events."""
 
     def task(self, session: Session, run: ContainerRun) -> EvalTask:

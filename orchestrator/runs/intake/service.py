@@ -29,7 +29,7 @@ from orchestrator.runs.intake.bounds import (
     how_it_failed,
     storable,
 )
-from orchestrator.runs.intake.eval_sink import EvalEvent, EvalHand
+from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
 from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
@@ -89,7 +89,7 @@ class Intake:
         clock: Clock,
         *,
         lease_s: float,
-        evals: EvalHand | None = None,
+        evals: EvalEventSink | None = None,
         positions: PositionCache | None = None,
         has_call: HasCall | None = None,
     ) -> None:
@@ -191,7 +191,7 @@ class _Context:
         attempt: Attempt,
         now: datetime,
         positions: PositionCache,
-        evals: EvalHand | None,
+        evals: EvalEventSink | None,
         has_call: HasCall | None,
     ) -> None:
         self._session = session

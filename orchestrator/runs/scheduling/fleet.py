@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from orchestrator.costs import queries as machine_queries
 from orchestrator.db.session import Database
-from orchestrator.db.workspaces import acting, acting_as
+from orchestrator.db.workspaces import acting_as, current_actor
 from orchestrator.engines.engine import (
     ContainerFacts,
     ContainerState,
@@ -222,7 +222,7 @@ class Fleet:
     async def waiting(self) -> list[Waiting]:
         """Pending runs in the order they will start, each with the reason why it has not; only those of the workspace that
         asks, although all of them stand in the same queue."""
-        who = acting()
+        who = current_actor()
         with acting_as(None):
             waiting = await self._waiting()
         return [row for row in waiting if who is None or row.run.workspace_id == who.workspace_id]

@@ -15,7 +15,7 @@ from sqlmodel import Session
 from orchestrator.alerts import alerts
 from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.db.session import Database
-from orchestrator.db.workspaces import Acting, acting_as
+from orchestrator.db.workspaces import Actor, acting_as
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
@@ -59,7 +59,7 @@ class Judge:
             return False
         waiting = await self._db.read(lambda s: [fire for fire, _ in schedule_queries.unjudged(s, AT_ONCE)])
         for fire in waiting:
-            with acting_as(Acting(fire.workspace_id)):
+            with acting_as(Actor(fire.workspace_id)):
                 await self._judge(fire.model_id, fire.instant)
         return len(waiting) == AT_ONCE
 

@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from orchestrator.db.session import Database
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals.event_store import EvalTaking
+from orchestrator.evals.event_store import EvalEventStore
 from orchestrator.evals.feedback import Opinion, rate
 from orchestrator.evals.tables import Eval, EvalJob, EvalSet
 from orchestrator.runs.tables import ContainerRun
@@ -69,7 +69,7 @@ def prepared(session: Session) -> tuple[str, list[int]]:
     return run.id, numbers
 
 
-def judged(session: Session, taking: EvalTaking, run_id: str, judgements: list[Judgement]) -> None:
+def judged(session: Session, taking: EvalEventStore, run_id: str, judgements: list[Judgement]) -> None:
     run = session.get(ContainerRun, run_id, with_for_update=True)
     assert run is not None
     taking.take(session, run, JudgementsEvent(seq=1, judgements=judgements), START)
@@ -78,7 +78,7 @@ def judged(session: Session, taking: EvalTaking, run_id: str, judgements: list[J
 
 async def test_counts_agree_with_rows_whatever_comes_at_once(database: Database) -> None:
     run_id, numbers = await database.write(prepared)
-    taking, rng = EvalTaking(), random.Random(3)
+    taking, rng = EvalEventStore(), random.Random(3)
     work = []
     for start in range(0, TRACES, 6):
         part = [Judgement(key=key, passed=rng.random() < 0.5, score=0.5) for key in numbers[start : start + 6]]

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.app import create_app
 from orchestrator.errors import RateLimited
 from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, GuessDelay, names_of
+from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, LoginThrottle, names_of
 from orchestrator.http.route_table import RouteTable
 from orchestrator.scopes import Scope
 from orchestrator.settings import Settings
@@ -185,7 +185,7 @@ def test_scopes_are_steps_and_agents_stand_apart() -> None:
 
 
 def test_guessing_becomes_slow_for_one_address_and_not_for_others() -> None:
-    delay = GuessDelay()
+    delay = LoginThrottle()
     waits = []
     now = 0.0
     for _ in range(8):
@@ -211,7 +211,7 @@ def test_guessing_becomes_slow_for_one_address_and_not_for_others() -> None:
 
 
 def test_guessing_the_rest_of_a_token_is_slow_from_many_addresses_too() -> None:
-    delay = GuessDelay()
+    delay = LoginThrottle()
     waits = []
     for number in range(FREE + 2):
         names = names_of(f"10.0.0.{number}", f"by_known{number}")
