@@ -16,8 +16,8 @@ from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
 from orchestrator.alerts.service import WebhookService
 from orchestrator.alerts.webhook_sender import AllowedAddresses, WebhookSender
-from orchestrator.archives.batch_keeper import BatchAsItIs
-from orchestrator.archives.routes import batch_as_it_is
+from orchestrator.archives.batch_archives import BatchSnapshot
+from orchestrator.archives.routes import batch_snapshot
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
 from orchestrator.commands.service import CommandRuns
@@ -59,7 +59,7 @@ from orchestrator.runs.intake.routes import RunnerDeps, runner_router
 from orchestrator.runs.live import Live
 from orchestrator.runs.wiring import open_runs
 from orchestrator.schedules.wiring import open_schedules
-from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 from orchestrator.startup import CannotStart
 from orchestrator.system.clock import Clock, SystemClock
@@ -142,7 +142,7 @@ async def open_services(
         stack.push_async_callback(choice.engine.close)
         if settings.remove_on_stop:
             stack.push_async_callback(leave_nothing, choice.engine)
-        listener = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
+        listener = RunnerListener(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
         stack.push_async_callback(listener.close)
 
         def runner_url() -> str:
@@ -217,8 +217,8 @@ async def open_services(
             )
         )
 
-        async def describe_batch(batch_id: str) -> BatchAsItIs:
-            return await batch_as_it_is(db, await batches.find(batch_id))
+        async def describe_batch(batch_id: str) -> BatchSnapshot:
+            return await batch_snapshot(db, await batches.find(batch_id))
 
         archives = await stack.enter_async_context(
             open_archives(
@@ -290,7 +290,9 @@ async def open_services(
         live.end_streams()
 
 
-def _serve_runners(app: FastAPI, listener: RunnerDoor, settings: Settings, gateway: GatewayDeps, deps: RunnerDeps) -> None:
+def _serve_runners(
+    app: FastAPI, listener: RunnerListener, settings: Settings, gateway: GatewayDeps, deps: RunnerDeps
+) -> None:
     """Runners reach their API and the gateway at an address of their own, and at the service's."""
     runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
     problems.install(runner_app)

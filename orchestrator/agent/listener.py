@@ -1,7 +1,7 @@
-"""The way of containers on this machine to the orchestrator: through the agent, and to nothing else.
+"""Forwards the requests of containers on this machine to the orchestrator; they reach nothing else.
 
-Containers are on a network without a way out, as on the orchestrator's own machine. What they send here is passed on over
-the agent's own connection, the paths for runners only, in a stream both ways.
+Containers are on a network without a way out, as on the orchestrator's own machine. Only paths for runners are forwarded,
+streamed both ways over the agent's own connection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-PASSED_ON = ("/runner/", "/gateway/")
+FORWARDED = ("/runner/", "/gateway/")
 HOP_BY_HOP = frozenset(
     {
         "connection",
@@ -29,20 +29,20 @@ HOP_BY_HOP = frozenset(
 )
 
 
-def door_app(client: httpx.AsyncClient) -> ASGIApp:
-    """`client` has the orchestrator's address and no token of its own: each runner brings its own."""
+def forwarding_app(client: httpx.AsyncClient) -> ASGIApp:
+    """`client` has the orchestrator's address and no token: each runner sends its own."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        await (await _pass_on(client, Request(scope, receive)))(scope, receive, send)
+        await (await _forward(client, Request(scope, receive)))(scope, receive, send)
 
     return app
 
 
-async def _pass_on(client: httpx.AsyncClient, request: Request) -> Response:
+async def _forward(client: httpx.AsyncClient, request: Request) -> Response:
     path = request.url.path
-    if not path.startswith(PASSED_ON) or ".." in path:
+    if not path.startswith(FORWARDED) or ".." in path:
         return _problem(404, "runners reach only their own paths here")
     query = f"?{request.url.query}" if request.url.query else ""
     headers = [(name, value) for name, value in request.headers.items() if name not in HOP_BY_HOP]

@@ -32,7 +32,7 @@ T = TypeVar("T")
 HEARTBEAT_S = 10.0
 LOG_TAIL_BYTES = 64 * 1024
 LOG_TAILS_BYTES = 128 * 1024
-"""Of one report together: a byte may become six of JSON, and the service takes a MiB."""
+"""Of one report together: a byte may become six of JSON, and the service accepts a MiB."""
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
 SMALLEST_PER_CPU = 16
@@ -62,14 +62,14 @@ class AgentLoop:
         self._fetching: dict[str, asyncio.Task[None]] = {}
         """Launches that may have to wait for a user's image, which nothing else waits for."""
         self._untouched: set[str] = set()
-        """What was being launched at any moment since the last report began: what a list says of it may be old."""
+        """Launches at any moment since the last report began: what a list says of them may be outdated."""
         self._alive: set[str] = set()
-        """What ran when the service was last told; what is not there any more was removed by somebody else."""
+        """What ran at the last report; what is gone since then was removed by somebody else."""
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
         self._dismissed = False
-        """The service has forgotten us, and with us what a report would tell it."""
+        """The service has deleted our row, so that it no longer takes reports."""
 
     async def run(self) -> None:
         """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`, and `EngineError` if the
@@ -188,19 +188,21 @@ class AgentLoop:
                     await self._changed.wait()
 
     async def _report(self) -> None:
-        """Say what there is, stop what must be, remove what has been told."""
+        """Report every container, stop those that must stop, remove those whose end was reported."""
         self._untouched = set(self._launching)
         facts = [fact for fact in await self._engine.list() if fact.name not in self.kept]
         ended = sum(fact.state in ENDED for fact in facts)
         tail_bytes = min(LOG_TAIL_BYTES, LOG_TAILS_BYTES // max(ended, 1))
-        said = [await self._said(fact, tail_bytes) for fact in facts]
+        reports = [await self._container_report(fact, tail_bytes) for fact in facts]
         refused = dict(self._refused)
         there = {fact.name for fact in facts}
-        said += [{"name": name, "ended": True, "gone": True} for name in self._alive - there - self.kept]
-        said += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
-        said += [{"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in there]
+        reports += [{"name": name, "ended": True, "gone": True} for name in self._alive - there - self.kept]
+        reports += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
+        reports += [
+            {"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in there
+        ]
         try:
-            answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": said})
+            answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": reports})
         except LinkRefused as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
@@ -226,13 +228,17 @@ class AgentLoop:
             return
         await self._engine.remove(fact.name)
 
-    async def _said(self, fact: ContainerFacts, tail_bytes: int) -> dict[str, Any]:
+    async def _container_report(self, fact: ContainerFacts, tail_bytes: int) -> dict[str, Any]:
         ended = fact.state in ENDED
-        said: dict[str, Any] = {"name": fact.name, "ended": ended, "container_id": fact.container_id}
+        report: dict[str, Any] = {"name": fact.name, "ended": ended, "container_id": fact.container_id}
         if ended:
             tail = await self._engine.logs(fact.name, tail_bytes=tail_bytes)
-            said |= {"exit_code": fact.exit_code, "oom_killed": fact.oom_killed, "log_tail": tail.decode("utf-8", "replace")}
-        return said
+            report |= {
+                "exit_code": fact.exit_code,
+                "oom_killed": fact.oom_killed,
+                "log_tail": tail.decode("utf-8", "replace"),
+            }
+        return report
 
     async def _names(self) -> list[str]:
         return [fact.name for fact in await self._engine.list()]

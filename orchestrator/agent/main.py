@@ -1,4 +1,4 @@
-"""Puts an agent together and runs it: engine, door for containers, link to the orchestrator."""
+"""Puts an agent together and runs it: engine, listener for its containers, link to the orchestrator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import httpx
 import structlog
 
 from orchestrator.agent.link import Link, LinkLost, LinkRefused
-from orchestrator.agent.listener import door_app
+from orchestrator.agent.listener import forwarding_app
 from orchestrator.agent.loop import AgentLoop, AgentOptions
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import Engine, EngineError
 from orchestrator.engines.factory import choose_engine
 from orchestrator.outbound.tls import tls_context
-from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 
 log = structlog.get_logger()
@@ -35,44 +35,46 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
         instance = f"agent-{options.agent_id}"
         choice = choose_engine(settings, instance, settings.data.absolute(), owner=options.agent_id)
         stack.push_async_callback(choice.engine.close)
-        door = RunnerDoor(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
-        stack.push_async_callback(door.close)
+        listener = RunnerListener(port=settings.effective_runner_port, listen=choice.listen, public_host=choice.public_host)
+        stack.push_async_callback(listener.close)
         tls = tls_context()
         passing = await stack.enter_async_context(
             httpx.AsyncClient(base_url=url, timeout=PASSED_ON_S, limits=_limits(), verify=tls)
         )
-        door.app = door_app(passing)
+        listener.app = forwarding_app(passing)
         headers = {"Authorization": f"Bearer {token}"}
         client = await stack.enter_async_context(
             httpx.AsyncClient(base_url=url, headers=headers, timeout=REQUEST_S, verify=tls)
         )
         try:
             await choice.engine.prepare()
-            await door.ensure()
+            await listener.ensure()
         except EngineError as error:
             return f"the engine of this machine does not answer: {error}"
-        if door.error is not None:
-            return door.error
-        loop = AgentLoop(choice.engine, Link(client, rng=random.Random(os.urandom(8))), options, door_url=lambda: door.url)
-        keeping = asyncio.create_task(_keep_reachable(choice.engine, door))
+        if listener.error is not None:
+            return listener.error
+        loop = AgentLoop(
+            choice.engine, Link(client, rng=random.Random(os.urandom(8))), options, door_url=lambda: listener.url
+        )
+        keeping = asyncio.create_task(_keep_reachable(choice.engine, listener))
         stack.callback(keeping.cancel)
         work = asyncio.create_task(loop.run())
         _obey_signals(loop, work)
         trouble = await _to_the_end(loop, work)
         keeping.cancel()
         if choice.engine.name == "docker" and await _is_empty(choice.engine):
-            await door.close()
+            await listener.close()
             await asyncio.to_thread(_leave_nothing, settings.docker_host, instance, options.agent_id)
         return trouble
 
 
-async def _keep_reachable(engine: Engine, door: RunnerDoor) -> None:
+async def _keep_reachable(engine: Engine, listener: RunnerListener) -> None:
     """A runner network that was removed is made again, and the listener follows to its address."""
     while True:
         await asyncio.sleep(UPKEEP_S)
         try:
             await engine.prepare()
-            await door.ensure()
+            await listener.ensure()
         except EngineError as error:
             log.warning("runners cannot reach this agent", action="agent_network", error=str(error))
 

@@ -13,7 +13,7 @@ Stored = tuple[Key, int, datetime]
 
 
 @dataclass(frozen=True)
-class KeepPolicy:
+class RetentionPolicy:
     max_bytes: int
     days: int | None
     max_total_bytes: int | None

@@ -1,16 +1,20 @@
-"""Rounds for ever: what keepers of archives have in common."""
+"""The loop that archives of runs and of batches have in common: rounds without end, retries, and the expiry of old ones."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from abc import ABC, abstractmethod
+from datetime import datetime, timedelta
 
 import structlog
 
-from orchestrator.db.session import DatabaseUnavailable
+from orchestrator.archives import queries
+from orchestrator.archives.retention import RetentionPolicy
+from orchestrator.db.session import Database, DatabaseUnavailable
+from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.system.clock import Clock
 
 log = structlog.get_logger()
 
@@ -20,19 +24,48 @@ LONGEST_WAIT_S = 900.0
 SWEEP_S = 60.0
 
 
-async def keep_on(one_round: Callable[[], Awaitable[bool]]) -> None:
-    """No error ends them. A round says whether there may be more to do at once."""
-    while True:
-        busy = False
-        try:
-            busy = await one_round()
-        except (DatabaseUnavailable, LeadershipLost) as error:
-            log.warning("archives given up for now", action="archives_failed", error=str(error))
-        except Exception:
-            log.exception("archives failed", action="archives_crashed")
-        await asyncio.sleep(0 if busy else ROUND_S)
+class ArchiveRounds(ABC):
+    def __init__(
+        self, db: Database, leadership: Leadership, clock: Clock, policy: RetentionPolicy, rng: random.Random
+    ) -> None:
+        self._db, self._leadership, self._clock, self._policy, self._rng = db, leadership, clock, policy, rng
+        self._swept: float | None = None
 
+    async def run(self) -> None:
+        """No error ends it."""
+        while True:
+            busy = False
+            try:
+                busy = await self.round()
+            except (DatabaseUnavailable, LeadershipLost) as error:
+                log.warning("archives given up for now", action="archives_failed", error=str(error))
+            except Exception:
+                log.exception("archives failed", action="archives_crashed")
+            await asyncio.sleep(0 if busy else ROUND_S)
 
-def wait_after(tries: int, rng: random.Random) -> timedelta:
-    seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
-    return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
+    async def round(self) -> bool:
+        """Whether there may be more at once."""
+        if self._leadership.epoch is None:
+            return False
+        monotonic = self._clock.monotonic()
+        if self._swept is None or monotonic - self._swept > SWEEP_S:
+            self._swept = monotonic
+            await self._sweep()
+        return await self._store_due(self._clock.now())
+
+    @abstractmethod
+    async def _store_due(self, now: datetime) -> bool:
+        """Make and store what is due; whether there may be more at once."""
+
+    @abstractmethod
+    async def _sweep(self) -> None:
+        """Remove what was kept long enough: the object first, then the row says so."""
+
+    async def _expired(self, kind: str) -> list[str]:
+        """Ids of runs or batches whose archives were kept long enough."""
+        expired = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
+        return [owner for owner_kind, owner in expired if owner_kind == kind]
+
+    def _next_try(self, tries: int) -> datetime:
+        seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
+        return self._clock.now() + timedelta(seconds=seconds * self._rng.uniform(0.8, 1.2))

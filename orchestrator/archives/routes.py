@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from sqlmodel import Session
 
 from orchestrator.archives import queries as archive_queries
-from orchestrator.archives.batch_keeper import BatchAsItIs
+from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.format.batch_archive import BatchMember, batch_tar_gz
 from orchestrator.archives.format.contents import kind_of
 from orchestrator.batches import queries as batch_queries
@@ -70,7 +70,7 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
 async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
     """All ended members in one file, each in `<instance-type>-<run-id>/`. The others are named in `batch.json`."""
     batch = await context.batches.find(batch_id)
-    found = await batch_as_it_is(context.db, batch)
+    found = await batch_snapshot(context.db, batch)
     if context.archives.batches is not None:
         address = await context.archives.batches.address(batch.id, found.runs)
         if address is not None:
@@ -81,10 +81,10 @@ async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
     return StreamingResponse(pieces, media_type=MEDIA, headers=headers)
 
 
-async def batch_as_it_is(db: Database, batch: Batch) -> BatchAsItIs:
+async def batch_snapshot(db: Database, batch: Batch) -> BatchSnapshot:
     """For its archive."""
 
-    def read(session: Session) -> BatchAsItIs:
+    def read(session: Session) -> BatchSnapshot:
         runs = batch_queries.members(session, [batch.id])
         newest = newest_by_slot(runs)
         about = BatchOut.of(batch, newest, runs).model_dump(
@@ -92,7 +92,7 @@ async def batch_as_it_is(db: Database, batch: Batch) -> BatchAsItIs:
         )
         members = [BatchMember(run.id, run.instance_type, run.status, run.status in TERMINAL) for run, _ in newest]
         in_order = sorted(members, key=lambda each: each.instance_type)
-        return BatchAsItIs({"batch": about}, in_order, len(runs))
+        return BatchSnapshot({"batch": about}, in_order, len(runs))
 
     return await db.read(read)
 

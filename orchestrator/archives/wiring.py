@@ -1,4 +1,4 @@
-"""Puts the keepers of archives together and has them do their rounds."""
+"""Opens the archives of runs and batches, and runs their rounds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
-from orchestrator.archives.keeper import ArchiveKeeper
+from orchestrator.archives.batch_archives import BatchArchives, BatchSnapshot
 from orchestrator.archives.object_store import open_store
-from orchestrator.archives.retention import KeepPolicy
-from orchestrator.archives.rounds import keep_on
+from orchestrator.archives.retention import RetentionPolicy
+from orchestrator.archives.run_archives import RunArchives
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
@@ -22,8 +21,8 @@ from orchestrator.system.clock import Clock
 
 @dataclass(frozen=True)
 class Archives:
-    runs: ArchiveKeeper
-    batches: BatchKeeper | None
+    runs: RunArchives
+    batches: BatchArchives | None
     """None where there is no object store."""
 
 
@@ -35,7 +34,7 @@ async def open_archives(
     settings: Settings,
     data_dir: Path,
     *,
-    describe_batch: Callable[[str], Awaitable[BatchAsItIs]],
+    describe_batch: Callable[[str], Awaitable[BatchSnapshot]],
     has_room: Callable[[], bool],
     rng: random.Random,
     quiet: bool = False,
@@ -43,10 +42,10 @@ async def open_archives(
     """In a quiet installation, a copy of another one, nothing is written to or removed from the object store that the two
     share."""
     store = open_store(settings)
-    policy = KeepPolicy(
+    policy = RetentionPolicy(
         settings.archive_max_bytes, settings.archive_retention_days or None, settings.archive_total_bytes or None
     )
-    keeper = ArchiveKeeper(
+    runs = RunArchives(
         db,
         leadership,
         clock,
@@ -59,12 +58,13 @@ async def open_archives(
     )
     batches = None
     if store is not None:
-        contents = keeper.contents
-        batches = BatchKeeper(db, leadership, clock, policy, store, describe=describe_batch, contents=contents, rng=rng)
-    keepers = () if quiet and store is not None else (keeper, batches)
-    tasks = [asyncio.create_task(keep_on(each.round)) for each in keepers if each is not None]
+        batches = BatchArchives(
+            db, leadership, clock, policy, store, describe=describe_batch, contents=runs.contents, rng=rng
+        )
+    active = () if quiet and store is not None else (runs, batches)
+    tasks = [asyncio.create_task(archives.run()) for archives in active if archives is not None]
     try:
-        yield Archives(keeper, batches)
+        yield Archives(runs, batches)
     finally:
         for task in tasks:
             task.cancel()

@@ -21,7 +21,7 @@ from orchestrator.fleet.agent_schemas import (
     Limits,
     ReportAnswer,
 )
-from orchestrator.fleet.agents import Dismissed, Introduction, Said
+from orchestrator.fleet.agents import ContainerReport, Dismissed, Introduction
 from orchestrator.http.context import Context
 from orchestrator.http.policy import AGENT, OWNER, READ, Audit, Policy, Router
 from orchestrator.runs.scheduling.remote import SILENT_S
@@ -45,40 +45,31 @@ async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | 
     types = {name: context.settings.instance_type(name) for name in context.settings.instance_types}
     if unknown := [name for name in body.instance_types if name not in types]:
         raise Invalid(f"there is no instance type {unknown[0]!r}; choose of {', '.join(types)}")
-    who = Introduction(
-        id=body.agent_id,
-        name=body.name,
-        provider=body.provider,
-        engine=body.engine,
-        instance_types=body.instance_types,
-        max_at_once=body.max_at_once,
-        vcpu=body.vcpu,
-        memory_bytes=body.memory_bytes,
-        door_url=body.door_url.rstrip("/"),
-    )
+    fields = body.model_dump(exclude={"agent_id", "contract_version", "known"})
+    who = Introduction(id=body.agent_id, **{**fields, "door_url": body.door_url.rstrip("/")})
     context.signals.wake()
-    found = await context.agents.claim(who, set(body.known), min(HOLD_S, context.settings.request_timeout_s / 2))
-    if isinstance(found, Dismissed):
+    order = await context.agents.claim(who, set(body.known), min(HOLD_S, context.settings.request_timeout_s / 2))
+    if isinstance(order, Dismissed):
         return Leave(detail="this agent was told to leave")
-    if found is None:
-        return AskAgain(types=[_limits(each) for each in types.values()])
+    if order is None:
+        return AskAgain(types=[_limits(kind) for kind in types.values()])
     return LaunchOrder(
-        name=found.name,
-        run_id=found.run_id,
-        attempt=found.attempt,
-        instance_type=_limits(found.instance_type),
-        sandbox_slots=found.sandbox_slots,
-        boot=found.boot.model_dump(),
-        guest=found.guest,
+        name=order.name,
+        run_id=order.run_id,
+        attempt=order.attempt,
+        instance_type=_limits(order.instance_type),
+        sandbox_slots=order.sandbox_slots,
+        boot=order.boot.model_dump(),
+        guest=order.guest,
     )
 
 
 @router.post("/report", policy=Policy(AGENT, audit=Audit.REFUSALS))
 async def report(body: AgentReport, context: Context) -> ReportAnswer:
     """What became of the containers, and a sign of life. Answers with those that must be stopped."""
-    said = [Said(**each.model_dump()) for each in body.containers]
-    stop = await context.agents.report(body.agent_id, said)
-    if any(each.ended for each in said):
+    reports = [ContainerReport(**container.model_dump()) for container in body.containers]
+    stop = await context.agents.report(body.agent_id, reports)
+    if any(report.ended for report in reports):
         context.signals.look()
     return ReportAnswer(stop=stop)
 

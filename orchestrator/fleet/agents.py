@@ -1,7 +1,7 @@
-"""Other machines: what they are given to start, and what they say of their containers.
+"""Other machines: which containers their agents start, and what they report of them.
 
-An agent asks and reports; nothing connects to it. The dispatcher decides what it is given, as for our own engine. What it
-says of a container's end is believed, as an engine is; that a result came from the right runner is held by its token.
+An agent asks and reports; nothing connects to it. The dispatcher decides what it starts, as for our own engine. Its report
+of a container's end is trusted, as an engine's is; results are authenticated by the runner's own token.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlmodel import Session
 
@@ -20,12 +19,12 @@ from orchestrator.engines.engine import ContainerState, InstanceType
 from orchestrator.errors import NotFound
 from orchestrator.fleet import queries as agent_queries
 from orchestrator.fleet.tables import Agent
-from orchestrator.fleet.wake_ups import Bells
+from orchestrator.fleet.wake_ups import WakeUps
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import guest_image, sandbox_slots
 from orchestrator.runs.reports.machine_cost import last_reading
 from orchestrator.runs.scheduling.capacity import type_or_largest
-from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, last_said
+from orchestrator.runs.scheduling.remote import REMOTE, SILENT_S, last_report
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
@@ -63,13 +62,13 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Said:
+class ContainerReport:
     """What an agent reports of one container."""
 
     name: str
     ended: bool
     fetching: bool = False
-    """Its image is on the way: there is no container yet, and that is no fault."""
+    """Its image is being pulled: there is no container yet, and that is no failure."""
     gone: bool = False
     """It ran, and somebody has removed it."""
     exit_code: int | None = None
@@ -86,30 +85,30 @@ class Dismissed:
 
 class Agents:
     def __init__(
-        self, db: Database, clock: Clock, types: Mapping[str, InstanceType], bells: Bells, *, start_timeout_s: float
+        self, db: Database, clock: Clock, types: Mapping[str, InstanceType], wake_ups: WakeUps, *, start_timeout_s: float
     ) -> None:
         self._db = db
         self._clock = clock
         self._types = types
-        self._bells = bells
+        self._wake_ups = wake_ups
         self._start_timeout = timedelta(seconds=start_timeout_s)
 
     async def claim(self, who: Introduction, known: set[str], hold_s: float) -> Order | Dismissed | None:
         """The next container to start; None if it must ask again. `known` are the containers that it has already."""
         until = self._clock.monotonic() + hold_s
-        with self._bells.hung(who.id) as bell:
+        with self._wake_ups.waiting(who.id) as woken:
             while True:
-                found = await self._db.write(lambda session: self._next(session, who, known))
+                answer = await self._db.write(lambda session: self._next(session, who, known))
                 left = until - self._clock.monotonic()
-                if found is not None or left <= 0:
-                    return found
+                if answer is not None or left <= 0:
+                    return answer
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, LOOK_S)):
-                        await bell.wait()
-                bell.clear()
+                        await woken.wait()
+                woken.clear()
 
-    async def report(self, agent_id: str, said: Sequence[Said]) -> list[str]:
-        """Store what was said; the names of containers that must be stopped."""
+    async def report(self, agent_id: str, reports: Sequence[ContainerReport]) -> list[str]:
+        """Store the reports; the names of containers that must be stopped."""
         now = self._clock.now()
 
         def work(session: Session) -> list[str]:
@@ -119,14 +118,14 @@ class Agents:
             agent.seen_at = now
             session.add(agent)
             stop = []
-            for each in said:
-                row = agent_queries.attempt_by_name(session, agent_id, each.name)
-                if row is not None and each.ended:
-                    _note(row, each, now)
+            for container in reports:
+                row = agent_queries.attempt_by_name(session, agent_id, container.name)
+                if row is not None and container.ended:
+                    _record_end(row, container, now)
                     session.add(row)
-                elif not each.ended and (row is None or _must_stop(session, row)):
-                    stop.append(each.name)
-                elif row is not None and each.fetching:
+                elif not container.ended and (row is None or _must_stop(session, row)):
+                    stop.append(container.name)
+                elif row is not None and container.fetching:
                     run_queries.put_off_start(session, row.run_id, row.number, now + self._start_timeout)
             return stop
 
@@ -151,26 +150,16 @@ class Agents:
     def _next(self, session: Session, who: Introduction, known: set[str]) -> Order | Dismissed | None:
         now = self._clock.now()
         agent = agent_queries.lock(session, who.id)
-        fields: dict[str, Any] = {
-            "name": who.name,
-            "provider": who.provider,
-            "engine": who.engine,
-            "instance_types": list(who.instance_types),
-            "max_at_once": who.max_at_once,
-            "vcpu": who.vcpu,
-            "memory_bytes": who.memory_bytes,
-            "door_url": who.door_url,
-            "seen_at": now,
-        }
+        fields = {**asdict(who), "instance_types": list(who.instance_types), "seen_at": now}
         if agent is None:
-            agent = Agent(id=who.id, created_at=now, **fields)
+            agent = Agent(created_at=now, **fields)
         for key, value in fields.items():
             setattr(agent, key, value)
         session.add(agent)
         waiting = agent_queries.living_attempts(session, who.id)
         for run, row in waiting:
-            said = last_said(row)
-            ended = said is not None and said.state is ContainerState.EXITED
+            facts = last_report(row)
+            ended = facts is not None and facts.state is ContainerState.EXITED
             due = run.status == "starting" and run.attempt == row.number and not ended
             if due and row.container_name not in known:
                 return self._order(session, agent, run, row, now)
@@ -191,16 +180,16 @@ class Agents:
         return Order(row.container_name, run.id, row.number, kind, sandbox_slots(kind), boot, guest_image(run))
 
 
-def _note(row: Attempt, said: Said, now: datetime) -> None:
-    row.exit_code, row.oom_killed = said.exit_code, said.oom_killed
-    row.container_id = said.container_id or row.container_id
-    row.log_tail = said.log_tail.replace("\x00", "") or row.log_tail
-    row.detail = row.detail or said.detail
-    if (last := last_reading(said.log_tail)) is not None:
+def _record_end(row: Attempt, report: ContainerReport, now: datetime) -> None:
+    row.exit_code, row.oom_killed = report.exit_code, report.oom_killed
+    row.container_id = report.container_id or row.container_id
+    row.log_tail = report.log_tail.replace("\x00", "") or row.log_tail
+    row.detail = row.detail or report.detail
+    if (last := last_reading(report.log_tail)) is not None:
         row.vcpu_s = max(row.vcpu_s, last.vcpu_s)
     row.facts = {
         **row.facts,
-        REMOTE: {"ended": True, "at": now.isoformat(), "refused": said.detail is not None, "gone": said.gone},
+        REMOTE: {"ended": True, "at": now.isoformat(), "refused": report.detail is not None, "gone": report.gone},
     }
 
 

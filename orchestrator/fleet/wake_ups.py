@@ -1,4 +1,4 @@
-"""Wakes a request that is held on the line until there is something for it."""
+"""Wakes a request that is held until there is something for it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import contextlib
 from collections.abc import Iterator
 
 
-class Bells:
+class WakeUps:
     def __init__(self) -> None:
-        self._hung: dict[str, asyncio.Event] = {}
+        self._waiting: dict[str, asyncio.Event] = {}
 
-    def ring(self, name: str) -> None:
-        if (bell := self._hung.get(name)) is not None:
-            bell.set()
+    def wake(self, name: str) -> None:
+        if (event := self._waiting.get(name)) is not None:
+            event.set()
 
     @contextlib.contextmanager
-    def hung(self, name: str) -> Iterator[asyncio.Event]:
-        """Hang it up before looking whether there is something: what comes in between rings."""
-        bell = self._hung[name] = asyncio.Event()
+    def waiting(self, name: str) -> Iterator[asyncio.Event]:
+        """Enter it before looking whether there is something: what comes in between sets the event."""
+        event = self._waiting[name] = asyncio.Event()
         try:
-            yield bell
+            yield event
         finally:
-            if self._hung.get(name) is bell:
-                del self._hung[name]
+            if self._waiting.get(name) is event:
+                del self._waiting[name]

@@ -10,7 +10,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.scheduling.fleet import Fleet
 from orchestrator.runs.scheduling.loops import Loops
-from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.system.clock import Clock
 
 STALE_TICK_S = 60.0
@@ -33,7 +33,7 @@ class Part:
 
 
 class Readiness:
-    def __init__(self, db: Database, fleet: Fleet, door: RunnerDoor, loops: Loops, clock: Clock) -> None:
+    def __init__(self, db: Database, fleet: Fleet, door: RunnerListener, loops: Loops, clock: Clock) -> None:
         self._db = db
         self._fleet = fleet
         self._door = door

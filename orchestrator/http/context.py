@@ -34,7 +34,7 @@ from orchestrator.runs.scheduling.loops import Loops, Signals
 from orchestrator.runs.service import RunService
 from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.schedules.service import ScheduleService
-from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.traces.service import TraceImport
@@ -68,7 +68,7 @@ class Services:
     run_metrics: RunMetrics
     waiting_for: Callable[[str], str | None]
     """What a run's model calls wait for, in one sentence, as the gateway knows it."""
-    door: RunnerDoor
+    door: RunnerListener
     loops: Loops
     signals: Signals
     authority: Authority

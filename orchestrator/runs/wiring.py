@@ -14,7 +14,7 @@ from orchestrator.db.session import Database
 from orchestrator.engines.engine import Engine
 from orchestrator.evals.event_store import EvalEventStore
 from orchestrator.fleet.agents import Agents
-from orchestrator.fleet.wake_ups import Bells
+from orchestrator.fleet.wake_ups import WakeUps
 from orchestrator.gateway.ledger import queries as call_queries
 from orchestrator.installation.service import Installation
 from orchestrator.retention.queries import deletion_of
@@ -31,7 +31,7 @@ from orchestrator.runs.service import RunService
 from orchestrator.runs.warm_pool.hand_off import HandOver
 from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
 from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
-from orchestrator.serving.runner_listener import RunnerDoor
+from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 
@@ -59,14 +59,14 @@ async def open_runs(
     engine: Engine,
     catalogue: Catalogue,
     installation: Installation,
-    listener: RunnerDoor,
+    listener: RunnerListener,
     *,
     data_dir: Path,
     runner_url: Callable[[], str],
     positions: PositionCache,
     rng: random.Random,
 ) -> AsyncIterator[RunParts]:
-    signals, bells = Signals(), Bells()
+    signals, wake_ups = Signals(), WakeUps()
     fleet = Fleet(engine, db, settings, clock, data_dir)
     leadership = Leadership(db, clock, installation.name, settings.leader_lease_s)
     instance_types = {name: settings.instance_type(name) for name in settings.instance_types}
@@ -118,7 +118,7 @@ async def open_runs(
         ),
         pool,
         hand_off,
-        ring=bells.ring,
+        ring=wake_ups.wake,
         capacity=fleet.capacity,
         hold=hold,
         rng=rng,
@@ -155,7 +155,7 @@ async def open_runs(
         max_bytes=settings.max_artefact_bytes,
         run_bytes=settings.max_run_artefact_bytes,
     )
-    agents = Agents(db, clock, instance_types, bells, start_timeout_s=settings.start_timeout_s)
+    agents = Agents(db, clock, instance_types, wake_ups, start_timeout_s=settings.start_timeout_s)
     try:
         yield RunParts(service, signals, leadership, fleet, pool, agents, intake, hand_off, artefacts, loops)
     finally:

@@ -1,7 +1,7 @@
-"""The door for runners: a second listener that serves only what runners may call, on the one address they can reach.
+"""A second listener that serves only what runners may call, on the one address that they can reach.
 
 With Docker and the orchestrator on the host, that address is the runner network's own, which exists only once the engine
-has answered; so the door opens when it can, and no run is dispatched before.
+has answered; so it starts when it can, and no run is dispatched before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
-from orchestrator.serving.timeouts import ImpatientProtocol
+from orchestrator.serving.timeouts import HttpTimeouts
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
         app,
         host=host,
         port=port,
-        http=ImpatientProtocol,
+        http=HttpTimeouts,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -44,7 +44,7 @@ def server_config(app: ASGIApp, host: str, port: int) -> uvicorn.Config:
     )
 
 
-class RunnerDoor:
+class RunnerListener:
     def __init__(self, *, port: int, listen: Callable[[], Awaitable[str]], public_host: str | None) -> None:
         self._port = port
         self._listen = listen
@@ -85,12 +85,12 @@ class RunnerDoor:
             self._closing.append(asyncio.create_task(_stop(*before)))
         if task.done():
             self.error = f"cannot listen for runners on {address}:{self._port}: {task.exception() or 'the port is in use'}"
-            log.error("runner door shut", action="door_failed", error=self.error)
+            log.error("runner listener failed", action="door_failed", error=self.error)
             return
         self._server, self._task, self.error = server, task, None
         if self._port == 0:
             self._port = server.servers[0].sockets[0].getsockname()[1]
-        log.info("runner door open", action="door_open", address=address, port=self._port)
+        log.info("runner listener open", action="door_open", address=address, port=self._port)
 
     async def close(self) -> None:
         if self._server is not None and self._task is not None:

@@ -24,7 +24,7 @@ class _BadRequest(Exception):
     """Raised in a callback of the parser, it becomes a 400."""
 
 
-class ImpatientProtocol(HttpToolsProtocol):
+class HttpTimeouts(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._taking = _Timer()

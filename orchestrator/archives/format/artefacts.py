@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from orchestrator.archives.format.names import safe_names
+from orchestrator.archives.format.layout import safe_names
 from orchestrator.archives.format.tar_stream import Member, measured
 from orchestrator.runs.tables import Artefact
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.archives.format.contents import Contents
-from orchestrator.archives.format.layout import BATCH, BATCH_FORMAT
-from orchestrator.archives.format.names import safe_name
+from orchestrator.archives.format.layout import BATCH, BATCH_FORMAT, safe_name
 from orchestrator.archives.format.tar_stream import gzipped, tar_of, whole
 
 

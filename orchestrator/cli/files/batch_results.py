@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from orchestrator.archives.format.names import safe_name
+from orchestrator.archives.format.layout import safe_name
 from orchestrator.cli.api.client import Client, run_path
 from orchestrator.cli.errors import CliError
 from orchestrator.cli.files.writing import whole_file

@@ -30,7 +30,7 @@ from orchestrator.runs.reports.scores import run_score
 from orchestrator.runs.scheduling.clock_steps import ClockStep, ClockSteps
 from orchestrator.runs.scheduling.launches import Launches
 from orchestrator.runs.scheduling.leadership import Leadership
-from orchestrator.runs.scheduling.remote import REMOTE, last_said
+from orchestrator.runs.scheduling.remote import REMOTE, last_report
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.warm_pool.pool import NAME as WARM
@@ -165,7 +165,7 @@ class Reconciler:
     async def _judge_remote(self, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
         """One live run on another machine, by what its agent and its runner have said. An end there cannot be waited for
         for ever: after the usual silence the attempt is over, and its token with it."""
-        fact = last_said(attempt)
+        fact = last_report(attempt)
         if fact is not None and fact.state in ENDED:
             said = attempt.facts[REMOTE]
             refused = said.get("refused") and attempt.claimed_at is None

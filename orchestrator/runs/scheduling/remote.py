@@ -16,7 +16,7 @@ from orchestrator.runs.tables import Attempt
 from orchestrator.tasks.queries import TASK_ENGINE
 
 SILENT_S = 60.0
-"""An agent that has said nothing for so long has lost what it was given."""
+"""An agent that was silent for so long has lost its containers."""
 REMOTE = "remote"
 AGENT_ENGINE = "agent"
 """The engine of attempts on other machines: which one it is there, only the agent knows."""
@@ -29,7 +29,7 @@ def held_here(session: Session) -> list[Attempt]:
 
 def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:
     """The agents that are there, with what they hold."""
-    found = []
+    found: list[Place] = []
     for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
         if agent.leaving or agent.engine == TASK_ENGINE:  # a task runner takes its runs itself
             continue
@@ -39,15 +39,15 @@ def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -
     return found
 
 
-def last_said(attempt: Attempt) -> ContainerFacts | None:
+def last_report(attempt: Attempt) -> ContainerFacts | None:
     """The container as its agent last described it; None before it was first described."""
-    said = attempt.facts.get(REMOTE)
-    if not isinstance(said, dict):
+    report = attempt.facts.get(REMOTE)
+    if not isinstance(report, dict):
         return None
     return ContainerFacts(
         name=attempt.container_name,
         container_id=attempt.container_id or "",
-        state=ContainerState.EXITED if said.get("ended") else ContainerState.RUNNING,
+        state=ContainerState.EXITED if report.get("ended") else ContainerState.RUNNING,
         run_id=attempt.run_id,
         attempt=attempt.number,
         instance_type=attempt.instance_type,

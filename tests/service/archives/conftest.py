@@ -11,11 +11,11 @@ import pytest
 from sqlmodel import Session
 
 from orchestrator.archives import queries as archive_queries
-from orchestrator.archives.batch_keeper import BatchAsItIs, BatchKeeper
-from orchestrator.archives.keeper import ArchiveKeeper
+from orchestrator.archives.batch_archives import BatchArchives, BatchSnapshot
 from orchestrator.archives.object_store import ObjectStore
-from orchestrator.archives.retention import KeepPolicy
-from orchestrator.archives.routes import batch_as_it_is
+from orchestrator.archives.retention import RetentionPolicy
+from orchestrator.archives.routes import batch_snapshot
+from orchestrator.archives.run_archives import RunArchives
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.tables import Batch
@@ -38,12 +38,12 @@ class Yard:
         self.leadership = Leadership(db, clock, "o1", 15)
         self.room = True
 
-    def keeper(self, store: ObjectStore | None = None, **policy: Any) -> ArchiveKeeper:
-        return ArchiveKeeper(
+    def keeper(self, store: ObjectStore | None = None, **policy: Any) -> RunArchives:
+        return RunArchives(
             self.db,
             self.leadership,
             self.clock,
-            KeepPolicy(**{"max_bytes": GIB, "days": None, "max_total_bytes": None, **policy}),
+            RetentionPolicy(**{"max_bytes": GIB, "days": None, "max_total_bytes": None, **policy}),
             folder=self.folder / "archives",
             artefacts=self.folder / "artefacts",
             store=store,
@@ -51,17 +51,17 @@ class Yard:
             rng=random.Random(1),
         )
 
-    def batch_keeper(self, store: ObjectStore, **policy: Any) -> BatchKeeper:
-        async def describe(batch_id: str) -> BatchAsItIs:
+    def batch_keeper(self, store: ObjectStore, **policy: Any) -> BatchArchives:
+        async def describe(batch_id: str) -> BatchSnapshot:
             batch = await self.db.read(lambda s: batch_queries.find(s, batch_id))
             assert batch is not None
-            return await batch_as_it_is(self.db, batch)
+            return await batch_snapshot(self.db, batch)
 
-        return BatchKeeper(
+        return BatchArchives(
             self.db,
             self.leadership,
             self.clock,
-            KeepPolicy(**{"max_bytes": GIB, "days": None, "max_total_bytes": None, **policy}),
+            RetentionPolicy(**{"max_bytes": GIB, "days": None, "max_total_bytes": None, **policy}),
             store,
             describe=describe,
             contents=self.keeper().contents,

@@ -19,7 +19,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.engines.engine import InstanceType
 from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.fleet.agents import Agents
-from orchestrator.fleet.wake_ups import Bells
+from orchestrator.fleet.wake_ups import WakeUps
 from orchestrator.runs import event_queries, item_queries, lifecycle
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.attempt_tokens import Callers
@@ -85,7 +85,7 @@ class RunWorld:
             capacity=lambda: self.capacity,
             look=lambda: None,
         )
-        self.bells = Bells()
+        self.wake_ups = WakeUps()
         self.intake = Intake(db, self.clock, lease_s=30)
         self.hand_over = HandOver(db, self.clock, self.intake, came_up=self.pool.came_up)
         self.dispatcher = Dispatcher(
@@ -96,7 +96,7 @@ class RunWorld:
             policy,
             self.pool,
             self.hand_over,
-            ring=self.bells.ring,
+            ring=self.wake_ups.wake,
             capacity=lambda: self.capacity,
             hold=lambda: self.hold,
             rng=rng,
@@ -112,7 +112,7 @@ class RunWorld:
             rng=rng,
             on_change=lambda: None,
         )
-        self.agents = Agents(db, self.clock, TYPES, self.bells, start_timeout_s=policy.start_timeout_s)
+        self.agents = Agents(db, self.clock, TYPES, self.wake_ups, start_timeout_s=policy.start_timeout_s)
 
     async def round(self, seconds: float = 0.0) -> None:
         """What the loops do once, `seconds` later, up to the end of every launch."""

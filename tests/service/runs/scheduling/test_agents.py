@@ -9,7 +9,7 @@ from sqlmodel import Session, select
 
 from orchestrator.engines.engine import InstanceType
 from orchestrator.errors import NotFound
-from orchestrator.fleet.agents import Dismissed, Introduction, Order, Said
+from orchestrator.fleet.agents import ContainerReport, Dismissed, Introduction, Order
 from orchestrator.runs.scheduling.capacity import GIB, Capacity, Load
 from orchestrator.runs.scheduling.placement import Place, choose, why_nowhere
 from orchestrator.runs.tables import Attempt
@@ -61,7 +61,7 @@ async def test_a_run_is_given_started_and_completed_elsewhere(world: RunWorld) -
     await world.rounds(3)
     assert (await world.row(run_id)).status == "starting", "a container that is not in our engine is not taken for gone"
     await complete(world, run_id, order)
-    assert await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=0, log_tail="bye")]) == []
+    assert await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, exit_code=0, log_tail="bye")]) == []
     await world.round()
     (attempt,) = await world.attempts(run_id)
     assert (attempt.exit_code, attempt.log_tail, attempt.token_hash) == (0, "bye", None)
@@ -95,7 +95,7 @@ async def test_a_run_whose_type_left_the_settings_is_given_as_the_largest(world:
 
 async def test_an_order_whose_container_has_ended_is_not_given_again(world: RunWorld) -> None:
     _, order = await given(world)
-    await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=2)])
+    await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, exit_code=2)])
     assert await order_of(world) is None, "before anybody has looked at the end"
 
 
@@ -103,13 +103,13 @@ async def test_an_order_whose_container_has_ended_is_not_given_again(world: RunW
 async def test_what_goes_wrong_elsewhere_costs_one_attempt(world: RunWorld, fate: str) -> None:
     run_id, order = await given(world)
     if fate == "refused":
-        await world.agents.report(WHO.id, [Said(order.name, ended=True, detail="no such image")])
+        await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, detail="no such image")])
     elif fate == "dies":
         await world.intake.claim((await world.attempts(run_id))[0], "far-1")
-        await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=137)])
+        await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, exit_code=137)])
     elif fate == "removed":
         await world.intake.claim((await world.attempts(run_id))[0], "far-1")
-        await world.agents.report(WHO.id, [Said(order.name, ended=True, gone=True)])
+        await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, gone=True)])
     elif fate == "silent":
         await world.intake.claim((await world.attempts(run_id))[0], "far-1")
     told = fate in ("dies", "refused", "removed")
@@ -124,7 +124,9 @@ async def test_what_goes_wrong_elsewhere_costs_one_attempt(world: RunWorld, fate
     again = await order_of(world, order.name)
     assert again is not None
     assert again.attempt == 2
-    assert await world.agents.report(WHO.id, [Said(order.name, ended=False)]) == [order.name], "the old one must stop"
+    assert await world.agents.report(WHO.id, [ContainerReport(order.name, ended=False)]) == [order.name], (
+        "the old one must stop"
+    )
 
 
 async def test_cancel_stops_it_there_and_waits_for_the_word(world: RunWorld) -> None:
@@ -133,8 +135,8 @@ async def test_cancel_stops_it_there_and_waits_for_the_word(world: RunWorld) -> 
     await world.cancel(run_id)
     await world.round(1)
     assert (await world.row(run_id)).status == "running"
-    assert await world.agents.report(WHO.id, [Said(order.name, ended=False)]) == [order.name]
-    await world.agents.report(WHO.id, [Said(order.name, ended=True, exit_code=143)])
+    assert await world.agents.report(WHO.id, [ContainerReport(order.name, ended=False)]) == [order.name]
+    await world.agents.report(WHO.id, [ContainerReport(order.name, ended=True, exit_code=143)])
     await world.round(1)
     assert (await world.row(run_id)).status == "cancelled"
 
@@ -142,7 +144,7 @@ async def test_cancel_stops_it_there_and_waits_for_the_word(world: RunWorld) -> 
 async def test_an_image_that_is_fetched_there_may_take_its_time(world: RunWorld) -> None:
     run_id, order = await given(world)
     for _ in range(40):
-        assert await world.agents.report(WHO.id, [Said(order.name, ended=False, fetching=True)]) == []
+        assert await world.agents.report(WHO.id, [ContainerReport(order.name, ended=False, fetching=True)]) == []
         await world.round(10)
     assert (await world.row(run_id)).status == "starting", "it is not taken for one that does not come up"
     await world.rounds(13, 10)

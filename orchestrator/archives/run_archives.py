@@ -13,6 +13,7 @@ import os
 import random
 import shutil
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from sqlmodel import Session
 from orchestrator.archives import queries
 from orchestrator.archives.format.contents import Contents, contents_of
 from orchestrator.archives.object_store import ObjectStore, StoreError
-from orchestrator.archives.retention import KeepPolicy
-from orchestrator.archives.rounds import SWEEP_S, wait_after
+from orchestrator.archives.retention import RetentionPolicy
+from orchestrator.archives.rounds import ArchiveRounds
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.runs.scheduling.leadership import Leadership
@@ -42,13 +43,13 @@ class RunDeleted(Exception):
     """The run was deleted while its archive was made; nobody wants it any more."""
 
 
-class ArchiveKeeper:
+class RunArchives(ArchiveRounds):
     def __init__(
         self,
         db: Database,
         leadership: Leadership,
         clock: Clock,
-        policy: KeepPolicy,
+        policy: RetentionPolicy,
         *,
         folder: Path,
         artefacts: Path,
@@ -56,22 +57,12 @@ class ArchiveKeeper:
         has_room: Callable[[], bool],
         rng: random.Random,
     ) -> None:
-        self._db, self._leadership, self._clock, self._policy = db, leadership, clock, policy
-        self._folder, self._artefacts, self._store = folder, artefacts, store
-        self._has_room, self._rng = has_room, rng
-        self._swept: float | None = None
+        super().__init__(db, leadership, clock, policy, rng)
+        self._folder, self._artefacts, self._store, self._has_room = folder, artefacts, store, has_room
 
-    async def round(self) -> bool:
-        """Whether there may be more at once."""
-        if self._leadership.epoch is None:
-            return False
-        monotonic = self._clock.monotonic()
-        if self._swept is None or monotonic - self._swept > SWEEP_S:
-            self._swept = monotonic
-            await self._sweep()
+    async def _store_due(self, now: datetime) -> bool:
         if not self._has_room():
             return False
-        now = self._clock.now()
         rows = await self._db.read(lambda s: queries.due(s, now, AT_ONCE))
         for row in rows:
             await self._try(row)
@@ -119,11 +110,10 @@ class ArchiveKeeper:
             await asyncio.to_thread(shutil.rmtree, self._folder / row.run_id, ignore_errors=True)
         except Exception as error:  # written down, and tried again
             tries = row.tries + 1
-            again = self._clock.now() + wait_after(tries, self._rng)
-            said = f"{type(error).__name__}: {error}"[:500]
-            log.warning("archive not stored", action="archive_failed", run_id=row.run_id, tries=tries, error=said)
+            sentence = f"{type(error).__name__}: {error}"[:500]
+            log.warning("archive not stored", action="archive_failed", run_id=row.run_id, tries=tries, error=sentence)
             with contextlib.suppress(RunDeleted):
-                await self._note(row.run_id, tries=tries, not_before=again, error=said)
+                await self._note(row.run_id, tries=tries, not_before=self._next_try(tries), error=sentence)
 
     async def _build(self, run_id: str) -> dict[str, Any]:
         """Written under another name, and renamed when it is whole and on the disk."""
@@ -159,9 +149,7 @@ class ArchiveKeeper:
         return await self._leadership.write(work)
 
     async def _sweep(self) -> None:
-        """Remove what was kept long enough: the file first, then the row says so."""
-        gone = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
-        for run_id in [each for kind, each in gone if kind == queries.RUN]:
+        for run_id in await self._expired(queries.RUN):
             row = await self._db.read(lambda s, run_id=run_id: queries.get(s, run_id))  # type: ignore[misc]
             in_store = self._store is not None and row is not None and row.place == self._store.scheme
             if row is None or not (in_store or row.place == DISK):

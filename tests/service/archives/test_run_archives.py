@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlmodel import Session
 
-from orchestrator.archives.format.names import safe_names
+from orchestrator.archives.format.layout import safe_names
 from orchestrator.archives.format.reading import BadArchive, read_archive
 from orchestrator.runs import queries as run_queries
 from tests.service.archives.conftest import Yard

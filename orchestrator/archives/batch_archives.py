@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -19,8 +20,8 @@ from orchestrator.archives import queries
 from orchestrator.archives.format.batch_archive import BatchMember, batch_tar_gz
 from orchestrator.archives.format.contents import Contents
 from orchestrator.archives.object_store import ObjectStore, StoreError, batch_folder
-from orchestrator.archives.retention import KeepPolicy
-from orchestrator.archives.rounds import SWEEP_S, wait_after
+from orchestrator.archives.retention import RetentionPolicy
+from orchestrator.archives.rounds import ArchiveRounds
 from orchestrator.archives.tables import BatchArchiveRow
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.runs.scheduling.leadership import Leadership
@@ -33,7 +34,7 @@ FILENAME = "batch.tar.gz"
 
 
 @dataclass(frozen=True)
-class BatchAsItIs:
+class BatchSnapshot:
     """What goes into `batch.json`, and the members, of which some may not be over. `runs` counts those before them too."""
 
     about: dict[str, Any]
@@ -41,32 +42,23 @@ class BatchAsItIs:
     runs: int
 
 
-class BatchKeeper:
+class BatchArchives(ArchiveRounds):
     def __init__(
         self,
         db: Database,
         leadership: Leadership,
         clock: Clock,
-        policy: KeepPolicy,
+        policy: RetentionPolicy,
         store: ObjectStore,
         *,
-        describe: Callable[[str], Awaitable[BatchAsItIs]],
+        describe: Callable[[str], Awaitable[BatchSnapshot]],
         contents: Callable[[str], Awaitable[Contents]],
         rng: random.Random,
     ) -> None:
-        self._db, self._leadership, self._clock, self._policy = db, leadership, clock, policy
-        self._store, self._describe, self._contents, self._rng = store, describe, contents, rng
-        self._swept: float | None = None
+        super().__init__(db, leadership, clock, policy, rng)
+        self._store, self._describe, self._contents = store, describe, contents
 
-    async def round(self) -> bool:
-        """Whether there may be more at once."""
-        if self._leadership.epoch is None:
-            return False
-        monotonic = self._clock.monotonic()
-        if self._swept is None or monotonic - self._swept > SWEEP_S:
-            self._swept = monotonic
-            await self._sweep()
-        now = self._clock.now()
+    async def _store_due(self, now: datetime) -> bool:
         batch_id = await self._db.read(lambda s: queries.due_batch(s, now, self._policy.oldest(now)))
         if batch_id is not None:
             await self._try(batch_id)
@@ -100,12 +92,11 @@ class BatchKeeper:
         except Exception as error:  # written down, and tried again
             row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
             tries = (row.tries if row else 0) + 1
-            again = self._clock.now() + wait_after(tries, self._rng)
-            said = f"{type(error).__name__}: {error}"[:500]
+            sentence = f"{type(error).__name__}: {error}"[:500]
             log.warning(
-                "batch archive not stored", action="batch_archive_failed", batch_id=batch_id, tries=tries, error=said
+                "batch archive not stored", action="batch_archive_failed", batch_id=batch_id, tries=tries, error=sentence
             )
-            await self._note(batch_id, tries=tries, not_before=again, error=said)
+            await self._note(batch_id, tries=tries, not_before=self._next_try(tries), error=sentence)
 
     async def _note(self, batch_id: str, **values: Any) -> None:
         now = self._clock.now()
@@ -121,9 +112,7 @@ class BatchKeeper:
         await self._leadership.write(work)
 
     async def _sweep(self) -> None:
-        """Remove what was kept long enough: the object first, then the row says so."""
-        gone = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
-        for batch_id in [each for kind, each in gone if kind == queries.BATCH]:
+        for batch_id in await self._expired(queries.BATCH):
             try:
                 await self._store.delete(batch_folder(batch_id), FILENAME)
             except StoreError as error:
