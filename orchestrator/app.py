@@ -52,6 +52,7 @@ from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.demo import seed_demo_models
+from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import ModelSync
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runs.intake.planned_calls import PositionCache
@@ -260,6 +261,7 @@ async def open_services(
             db=db,
             installation=installation,
             catalogue=catalogue,
+            models=ModelCatalogue(db, clock),
             runs=runs.service,
             commands=commands,
             schedules=schedules,

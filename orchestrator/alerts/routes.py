@@ -21,8 +21,7 @@ from orchestrator.alerts.schemas import (
     WebhookOut,
     WebhookTried,
 )
-from orchestrator.alerts.share_routes import base_url
-from orchestrator.http.context import Context, Services
+from orchestrator.http.context import Context, Services, base_url
 from orchestrator.http.policy import ADMIN, READ, Policy, Router
 from orchestrator.http.schemas import Limit, Page
 

@@ -15,7 +15,7 @@ from orchestrator.alerts.schemas import Badge
 from orchestrator.alerts.share_links import ShareLinks, Shown, fact_of, workspace_of_key
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import NotFound
-from orchestrator.http.context import Context, Services
+from orchestrator.http.context import Context, Services, base_url
 from orchestrator.http.policy import ADMIN, ANYONE, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.models import queries as model_queries
@@ -111,11 +111,6 @@ def read_badge(session: Session, model: LlmModel) -> Badge:
     judged = schedule_queries.newest_look(session, model.id or 0)
     run = run_queries.get(session, judged.run_id) if judged and judged.run_id else None
     return Badge(**badge_of(model.slug, run.score if run else None, judged.verdict if judged else None))
-
-
-def base_url(context: Services, request: Request) -> str:
-    """Where people reach the service: what the operator said, else the address of this request."""
-    return (context.settings.public_url or str(request.base_url)).rstrip("/")
 
 
 def _sharing(session: Session, base: str) -> Sharing:

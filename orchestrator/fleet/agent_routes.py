@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from fastapi import Response
-from sqlmodel import Session
 
 from orchestrator.engines.engine import InstanceType
 from orchestrator.errors import ClientError, Code, Invalid
-from orchestrator.fleet import queries as agent_queries
 from orchestrator.fleet.agent_schemas import (
     AgentClaim,
     AgentList,
-    AgentOut,
     AgentReport,
     AskAgain,
     LaunchOrder,
@@ -22,9 +17,9 @@ from orchestrator.fleet.agent_schemas import (
     ReportAnswer,
 )
 from orchestrator.fleet.agents import ContainerReport, Dismissed, Introduction
+from orchestrator.fleet.views import agents_view
 from orchestrator.http.context import Context
 from orchestrator.http.policy import AGENT, OWNER, READ, Audit, Policy, Router
-from orchestrator.runs.scheduling.remote import SILENT_S
 from orchestrator.runs.warm_pool.hand_off import HOLD_S
 from runner.contract.run_spec import CONTRACT_VERSION
 
@@ -77,19 +72,7 @@ async def report(body: AgentReport, context: Context) -> ReportAnswer:
 @router.get("", policy=Policy(READ))
 async def list_agents(context: Context) -> AgentList:
     """The agents that are known, with what they run."""
-    limit = context.clock.now() - timedelta(seconds=SILENT_S)
-
-    def read(session: Session) -> list[AgentOut]:
-        return [
-            AgentOut(
-                **agent.model_dump(exclude={"door_url"}),
-                running=[row.run_id for _, row in agent_queries.living_attempts(session, agent.id)],
-                connected=agent.seen_at > limit,
-            )
-            for agent in agent_queries.every(session)
-        ]
-
-    return AgentList(items=await context.db.read(read))
+    return AgentList(items=await agents_view(context))
 
 
 @router.delete("/{agent_id}", policy=Policy(OWNER), status_code=204)

@@ -10,8 +10,7 @@ from starlette.responses import Response
 
 from orchestrator.costs.routes import machine_costs
 from orchestrator.dashboard.shell import Page, page_router
-from orchestrator.fleet.agent_routes import list_agents
-from orchestrator.fleet.routes import get_fleet
+from orchestrator.fleet.views import agents_view, fleet_view
 from orchestrator.http.policy import READ, Policy
 from orchestrator.runs import page_queries
 from orchestrator.runs.model_names import names_by_run
@@ -24,11 +23,11 @@ router = page_router()
 @router.get("/fleet", policy=Policy(READ))
 async def fleet_page(page: Page) -> Response:
     context = page.context
-    fleet = await get_fleet(context)
+    fleet = await fleet_view(context)
     disk = await asyncio.to_thread(shutil.disk_usage, context.settings.data.absolute())
     waiting = {each.run_id for each in fleet.waiting} | {each.run_id for each in fleet.containers if each.run_id}
     names = await context.db.read(lambda s: _titles(s, waiting)) if waiting else {}
-    others = (await list_agents(context)).items
+    others = await agents_view(context)
     used = await machine_costs(context, days=7)
     return page.show(
         "fleet/fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=used.items, idle=used.idle

@@ -26,6 +26,7 @@ from orchestrator.health.service import Readiness
 from orchestrator.http.identity import Authority, Caller
 from orchestrator.installation.service import Installation
 from orchestrator.metrics.run_metrics import RunMetrics
+from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import SyncResult
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runs.live import Live
@@ -48,6 +49,7 @@ class Services:
     installation: Installation
     catalogue: Catalogue
     runs: RunService
+    models: ModelCatalogue
     commands: CommandRuns
     schedules: ScheduleService
     webhooks: WebhookService
@@ -96,3 +98,8 @@ def user_of(request: Request) -> tuple[Caller, int]:
     if caller.user_id is None or caller.session_id is None:
         raise Forbidden("This is about the account of a person: sign in on the pages; a token has no account.")
     return caller, caller.user_id
+
+
+def base_url(context: Services, request: Request) -> str:
+    """Where people reach the service: what the operator said, else the address of this request."""
+    return (context.settings.public_url or str(request.base_url)).rstrip("/")

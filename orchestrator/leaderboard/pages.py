@@ -15,8 +15,7 @@ from orchestrator.dashboard.overview import model_names
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.errors import Invalid
 from orchestrator.http.policy import READ, Policy
-from orchestrator.leaderboard.routes import get_leaderboard
-from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, inside, timeline
+from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, inside, read_board, timeline
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import page_queries
@@ -47,7 +46,7 @@ async def leaderboard_page(
     chosen = next((each for each in (benchmark, default, *names) if each in names), "")
     if not chosen:
         return page.show("leaderboard/leaderboard.html", names=[], chosen="")
-    board = await get_leaderboard(context, chosen, first, last)
+    board = await read_board(context, chosen, first, last)
     entries = await asyncio.to_thread(context.catalogue.entries, chosen)
     own = {each.model: each for each in found if each.benchmarks == chosen}
     about = {

@@ -1,17 +1,29 @@
-"""Models on one benchmark in groups that cannot be told apart, and when their problems were published. Pure."""
+"""Models on one benchmark as the REST API and the page show them: places, groups that cannot be told apart, and when their
+problems were published."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 
+from sqlmodel import Session
+
 from orchestrator.dashboard.charts import Trend
 from orchestrator.datasets.packs.pack import Entry
-from orchestrator.leaderboard.routes import PlaceOut
+from orchestrator.errors import Invalid
+from orchestrator.http.context import Services
+from orchestrator.leaderboard.candidates import read_candidates
+from orchestrator.leaderboard.ranking import LEVEL, Entrant, leaderboard
+from orchestrator.leaderboard.samples import BoardSample, board_samples, unranked
+from orchestrator.leaderboard.schemas import BoardSampleOut, LeaderboardOut, PlaceOut, UnrankedOut
+from orchestrator.models import queries as model_queries
+from orchestrator.schedules.drift.judge import results_of
 
+SHOWN_SAMPLES = 20
 WIDTH, HEIGHT = 600.0, 48.0
 
 
@@ -142,3 +154,57 @@ def _month(day: date) -> int:
 
 def _name(month: int) -> str:
     return f"{month // 12:04}-{month % 12 + 1:02}"
+
+
+async def read_board(
+    context: Services, benchmark: str | None, after: date | None, before: date | None, sample: str | None = None
+) -> LeaderboardOut:
+    name = benchmark or context.catalogue.default_benchmark()
+    info = await asyncio.to_thread(context.catalogue.get, name)
+    entries = await asyncio.to_thread(context.catalogue.entries, name)
+    window = frozenset(
+        entry.id
+        for entry in entries
+        if (after is None or (entry.day is not None and entry.day >= after))
+        and (before is None or (entry.day is not None and entry.day <= before))
+    )
+
+    def read(session: Session) -> tuple[list[BoardSample], BoardSample | None, list[Entrant], list[UnrankedOut]]:
+        candidates = read_candidates(session, name, info.pack_digest)
+        known = board_samples(candidates, window, info.pack_digest)
+        board = _chosen(known, sample)
+        models = model_queries.by_ids(session, {each.model_id for each in candidates})
+        entrants = []
+        for model_id, run_id in board.runs.items() if board is not None else ():
+            results = results_of(session, run_id)
+            kept = {key: each for key, each in results.items() if board and key[0] == name and key[1] in board.problems}
+            entrants.append(Entrant(models[model_id].slug, run_id, kept))
+        rest = [
+            UnrankedOut(model=models[each.model_id].slug, run_id=each.run_id, problems=each.problems, why=each.why)
+            for each in unranked(candidates, board)
+        ]
+        return known, board, entrants, rest
+
+    known, board, entrants, rest = await context.db.read(read)
+    places = await asyncio.to_thread(leaderboard, entrants)
+    return LeaderboardOut(
+        benchmark=name,
+        pack_digest=info.pack_digest,
+        after=after,
+        before=before,
+        level=LEVEL,
+        window_problems=len(window),
+        sample=BoardSampleOut.of(board) if board is not None else None,
+        samples=[BoardSampleOut.of(each) for each in known[:SHOWN_SAMPLES]],
+        places=[PlaceOut.of(place) for place in places],
+        unranked=rest,
+    )
+
+
+def _chosen(known: list[BoardSample], wanted: str | None) -> BoardSample | None:
+    if wanted is None:
+        return known[0] if known else None
+    for each in known:
+        if each.id == wanted:
+            return each
+    raise Invalid(f"there is no sample {wanted!r} here; `samples` of the leaderboard lists those there are")

@@ -12,8 +12,9 @@ from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import OWNER, READ, Policy
 from orchestrator.models import queries as model_queries
-from orchestrator.models.routes import PRICES, ModelsSynced, change_model, create_model, delete_model, sync_models
 from orchestrator.models.schemas import ModelCreate, ModelPatch
+from orchestrator.models.service import PRICES
+from orchestrator.models.sync import SyncResult
 from orchestrator.models.tables import LlmModel
 from runner.contract.run_spec import Protocol
 
@@ -30,7 +31,7 @@ async def add_model(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
         body = ModelCreate.model_validate(_typed(given))
-        await create_model(body, page.context, Response())
+        await page.context.models.add(body.values())
     except (ValidationError, ClientError) as error:
         return await _show(page, given=given, error=said(error))
     return page.go("/models")
@@ -39,7 +40,7 @@ async def add_model(page: Page) -> Response:
 @router.post("/models/sync", policy=Policy(OWNER))
 async def sync(page: Page) -> Response:
     """The answer is the page with what was found; nothing to keep, so nothing to redirect to."""
-    return await _show(page, synced=await sync_models(page.context))
+    return await _show(page, synced=await page.context.sync_models())
 
 
 @router.post("/models/{model_id}/prices", policy=Policy(OWNER))
@@ -49,7 +50,8 @@ async def change_prices(page: Page, model_id: int) -> Response:
     try:
         prices = _typed({name: given[name] for name in PRICES if given.get(name)})
         body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
-        await change_model(str(model_id), body, page.context)
+        found = await page.context.runs.find_model(str(model_id))
+        await page.context.models.change(found.id or 0, body.values())
     except (ValidationError, ClientError) as error:
         return await _show(page, error=said(error))
     return page.go("/models")
@@ -57,12 +59,13 @@ async def change_prices(page: Page, model_id: int) -> Response:
 
 @router.post("/models/{model_id}/remove", policy=Policy(OWNER))
 async def remove_model(page: Page, model_id: int) -> Response:
-    await delete_model(str(model_id), page.context)
+    found = await page.context.runs.find_model(str(model_id))
+    await page.context.models.remove(found.id or 0)
     return page.go("/models")
 
 
 async def _show(
-    page: Frame, *, given: dict[str, str] | None = None, error: str | None = None, synced: ModelsSynced | None = None
+    page: Frame, *, given: dict[str, str] | None = None, error: str | None = None, synced: SyncResult | None = None
 ) -> Response:
     def read(session: Session) -> tuple[list[LlmModel], dict[int, int]]:
         rows = list(model_queries.page(session, limit=1000))

@@ -39,6 +39,10 @@ class ModelCreate(Body):
     cache_write_price: Price | None = None
     training_cutoff: date | None = None
 
+    def values(self) -> dict[str, Any]:
+        """As the catalogue takes them."""
+        return {**self.model_dump(exclude={"params"}), "params": self.params.model_dump(exclude_none=True)}
+
 
 class ModelPatch(Body):
     """Fields that are left out stay as they are."""
@@ -52,6 +56,14 @@ class ModelPatch(Body):
     cached_input_price: Price | None = None
     cache_write_price: Price | None = None
     training_cutoff: date | None = None
+
+    def values(self) -> dict[str, Any]:
+        """Those that change; null is a value for prices and the cut-off alone."""
+        given: dict[str, Any] = self.model_dump(exclude_unset=True)
+        if given.get("params") is not None:
+            given["params"] = {key: value for key, value in given["params"].items() if value is not None}
+        always = ("name", "display_name", "protocol", "params")
+        return {name: value for name, value in given.items() if value is not None or name not in always}
 
 
 class ModelOut(Answer):
@@ -77,3 +89,13 @@ class ModelOut(Answer):
     def of(cls, row: LlmModel) -> Self:
         values = {name: getattr(row, name) for name in cls.model_fields if name != "archived"}
         return cls(**values, archived=row.archived_at is not None)
+
+
+class ModelsSynced(Answer):
+    """Slugs, by what became of them; `failed` has the reason by provider."""
+
+    providers: list[str]
+    added: list[str]
+    returned: list[str]
+    missing: list[str]
+    failed: dict[str, str]

@@ -20,16 +20,19 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.views.runs import ScoreView, score_view
-from orchestrator.schedules import routes as api
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.drift.power import Sight
 from orchestrator.schedules.form import PRESETS, WEEKDAYS, Rhythm
 from orchestrator.schedules.instants import zone
-from orchestrator.schedules.schemas import FireOut, PauseChange, Preview, ScheduleDetail, ScheduleSave
+from orchestrator.schedules.schemas import FireOut, Preview, ScheduleDetail, ScheduleSave
+from orchestrator.schedules.views import preview_of, schedule_detail
 
 router = page_router()
 
 ModelId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 WHOLE = ("sample_size", "samples_per_problem", "seed", "baseline_runs")
 SHOWN_FIRES = 100
+SHOWN_SCHEDULES = 200
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class ScheduleLine:
 
 @router.get("/schedules", policy=Policy(READ))
 async def schedules_page(page: Page) -> Response:
-    listed = await api.list_schedules(page.context)
-    lines = [await _line(page, each.model_id) for each in listed.items]
+    rows = await page.context.db.read(lambda s: schedule_queries.page(s, limit=SHOWN_SCHEDULES))
+    lines = [await _line(page, row.model_id) for row, _ in rows]
     return page.show("schedules/schedules.html", lines=lines)
 
 
@@ -58,41 +61,41 @@ async def save_schedule(page: Page) -> Response:
     given = await page.form()
     try:
         body = ScheduleSave.model_validate(_body(given))
-        saved = await api.save_schedule(body, page.context, Response())
+        saved = await page.context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
     except (ValidationError, ClientError) as error:
         return await _form(page, given, said(error))
-    return page.go(f"/schedules/{saved.model_id}")
+    return page.go(f"/schedules/{saved.schedule.model_id}")
 
 
 @router.get("/schedules/{model_id}", policy=Policy(READ))
 async def show_schedule(page: Page, model_id: ModelId) -> Response:
     line = await _line(page, model_id)
-    fires = await api.list_fires(str(model_id), page.context, limit=SHOWN_FIRES)
+    rows = await page.context.db.read(lambda s: schedule_queries.fires(s, line.it.model_id, limit=SHOWN_FIRES))
+    fires = [FireOut.of(row) for row in rows]
     return page.show(
-        "schedules/schedule.html", line=line, it=line.it, fires=[(each, await _score(page, each)) for each in fires.items]
+        "schedules/schedule.html", line=line, it=line.it, fires=[(fire, await _score(page, fire)) for fire in fires]
     )
 
 
 @router.post("/schedules/{model_id}/pause", policy=Policy(SCHEDULE))
 async def pause(page: Page, model_id: ModelId, paused: Annotated[bool, Query()] = True) -> Response:
-    await api.pause_schedule(str(model_id), page.context, PauseChange(paused=paused))
+    await page.context.schedules.pause(str(model_id), paused)
     return page.go("/schedules")
 
 
 @router.post("/schedules/{model_id}/run", policy=Policy(RUN, spends=True))
 async def run_now(page: Page, model_id: ModelId) -> Response:
-    created = await api.run_schedule(str(model_id), page.context, Response())
-    return page.go(f"/runs/{created.run_id}")
+    return page.go(f"/runs/{await page.context.schedules.run_now(str(model_id))}")
 
 
 @router.post("/schedules/{model_id}/remove", policy=Policy(SCHEDULE))
 async def remove(page: Page, model_id: ModelId) -> Response:
-    await api.delete_schedule(str(model_id), page.context)
+    await page.context.schedules.delete(str(model_id))
     return page.go("/schedules")
 
 
 async def _line(page: Frame, model_id: int) -> ScheduleLine:
-    it = await api.get_schedule(str(model_id), page.context)
+    it = await schedule_detail(await page.context.schedules.get(str(model_id)), page.context)
     score = await _score(page, it.last_fire) if it.last_fire else None
     return ScheduleLine(it, score, _local(it.next_fires, it.timezone))
 
@@ -145,7 +148,8 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
 
     models = await context.db.read(read)
     texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
-    taken = {each.model_id for each in (await api.list_schedules(context, limit=500)).items}
+    rows = await context.db.read(lambda s: schedule_queries.page(s, limit=500))
+    taken = {row.model_id for row, _ in rows}
     free = [each.slug for each in models if each.id not in taken] or [each.slug for each in models] or [""]
     slug = texts.get("model") or free[0]
     exists = any(each.slug == slug and each.id in taken for each in models)
@@ -175,7 +179,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
 
 async def _known(page: Frame, slug: str) -> ScheduleDetail | None:
     try:
-        return await api.get_schedule(slug, page.context)
+        return await schedule_detail(await page.context.schedules.get(slug), page.context)
     except NotFound:
         return None
 
@@ -194,14 +198,13 @@ async def _preview(page: Frame, rhythm: Rhythm, texts: dict[str, str]) -> tuple[
         return min(max(int(text), 1), most) if text.isdecimal() and len(text) < 9 else otherwise
 
     try:
-        found = await api.preview(
-            page.context,
-            rhythm.expression(),
-            texts.get("timezone", "UTC")[:60],
-            sample_size=whole("sample_size", 20, 1_000_000),
-            samples_per_problem=whole("samples_per_problem", 1, 200),
-            baseline_runs=whole("baseline_runs", 30, 365),
+        sight = Sight(
+            whole("sample_size", 20, 1_000_000),
+            samples=whole("samples_per_problem", 1, 200),
+            pool=whole("baseline_runs", 30, 365),
+            alarm_rate=0.05,
         )
+        tz = texts.get("timezone", "UTC")[:60]
+        return preview_of(rhythm.expression(), tz, sight, page.context.clock.now()), None
     except ClientError as error:
         return None, error.detail
-    return found, None

@@ -6,21 +6,17 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
-from sqlmodel import Session
 
 from orchestrator.alerts.schemas import Badge
 from orchestrator.alerts.share_routes import read_badge
 from orchestrator.errors import Invalid, NotFound
-from orchestrator.http.context import Context, Services
+from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Limit, Page
-from orchestrator.models import queries as model_queries
 from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.schemas import RunCreated
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.cron import parse
-from orchestrator.schedules.drift.power import Sight, problems_for
-from orchestrator.schedules.instants import first_instants, zone
+from orchestrator.schedules.drift.power import Sight
 from orchestrator.schedules.schemas import (
     FireOut,
     PanelDetail,
@@ -32,14 +28,11 @@ from orchestrator.schedules.schemas import (
     ScheduleDetail,
     ScheduleOut,
     ScheduleSave,
-    SightOut,
-    SizeFor,
 )
-from orchestrator.schedules.tables import Schedule
+from orchestrator.schedules.views import SHOWN_FIRES, preview_of, schedule_detail, words_of
 
 router = Router(prefix="/api/schedules", tags=["schedules"])
 
-SHOWN = 5
 ModelRef = Annotated[str, Path(min_length=1, max_length=200, description="A model's id or slug.")]
 
 
@@ -49,7 +42,7 @@ async def list_schedules(
 ) -> Page[ScheduleOut]:
     """All schedules, by model."""
     rows = await context.db.read(lambda s: schedule_queries.page(s, limit=limit + 1, after=after))
-    items = [ScheduleOut.of(row, model.slug, _words(row)) for row, model in rows[:limit]]
+    items = [ScheduleOut.of(row, model.slug, words_of(row)) for row, model in rows[:limit]]
     return Page(items=items, next=str(items[-1].model_id) if len(rows) > limit else None)
 
 
@@ -59,7 +52,7 @@ async def save_schedule(body: ScheduleSave, context: Context, response: Response
     saved = await context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
     response.status_code = 201 if saved.created else 200
     response.headers["location"] = f"/api/schedules/{saved.schedule.model_id}"
-    return await _detail(saved.schedule, context)
+    return await schedule_detail(saved.schedule, context)
 
 
 @router.get("/preview", policy=Policy(READ))
@@ -67,7 +60,7 @@ async def preview(
     context: Context,
     cron: Annotated[str, Query(max_length=400, description="A cron expression.")],
     tz: Annotated[str, Query(max_length=60, description="A time zone.")] = "UTC",
-    count: Annotated[int, Query(ge=1, le=100)] = SHOWN,
+    count: Annotated[int, Query(ge=1, le=100)] = SHOWN_FIRES,
     sample_size: Annotated[int, Query(ge=1, le=1_000_000)] = 100,
     samples_per_problem: Annotated[int, Query(ge=1, le=200)] = 1,
     baseline_runs: Annotated[int, Query(ge=1, le=365)] = 30,
@@ -75,18 +68,8 @@ async def preview(
     drop: Annotated[float | None, Query(gt=0, le=1, description="A drop to find, as a share: 0.05 is 5 points.")] = None,
 ) -> Preview:
     """The next fires of a cron expression, what it means, and what a schedule of this size can see."""
-    known, where = parse(cron), zone(tz)
-    fires = first_instants(known, where, context.clock.now(), count)
     sight = Sight(sample_size, samples=samples_per_problem, pool=baseline_runs, alarm_rate=alarm_rate)
-    return Preview(
-        cron=known.written,
-        tz=tz,
-        words=known.words,
-        next_fires=fires,
-        local_times=[fire.astimezone(where).isoformat() for fire in fires],
-        can_see=SightOut.of(sight),
-        size_for=None if drop is None else SizeFor(drop=drop, problems=problems_for(drop, sight)),
-    )
+    return preview_of(cron, tz, sight, context.clock.now(), count=count, drop=drop)
 
 
 @router.get("/{model_id:path}/fires", policy=Policy(READ))
@@ -126,7 +109,7 @@ async def get_badge(model_id: ModelRef, context: Context) -> Badge:
 
 @router.get("/{model_id:path}", policy=Policy(READ))
 async def get_schedule(model_id: ModelRef, context: Context) -> ScheduleDetail:
-    return await _detail(await context.schedules.get(model_id), context)
+    return await schedule_detail(await context.schedules.get(model_id), context)
 
 
 @router.delete("/{model_id:path}", policy=Policy(SCHEDULE), status_code=204)
@@ -138,7 +121,7 @@ async def delete_schedule(model_id: ModelRef, context: Context) -> None:
 @router.patch("/{model_id:path}/pause", policy=Policy(SCHEDULE))
 async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
     """Pause (without a body, or `paused: true`), or go on (`paused: false`). What passes meanwhile is not made up for."""
-    return await _detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
+    return await schedule_detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
 
 
 @router.patch("/{model_id:path}", policy=Policy(SCHEDULE))
@@ -147,7 +130,7 @@ async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleCh
     wanted = None if body is None else body.wanted
     if wanted is None:
         wanted = not (await context.schedules.get(model_id)).paused
-    detail = await _detail(await context.schedules.pause(model_id, wanted), context)
+    detail = await schedule_detail(await context.schedules.pause(model_id, wanted), context)
     return ScheduleChanged(**detail.model_dump(), is_paused=detail.paused)
 
 
@@ -163,39 +146,6 @@ async def run_schedule(
     run_id = await context.schedules.run_now(model_id, key)
     response.headers["location"] = f"/api/container-runs/{run_id}"
     return RunCreated(run_id=run_id)
-
-
-async def _detail(schedule: Schedule, context: Services) -> ScheduleDetail:
-    sight = await context.schedules.sight(schedule)
-
-    def read(session: Session) -> ScheduleDetail:
-        model = model_queries.get(session, schedule.model_id)
-        assert model is not None
-        panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
-        last = schedule_queries.fires(session, schedule.model_id, limit=1)
-        return ScheduleDetail(
-            **ScheduleOut.of(schedule, model.slug, _words(schedule)).model_dump(),
-            next_fires=_next_fires(schedule, context.clock.now()),
-            panel=PanelOut.of(panel) if panel else None,
-            last_fire=FireOut.of(last[0]) if last else None,
-            can_see=SightOut.of(sight),
-        )
-
-    return await context.db.read(read)
-
-
-def _words(schedule: Schedule) -> str:
-    return f"{parse(schedule.cron_expression).words}, {schedule.timezone} time"
-
-
-def _next_fires(schedule: Schedule, now: datetime) -> list[datetime]:
-    if schedule.paused:
-        return []
-    try:
-        where = zone(schedule.timezone)
-    except Invalid:
-        return []
-    return first_instants(parse(schedule.cron_expression), where, now, SHOWN)
 
 
 def _utc(given: datetime) -> datetime:

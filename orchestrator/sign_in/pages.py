@@ -11,17 +11,15 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
-from orchestrator.alerts.share_routes import base_url
 from orchestrator.dashboard.reference import endpoints
 from orchestrator.dashboard.shell import bare, draw, page_router
 from orchestrator.errors import RateLimited
 from orchestrator.http.audit_trail import note
 from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
-from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.context import Context, Services, base_url, caller_of
 from orchestrator.http.identity import SESSION_S
 from orchestrator.http.login_throttle import LoginThrottle, names_of
 from orchestrator.http.policy import ANYONE, READ, Body, Policy
-from orchestrator.sign_in.routes import sign_out_address
 from orchestrator.sign_in.service import ATTEMPT_LASTS, SignInFailed
 from orchestrator.system.identifiers import new_token
 
@@ -146,7 +144,8 @@ async def logout(request: Request, context: Context) -> Response:
     if session_id is not None:
         id_token = await context.accounts.sessions.id_token(session_id)
         await context.accounts.sessions.end(session_id)
-        elsewhere = await sign_out_address(request, context, id_token)
+        if (sign_in := context.accounts.sign_in) is not None:
+            elsewhere = await sign_in.sign_out_address(id_token, f"{base_url(context, request)}/login")
     response: Response = RedirectResponse(login, 303)
     if elsewhere is not None:
         # A form may not lead to another site, not even by a detour; a page may.

@@ -10,11 +10,10 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator.accounts import queries as account_queries
 from orchestrator.accounts.tables import User
-from orchestrator.alerts.share_routes import base_url
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, Forbidden, NotFound, Unauthorized, Unavailable
 from orchestrator.http.authentication import COOKIE, drop_cookie
-from orchestrator.http.context import Context, Services, caller_of
+from orchestrator.http.context import Context, Services, base_url, caller_of
 from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Body
@@ -73,7 +72,8 @@ async def auth_logout(request: Request, context: Context) -> Response:
     if session_id is not None:
         id_token = await context.accounts.sessions.id_token(session_id)
         await context.accounts.sessions.end(session_id)
-        elsewhere = await sign_out_address(request, context, id_token)
+        if (sign_in := context.accounts.sign_in) is not None:
+            elsewhere = await sign_in.sign_out_address(id_token, f"{base_url(context, request)}/login")
     response = RedirectResponse(elsewhere or f"{context.settings.root}/login", 303)
     drop_cookie(response, context.settings, COOKIE)
     return response
@@ -88,16 +88,6 @@ async def _caller(request: Request, context: Services) -> Caller | None:
         return await context.authority.by_session(cookie) if cookie else None
     except NotFound:  # their workspace is gone
         return None
-
-
-async def sign_out_address(request: Request, context: Services, id_token: str | None) -> str | None:
-    """Where the identity provider ends its own session, if there is one and it says so."""
-    if context.accounts.provider is None:
-        return None
-    try:
-        return await context.accounts.provider.sign_out_address(id_token, f"{base_url(context, request)}/login")
-    except ProviderTrouble:
-        return None  # signed out here in any case
 
 
 command_lines = Router(prefix="/login", tags=["accounts"])

@@ -52,6 +52,13 @@ class SignIn:
         self._provider = provider
         self._new_users = new_users
 
+    async def sign_out_address(self, id_token: str | None, after: str) -> str | None:
+        """Where the identity provider ends its own session, if it says so."""
+        try:
+            return await self._provider.sign_out_address(id_token, after)
+        except ProviderTrouble:
+            return None  # signed out here in any case
+
     async def leave(self, browser: str, wanted: str, redirect_uri: str) -> str:
         """The address at the provider where the browser goes now. `browser` is a secret of its cookie."""
         state, nonce, verifier = new_token(), new_token(), secrets.token_urlsafe(48)

@@ -1,0 +1,71 @@
+"""Answers about the leaderboard."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pydantic import Field
+
+from orchestrator.http.schemas import Answer
+from orchestrator.leaderboard.ranking import Place
+from orchestrator.leaderboard.samples import BoardSample
+
+
+class PlaceOut(Answer):
+    model: str
+    run_id: str
+    estimate: float
+    low: float
+    high: float
+    problems: int = Field(description="Problems of the board's sample with a result; others ended with errors.")
+    results: int = Field(default=0, description="Answers that count, over all samples of these problems.")
+    best: int
+    worst: int
+    group: int
+    tied_with: list[str]
+
+    @classmethod
+    def of(cls, place: Place) -> PlaceOut:
+        own = {name: getattr(place, name) for name in ("model", "run_id", "problems", "results", "best", "worst", "group")}
+        score = {name: getattr(place.score, name) for name in ("estimate", "low", "high")}
+        return cls(**own, **score, tied_with=list(place.tied_with))
+
+
+class BoardSampleOut(Answer):
+    """Problems that models are compared on: every place is of all of them."""
+
+    id: str
+    problems: int
+    prompt_version: str
+    models: int = Field(description="Models with a comparable run on all of its problems.")
+
+    @classmethod
+    def of(cls, sample: BoardSample) -> BoardSampleOut:
+        return cls(
+            id=sample.id,
+            problems=len(sample.problems),
+            prompt_version=sample.prompt_version,
+            models=len(sample.runs),
+        )
+
+
+class UnrankedOut(Answer):
+    """A model that has no place, because no run of it is on the board's sample."""
+
+    model: str
+    run_id: str
+    problems: int = Field(description="Of the board's sample.")
+    why: str
+
+
+class LeaderboardOut(Answer):
+    benchmark: str
+    pack_digest: str
+    after: date | None
+    before: date | None
+    level: float
+    window_problems: int = Field(description="Problems of the pack within the window.")
+    sample: BoardSampleOut | None = Field(description="The sample that every place is of.")
+    samples: list[BoardSampleOut] = Field(description="Samples that a board could be of, the best first.")
+    places: list[PlaceOut]
+    unranked: list[UnrankedOut]

@@ -1,0 +1,84 @@
+"""The model catalogue: add a model, change it, remove it. One that has runs is archived, so that its results stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlmodel import Session
+
+from orchestrator.db.session import Database, KeyTaken
+from orchestrator.errors import Conflict, NotFound
+from orchestrator.models import queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs.idempotency import Idempotency, answer_once
+from orchestrator.system.clock import Clock
+from runner.contract.run_spec import Protocol
+
+PRICES = ("input_price", "output_price", "cached_input_price", "cache_write_price")
+
+
+class ModelCatalogue:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    async def add(self, values: dict[str, Any], key: Idempotency | None = None) -> LlmModel:
+        """A price that is given is dated now. Raises `Conflict` if there is a model of this slug."""
+        now = self._clock.now()
+        default = Protocol.ANTHROPIC if values["provider"] == "anthropic" else Protocol.OPENAI_CHAT
+        row = LlmModel(
+            **{**values, "protocol": str(values["protocol"] or default)},
+            prices_entered_at=now if any(values[name] is not None for name in PRICES) else None,
+            created_at=now,
+            updated_at=now,
+        )
+
+        def add(session: Session) -> dict[str, int | None]:
+            session.add(row)
+            session.flush()
+            return {"model_id": row.id}
+
+        def insert(session: Session) -> LlmModel:
+            stored = queries.get(session, answer_once(session, key, now, lambda: add(session))["model_id"])
+            if stored is None:
+                raise Conflict("the model that this Idempotency-Key made was deleted since; use a new key to add it again")
+            return stored
+
+        try:
+            return await self._db.write(insert)
+        except KeyTaken as error:
+            raise Conflict(f"there is a model {row.slug!r} already; PATCH /api/models/{row.slug} changes it") from error
+
+    async def change(self, model_id: int, given: dict[str, Any]) -> LlmModel:
+        """Change some fields. A price that is given is dated now."""
+        now = self._clock.now()
+
+        def update(session: Session) -> LlmModel:
+            row = queries.lock(session, model_id)
+            if row is None:
+                raise NotFound(f"the model {model_id} was deleted just now")
+            for name, value in given.items():
+                setattr(row, name, str(value) if name == "protocol" else value)
+            if any(name in given for name in PRICES):
+                row.prices_entered_at = now
+            row.updated_at = now
+            session.add(row)
+            return row
+
+        return await self._db.write(update)
+
+    async def remove(self, model_id: int) -> None:
+        now = self._clock.now()
+
+        def remove(session: Session) -> None:
+            row = queries.lock(session, model_id)
+            if row is None:
+                return  # somebody else was quicker
+            if queries.run_count(session, model_id):
+                row.archived_at = now
+                row.slug = f"{row.slug}~{row.id}"  # the name becomes free for another model
+                session.add(row)
+            else:
+                session.delete(row)
+
+        await self._db.write(remove)
