@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from orchestrator.batches import routes as rest
 from orchestrator.batches.schemas import BatchEnd, CellOut, MatrixOut
-from orchestrator.commands.routes import compare_commands
-from orchestrator.commands.views import figure_views, ratio_rows
+from orchestrator.commands.views import compare_runs, figure_views, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, RUN, Policy
 from runner.contract.run_spec import RunKind
@@ -32,7 +31,7 @@ async def batch_page(page: Page, batch_id: BatchId) -> Response:
     batch = await rest.get_batch(batch_id, page.context)
     matrix = await rest.get_matrix(batch_id, page.context)
     commands = any(member.kind == RunKind.COMMAND for group in batch.instance_types for member in group.members)
-    compared = await compare_commands(page.context, batch=batch_id) if commands else None
+    compared = await compare_runs(page.context, batch=batch_id) if commands else None
     return page.show(
         "batches/batch.html",
         batch=batch,

@@ -11,14 +11,13 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from orchestrator.commands.results import load
-from orchestrator.commands.routes import get_command
-from orchestrator.commands.schemas import CommandRunCreate
+from orchestrator.commands.schemas import CommandOut, CommandRunCreate
 from orchestrator.commands.words import figure_words, read_figure, read_variable
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.runs.routes import create_run
+from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.system.identifiers import new_token
 from runner.contract.commands import CommandTask
@@ -45,15 +44,16 @@ async def measure_command(page: Page) -> Response:
     texts = {name: values[-1].strip() for name, values in (await page.form()).items()}
     try:
         given = _body(texts)
-        if run_id := texts.get("files_of"):
-            given["command"]["files"] = await _files_of(page, run_id)
+        if source := texts.get("files_of"):
+            given["command"]["files"] = await _files_of(page, source)
         body = CommandRunCreate.model_validate(given)
-        created = await create_run(body, page.context, Response(), texts.get("key", "")[:200] or None)
+        key = keyed("POST /api/container-runs", texts.get("key", "")[:200] or None)
+        run_id = await page.context.commands.create(body.request(), key)
     except (ValidationError, ClientError) as error:
         return await _form(page, texts, said(error))
     except _BadLine as error:
         return await _form(page, texts, str(error))
-    return page.go(f"/runs/{created.run_id}")
+    return page.go(f"/runs/{run_id}")
 
 
 class _BadLine(Exception):
@@ -90,7 +90,7 @@ def _lines(texts: dict[str, str], name: str, read: Callable[[str], T]) -> list[T
 async def _like(page: Frame, run_id: str) -> dict[str, str]:
     """The form that made an earlier run; nothing when it is none of a command."""
     try:
-        found = await get_command(run_id, page.context)
+        found = await page.context.db.read(lambda session: CommandOut.of(load(session, run_id)))
     except ClientError:
         return {}
     task = CommandTask.model_validate({**found.task, "files": []})

@@ -1,12 +1,27 @@
-"""Command benchmarks as pages show them: figures with a drawing of their repeats, and tables of ratios. Pure."""
+"""Command benchmarks as the REST API and pages show them: comparisons, figures with a drawing of their repeats, tables of
+ratios."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.commands.schemas import CommandsCompared, ComparedOut, FigureOut
+from orchestrator.batches import queries as batch_queries
+from orchestrator.batches.state import newest_by_slot
+from orchestrator.commands.results import (
+    CommandRun,
+    compare_groups,
+    groups_by_cell,
+    groups_by_run,
+    load,
+    pairs_by_cell,
+    pairs_by_run,
+)
+from orchestrator.commands.schemas import CommandsCompared, ComparedOut, FigureOut, GroupOut
 from orchestrator.dashboard.texts import size
+from orchestrator.errors import Invalid
+from orchestrator.http.context import Services
+from runner.contract.run_spec import RunKind
 
 WIDTH, HEIGHT, MARGIN = 300.0, 60.0, 6.0
 DASH = "–"
@@ -122,3 +137,57 @@ def by_figure(rows: Sequence[RatioRow]) -> dict[str, list[RatioRow]]:
     for row in rows:
         found.setdefault(row.figure, []).append(row)
     return found
+
+
+async def compare_runs(context: Services, run: list[str] | None = None, batch: str | None = None) -> CommandsCompared:
+    """Runs one by one, the first against the others; those of a batch by image and instance type, repeats together."""
+    if (run is None) == (batch is None):
+        raise Invalid("give either run, twice or more, or batch")
+    if batch is not None:
+        found = await context.batches.find(batch)
+        rows = await context.db.read(lambda s: newest_by_slot(batch_queries.members(s, [found.id])))
+        ids = [row.id for row, _ in rows if row.kind == RunKind.COMMAND]
+        if not ids:
+            raise Invalid(f"batch {batch} has no commands")
+    else:
+        ids = list(dict.fromkeys(run or ()))
+        if len(ids) < 2:
+            raise Invalid("name two runs or more to compare")
+    runs = [await context.db.read(lambda s, run_id=each: load(s, run_id)) for each in ids]  # type: ignore[misc]
+    return _compared(runs, by_cell=batch is not None)
+
+
+def _compared(runs: list[CommandRun], *, by_cell: bool) -> CommandsCompared:
+    groups = groups_by_cell(runs) if by_cell else groups_by_run(runs)
+    pairs = pairs_by_cell(groups) if by_cell else pairs_by_run(groups)
+    return CommandsCompared(
+        groups=[GroupOut.of(group) for group in groups],
+        comparisons=[ComparedOut.of(found) for found in compare_groups(pairs)],
+        notes=_notes(runs, by_cell=by_cell),
+    )
+
+
+def _notes(runs: list[CommandRun], *, by_cell: bool) -> list[str]:
+    notes = []
+    commands: dict[str, set[object]] = {}
+    for run in runs:
+        files = tuple(sorted((file.name, file.sha256, file.executable) for file in run.task.files))
+        same = tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items())), files
+        commands.setdefault(run.task.name, set()).add(same)
+    if not by_cell and len(commands) > 1:
+        notes.append(f"These are different benchmarks: {', '.join(commands)}.")
+    notes += [
+        f"The command of {name}, or a file of it, is not the same in all runs."
+        for name, own in commands.items()
+        if len(own) > 1
+    ]
+    if open_ := [run.run_id for run in runs if run.status not in ("completed", "failed", "cancelled")]:
+        notes.append(f"{len(open_)} of the runs have not ended: figures will change.")
+    if told := sum(run.self_reported for run in runs):
+        notes.append(f"{told} of the runs were measured by task runners, which report their own figures.")
+    ids: dict[str, set[str]] = {}
+    for run in runs:
+        if run.image_id:
+            ids.setdefault(run.task.image, set()).add(run.image_id)
+    notes += [f"{image} was not the same image in all runs." for image, own in ids.items() if len(own) > 1]
+    return notes

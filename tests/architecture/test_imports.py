@@ -100,6 +100,29 @@ def test_outside_db_sqlmodel_is_only_the_type_of_a_session() -> None:
                 assert names == ("Session",), f"{name} imports {names} of sqlmodel"
 
 
+REST_ON_PAGES = {
+    "orchestrator.batches.pages",
+    "orchestrator.evals.labelling_pages",
+    "orchestrator.evals.pages",
+    "orchestrator.evals.set_pages",
+    "orchestrator.fleet.pages",
+    "orchestrator.jobs.pages",
+    "orchestrator.runs.pages.new_run",
+}
+"""Pages that still call REST handlers. None may be added."""
+
+
+def test_pages_call_services_and_no_rest_handlers() -> None:
+    calling = {
+        name
+        for name, found in IMPORTS.items()
+        if re.search(r"pages(\.|$)", name)
+        for module, names in found
+        if any(re.search(r"(^|\.|_)routes$", full) for full in (module, *(f"{module}.{each}" for each in names)))
+    }
+    assert calling == REST_ON_PAGES
+
+
 def test_migrations_are_only_run_by_their_own_module() -> None:
     for name, found in IMPORTS.items():
         if not name.startswith("orchestrator.db."):

@@ -9,8 +9,7 @@ from fastapi import Query
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.commands.routes import compare_commands
-from orchestrator.commands.views import ratio_rows
+from orchestrator.commands.views import compare_runs, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, Policy
 from orchestrator.runs import page_queries
@@ -42,7 +41,7 @@ async def compare_page(
     chosen = given[:MOST]
     rows = [await page.context.runs.get(run_id) for run_id in chosen]
     if len(rows) > 1 and all(row.kind == RunKind.COMMAND for row in rows):
-        compared = await compare_commands(page.context, run=chosen)
+        compared = await compare_runs(page.context, run=chosen)
         return page.show("commands/compare_commands.html", found=compared, rows=ratio_rows(compared))
 
     def read(session: Session) -> tuple[list[RunLine], list[RunLine], Comparison | None]:

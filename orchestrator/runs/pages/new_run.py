@@ -21,8 +21,8 @@ from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import page_queries
+from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.page_queries import ScoredRun
-from orchestrator.runs.routes import create_run
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.runs.schemas import RunCreate
 from orchestrator.system.identifiers import new_token
@@ -77,10 +77,11 @@ async def start_run(page: Page) -> Response:
     values = FormValues.of(await page.form())
     try:
         body = RunCreate.model_validate(values.body())
-        created = await create_run(body, page.context, Response(), values.texts.get("key", "")[:200] or None)
+        key = keyed("POST /api/container-runs", values.texts.get("key", "")[:200] or None)
+        run_id = await page.context.runs.create(body.request(page.context.settings.reuse_answers), key)
     except (ValidationError, ClientError) as error:
         return await _form(page, values, said(error))
-    return page.go(f"/runs/{created.run_id}")
+    return page.go(f"/runs/{run_id}")
 
 
 async def _form(page: Frame, values: FormValues, error: str | None = None) -> Response:

@@ -10,7 +10,8 @@ from fastapi import Path, Query
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.commands.routes import get_command
+from orchestrator.commands.results import load
+from orchestrator.commands.schemas import CommandOut
 from orchestrator.commands.views import figure_views
 from orchestrator.dashboard.overview import reasons_to_wait
 from orchestrator.dashboard.shell import Page, page_router
@@ -87,7 +88,8 @@ async def show_run(
     found = await context.db.read(read)
     shown = found.items[:ITEMS_ON_A_PAGE]
     moves = await moves_of(context, found.view.run)
-    command = await get_command(run_id, context) if row.kind == RunKind.COMMAND else None
+    is_command = row.kind == RunKind.COMMAND
+    command = await context.db.read(lambda s: CommandOut.of(load(s, run_id))) if is_command else None
     return page.show(
         "runs/run.html",
         command=command,
