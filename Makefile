@@ -46,10 +46,10 @@ test-fast: setup  ## The tests that need neither engine nor browser
 test: setup images postgres browser identity-provider azure-emulator client-generator  ## Everything: set up what the tests need, then run them all, quick ones first
 	@$(MAKE) check
 	@$(pytest) -m "$(ours)" -n 4 --dist loadfile $(quick)
-	@$(pytest) -m "$(ours)" $(middle)
+	@$(pytest) -m "$(ours)" -n 2 --dist loadfile $(middle)
 	@$(pytest) -m "browser and not engine and $(ours)" -n 2 --dist loadfile tests/e2e
 	@$(pytest) -m "browser and engine and $(ours)" tests/e2e
-	@$(pytest) -m "not browser and $(ours)" tests/e2e
+	@$(pytest) -m "not browser and $(ours)" -n 2 --dist loadfile tests/e2e
 	@$(pytest) -m "$(ours)" -n 3 --dist worksteal tests/faults
 
 test-data: setup  ## The tests on the public benchmark files in BENCHYARD_TEST_DATA; names what it cannot run

@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 
 from tests.manual_clock import ManualClock
+from tests.memory_folder import new_folder
 from tests.postgres_from_wheel import TEMPLATE, PostgresFromWheel
 
 if TYPE_CHECKING:  # what a test does not use, it does not wait for
@@ -80,10 +81,18 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def empty_database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def memory_path() -> Iterator[Path]:
+    """A folder for databases: as `tmp_path`, without a disk to wait for."""
+    path = new_folder("benchyard-test-")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def empty_database_url(dialect: str, request: pytest.FixtureRequest, memory_path: Path) -> Iterator[str]:
     """A database with nothing in it, no tables either."""
     if dialect == "sqlite":
-        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        yield f"sqlite:///{memory_path / 'empty.db'}"
         return
     server: PostgresFromWheel = request.getfixturevalue("postgres")
     name = server.create()
@@ -92,11 +101,11 @@ def empty_database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: P
 
 
 @pytest.fixture
-def migrated_database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def migrated_database_url(dialect: str, request: pytest.FixtureRequest, memory_path: Path) -> Iterator[str]:
     """A database with the newest tables and no rows."""
     if dialect == "sqlite":
-        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "benchyard.db")
-        yield f"sqlite:///{tmp_path / 'benchyard.db'}"
+        shutil.copy(request.getfixturevalue("sqlite_template"), memory_path / "benchyard.db")
+        yield f"sqlite:///{memory_path / 'benchyard.db'}"
         return
     server: PostgresFromWheel = request.getfixturevalue("postgres")
     name = server.create(TEMPLATE)
@@ -126,9 +135,9 @@ def data_template(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Pat
 
 
 @pytest.fixture
-def new_settings(data_template: Path, tmp_path: Path) -> Callable[..., Settings]:
+def new_settings(data_template: Path, memory_path: Path) -> Callable[..., Settings]:
     """Settings for a service of its own; call it again with the same name for the same data directory."""
-    return settings_in(tmp_path, data_template)
+    return settings_in(memory_path, data_template)
 
 
 def settings_in(directory: Path, data_template: Path) -> Callable[..., Settings]:
@@ -167,13 +176,13 @@ async def service(new_settings: Callable[..., Settings], anyio_backend: str) -> 
 
 
 @pytest.fixture(scope="module")
-async def shared_service(
-    tmp_path_factory: pytest.TempPathFactory, data_template: Path, anyio_backend: str
-) -> AsyncIterator[Service]:
+async def shared_service(data_template: Path, anyio_backend: str) -> AsyncIterator[Service]:
     """One for all tests of a module, with much room, for those that leave nothing which another would notice."""
     from tests.served import served
 
-    make = settings_in(tmp_path_factory.mktemp("shared"), data_template)
+    folder = new_folder("benchyard-test-")
+    make = settings_in(folder, data_template)
     async with served(make(max_instances=200, vcpu_capacity=1000, memory_capacity_mib=10**7)) as it:
         yield it
         await it.engine.end_all()
+    shutil.rmtree(folder, ignore_errors=True)
