@@ -192,7 +192,7 @@ async def open_services(
                 db=db,
                 catalogue=catalogue,
                 intake=runs.intake,
-                hand_over=runs.hand_off,
+                hand_off=runs.hand_off,
                 artefacts=runs.artefacts,
                 gateway_url=lambda: f"{runner_url()}/gateway",
                 wake=runs.signals.look,

@@ -13,7 +13,7 @@ from orchestrator.errors import Invalid
 from orchestrator.runs.drafts import Command
 from orchestrator.runs.idempotency import Idempotency
 from orchestrator.runs.queue import enqueue
-from orchestrator.runs.scheduling.placement import LOCAL
+from orchestrator.runs.scheduling.capacity import LOCAL
 from orchestrator.runs.service import RunService
 from orchestrator.runs.task import CommandRunTask, PlannedBenchmark
 from orchestrator.settings import Settings

@@ -25,7 +25,7 @@ TABLE_MODULES = (
     "orchestrator.models.tables",
     "orchestrator.provider_keys.tables",
     "orchestrator.retention.tables",
-    "orchestrator.runs.scheduling.tables",
+    "orchestrator.runs.tables",
     "orchestrator.runs.tables",
     "orchestrator.runs.warm_pool.tables",
     "orchestrator.schedules.tables",

@@ -15,7 +15,7 @@ from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.jobs import queries as job_queries
 from orchestrator.metrics.now_metrics import read_now
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.lifecycle import MAX_FRUITLESS, Status
+from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, Status
 from orchestrator.scopes import Role, Scope
 
 router = Router(tags=["health"])
@@ -63,7 +63,7 @@ async def _metrics(request: Request, context: Services) -> Response:
     dead = Gauge("benchyard_dead_letters", "Jobs given up after 3 attempts, by kind", ["kind"], registry=registry)
     oldest = Gauge("benchyard_oldest_pending_seconds", "Age of the oldest pending job, by kind", ["kind"], registry=registry)
     now = context.clock.now()
-    for kind, status, count, letters, since in await context.db.read(lambda s: job_queries.figures(s, MAX_FRUITLESS)):
+    for kind, status, count, letters, since in await context.db.read(lambda s: job_queries.figures(s, MAX_WITHOUT_PROGRESS)):
         jobs.labels(kind, status).set(count)
         if status == Status.FAILED:
             dead.labels(kind).set(letters)

@@ -11,8 +11,7 @@ from sqlmodel import Session, col, select
 from orchestrator.db.insert_once import insert_once
 from orchestrator.db.service_tables import ServiceFact
 from orchestrator.fleet.tables import Agent
-from orchestrator.runs.scheduling.tables import Lease
-from orchestrator.runs.tables import Attempt, ContainerRun
+from orchestrator.runs.tables import Attempt, ContainerRun, Lease
 from orchestrator.runs.warm_pool.tables import WarmRunner
 
 OPEN = ("pending", "starting", "running")

@@ -52,7 +52,7 @@ def _dead_letter(dead_after: int) -> ColumnElement[bool]:
     """Given up after so many attempts, not dismissed, and without a retry that completed."""
     return and_(
         col(ContainerRun.status) == "failed",
-        col(ContainerRun.fruitless) >= dead_after,
+        col(ContainerRun.attempts_without_progress) >= dead_after,
         col(ContainerRun.dismissed_at).is_(None),
         col(ContainerRun.succeeded_by).is_(None),
     )

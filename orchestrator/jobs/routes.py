@@ -23,7 +23,7 @@ from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
 from orchestrator.jobs.views import dataset_job, job_out, stream_event
 from orchestrator.runs.idempotency import keyed
-from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, Status
+from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, Status
 from orchestrator.runs.model_names import name_of_model, names_by_run
 from orchestrator.runs.stream_routes import run_lines
 from orchestrator.scopes import Scope
@@ -65,7 +65,7 @@ async def list_jobs(
             after=after or None,
             kind=type and type.value,
             statuses=statuses if not (dead_letter and status not in (None, Status.FAILED)) else [],
-            dead_after=MAX_FRUITLESS if dead_letter else None,
+            dead_after=MAX_WITHOUT_PROGRESS if dead_letter else None,
             eval_set_id=eval_set_id,
             eval_id=eval_id,
         )
@@ -159,23 +159,23 @@ async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str
             if isinstance(batch, str):
                 yield batch
                 continue
-            for told in batch:
-                if (found := stream_event(told.event, job.type)) is not None:
+            for line in batch:
+                if (found := stream_event(line.event, job.type)) is not None:
                     name, data = found
                     if name != "progress":
                         data |= await _ending(context, job.id)
-                    yield f"id: {told.number}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
+                    yield f"id: {line.number}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
 
 
 async def _built(context: Services, job_id: str) -> AsyncIterator[str]:
     """How far a dataset is, whenever that has changed, until it is there. Whoever comes back is told from now on."""
-    told: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     while (build := context.dataset_jobs.find(job_id)) is not None:
         job = dataset_job(build)
         data = job.model_dump(mode="json", include={"type", "status", "stage", "percent", "progress", "detail", "error"})
         name = "progress" if job.status not in TERMINAL else "completed" if job.status == Status.COMPLETED else "failed"
-        if data != told:
-            told = data
+        if data != sent:
+            sent = data
             yield f"event: {name}\ndata: {json.dumps({'job_id': job_id, **data}, separators=(',', ':'))}\n\n"
         if name != "progress":
             yield END

@@ -9,8 +9,7 @@ from sqlmodel import Session
 from orchestrator.leaderboard.samples import Candidate
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.reports.samples import stored_sample
-from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.queries import BoardRun
 

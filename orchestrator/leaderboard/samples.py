@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.runs.reports.samples import sample_id
+from orchestrator.runs.reports.scores import sample_id
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from orchestrator.runs.reasons import FINAL, Reason, sentence
 
-MAX_FRUITLESS = 3
+MAX_WITHOUT_PROGRESS = 3
 
 
 class Status(StrEnum):
@@ -42,7 +42,7 @@ class RunState:
     stage: str | None = None
     desired: str = "run"
     attempt: int = 0
-    fruitless: int = 0
+    attempts_without_progress: int = 0
     items_at_start: int = 0
     not_before: datetime | None = None
     start_deadline: datetime | None = None
@@ -183,15 +183,21 @@ def _after_attempt(state: RunState, event: AttemptEnded) -> RunState:
     if state.desired == "cancel":
         reason = Reason.CANCELLED_BY_USER
         return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
-    fruitless = 0 if event.items_done > state.items_at_start else state.fruitless + 1
+    failures = 0 if event.items_done > state.items_at_start else state.attempts_without_progress + 1
     message = event.message or sentence(event.reason)
-    if event.reason in FINAL or fruitless >= MAX_FRUITLESS:
-        return _terminal(replace(state, fruitless=fruitless), Status.FAILED, event.at, event.reason, message)
+    if event.reason in FINAL or failures >= MAX_WITHOUT_PROGRESS:
+        return _terminal(
+            replace(state, attempts_without_progress=failures),
+            Status.FAILED,
+            event.at,
+            event.reason,
+            message,
+        )
     return replace(
         state,
         status=Status.PENDING,
         stage=None,
-        fruitless=fruitless,
+        attempts_without_progress=failures,
         not_before=event.at + event.backoff,
         start_deadline=None,
         lease_until=None,
@@ -214,7 +220,7 @@ def _terminal(state: RunState, status: Status, at: datetime, reason: Reason | No
     )
 
 
-def backoff(fruitless: int, jitter: float) -> timedelta:
+def backoff(failures: int, jitter: float) -> timedelta:
     """How long to wait before the next attempt: half a second after progress, then 1, 2, 4 ... 60 s; `jitter` in [0, 1)."""
-    seconds = 0.5 if fruitless <= 0 else min(60.0, float(2 ** (fruitless - 1)))
+    seconds = 0.5 if failures <= 0 else min(60.0, float(2 ** (failures - 1)))
     return timedelta(seconds=seconds * (1 + 0.5 * jitter))

@@ -46,7 +46,7 @@ class LoggedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamEvent:
     """An event with its text for a stream, which is made once for all clients."""
 
     number: int
@@ -54,7 +54,7 @@ class Told:
     text: str
 
     @classmethod
-    def of(cls, event: Event) -> Told:
+    def of(cls, event: Event) -> StreamEvent:
         assert event.id is not None
         data = {
             **event.data,
@@ -77,19 +77,19 @@ class Subscription:
         self.workspace_id = workspace_id
         self.inside = inside
         self.dropped = False
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[StreamEvent] = deque()
         self._news = asyncio.Event()
 
-    def offer(self, told: Told) -> None:
+    def offer(self, line: StreamEvent) -> None:
         """A client that lets too much pile up is dropped: it comes back with the last number it saw."""
-        if self.dropped or (self.run_id is not None and told.event.run_id != self.run_id):
+        if self.dropped or (self.run_id is not None and line.event.run_id != self.run_id):
             return
-        if self.workspace_id is not None and told.event.workspace_id != self.workspace_id:
+        if self.workspace_id is not None and line.event.workspace_id != self.workspace_id:
             return
         if len(self._waiting) >= QUEUE_LIMIT:
             self.drop()
             return
-        self._waiting.append(told)
+        self._waiting.append(line)
         self._news.set()
 
     def drop(self) -> None:
@@ -97,7 +97,7 @@ class Subscription:
         self._waiting.clear()
         self._news.set()
 
-    async def take(self, quiet_s: float | None) -> list[Told]:
+    async def take(self, quiet_s: float | None) -> list[StreamEvent]:
         """All that has come, at least one; nothing when `quiet_s` have passed without any, or when it was dropped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(quiet_s):
@@ -149,7 +149,7 @@ class Live:
 
     async def follow(
         self, *, after: int | None, run_id: str | None = None, quiet_s: float | None = None, inside: bool = False
-    ) -> AsyncGenerator[list[Told]]:
+    ) -> AsyncGenerator[list[StreamEvent]]:
         """Everything after number `after` (None: from now on), first from the log, then as it happens, in batches.
 
         An empty batch says that nothing happened for `quiet_s`. Who acts in a workspace hears of that one alone. `inside` is
@@ -171,18 +171,18 @@ class Live:
                 batch = await subscription.take(quiet_s)
                 if subscription.dropped:
                     return
-                fresh = [told for told in batch if told.number > seen]
+                fresh = [line for line in batch if line.number > seen]
                 seen = fresh[-1].number if fresh else seen
                 if fresh or not batch:
                     yield fresh
         finally:
             self._subscriptions.discard(subscription)
 
-    async def page(self, after: int, run_id: str | None) -> list[Told]:
+    async def page(self, after: int, run_id: str | None) -> list[StreamEvent]:
         """The next events of the log after a number. Those who catch up take turns; others need not wait."""
 
-        def read(session: Session) -> list[Told]:
-            return [Told.of(event) for event in event_queries.after(session, after, run_id=run_id, limit=REPLAY_PAGE)]
+        def read(session: Session) -> list[StreamEvent]:
+            return [StreamEvent.of(event) for event in event_queries.after(session, after, run_id=run_id, limit=REPLAY_PAGE)]
 
         async with self._replays:
             return await self._db.read(read)
@@ -204,9 +204,9 @@ class Live:
             number = self._last
             events = await self._db.read(lambda s: event_queries.after(s, number, limit=PAGE))  # noqa: B023
             for event in events:
-                told = Told.of(event)
-                self._last = told.number
+                line = StreamEvent.of(event)
+                self._last = line.number
                 for subscription in self._subscriptions:
-                    subscription.offer(told)
+                    subscription.offer(line)
             if len(events) < PAGE:
                 return

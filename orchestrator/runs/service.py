@@ -20,11 +20,10 @@ from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import Benchmark, check_size, draft_again
 from orchestrator.runs.idempotency import LATER, Idempotency, answer_once, known_answer
-from orchestrator.runs.lifecycle import MAX_FRUITLESS, TERMINAL, CancelRequested, Status
+from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, CancelRequested, Status
 from orchestrator.runs.plan import CPU_LIMITS_S, choice_of
 from orchestrator.runs.queue import enqueue, enqueue_again
-from orchestrator.runs.scheduling.capacity import Capacity, never_fits
-from orchestrator.runs.scheduling.placement import LOCAL
+from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, never_fits
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark
 from orchestrator.runs.transitions import advance
@@ -289,7 +288,7 @@ class RunService:
 def is_dead_letter(run: ContainerRun) -> bool:
     """Given up after too many attempts, and nobody has settled it: neither a person nor a retry that completed."""
     settled = run.dismissed_at is not None or run.succeeded_by is not None
-    return run.status == Status.FAILED and run.fruitless >= MAX_FRUITLESS and not settled
+    return run.status == Status.FAILED and run.attempts_without_progress >= MAX_WITHOUT_PROGRESS and not settled
 
 
 def _no_run(run_id: str) -> NotFound:

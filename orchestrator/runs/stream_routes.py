@@ -12,7 +12,7 @@ from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import READ, Policy, Router
 from orchestrator.http.streams import END, After, EventStream, LastEventId, stream_of, stream_start
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.live import LoggedEvent, Told
+from orchestrator.runs.live import LoggedEvent, StreamEvent
 
 router = Router(tags=["live"])
 
@@ -39,18 +39,18 @@ async def run_events(
     return stream_of(_written(run_lines(context, start, run_id, over=run.status in TERMINAL)))
 
 
-def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[Told] | str, None]:
+def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[StreamEvent] | str, None]:
     """The events of one run to its end, in batches, and between them the lines that every stream has."""
     return _past(context, after, run_id) if over else _events(context, after, run_id)
 
 
-async def _written(events: AsyncGenerator[list[Told] | str, None]) -> AsyncIterator[str]:
+async def _written(events: AsyncGenerator[list[StreamEvent] | str, None]) -> AsyncIterator[str]:
     async with aclosing(events):
         async for batch in events:
-            yield batch if isinstance(batch, str) else "".join(told.text for told in batch)
+            yield batch if isinstance(batch, str) else "".join(line.text for line in batch)
 
 
-async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[list[Told] | str, None]:
+async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[list[StreamEvent] | str, None]:
     """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
     number: int | None = after
     while number is not None:
@@ -60,12 +60,12 @@ async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[li
     yield END
 
 
-async def _events(context: Services, after: int | None, run_id: str | None) -> AsyncGenerator[list[Told] | str, None]:
+async def _events(context: Services, after: int | None, run_id: str | None) -> AsyncGenerator[list[StreamEvent] | str, None]:
     yield "retry: 1000\n\n"
     async with aclosing(context.live.follow(after=after, run_id=run_id, quiet_s=PING_S)) as batches:
         async for batch in batches:
             yield batch or ": ping\n\n"
-            if run_id is not None and any(_ends(told.event) for told in batch):
+            if run_id is not None and any(_ends(line.event) for line in batch):
                 yield END
                 return
 

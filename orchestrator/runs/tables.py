@@ -65,7 +65,7 @@ class ContainerRun(Owned, table=True):
     stage: str | None = Field(default=None, max_length=20)
     desired: str = Field(default="run", max_length=10)
     attempt: int = 0
-    fruitless: int = 0
+    attempts_without_progress: int = Field(default=0, sa_column=Column("fruitless", Integer, nullable=False))
     items_at_start: int = 0
     not_before: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     start_deadline: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
@@ -197,3 +197,13 @@ class Artefact(SQLModel, table=True):
     size_bytes: int = Field(sa_column=Column(BigInteger, nullable=False))
     sha256: str = Field(max_length=64)
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
+class Lease(SQLModel, table=True):
+    """Who leads. The epoch grows with every change of hands and guards every write of the leader."""
+
+    __tablename__ = "leases"
+    name: str = Field(primary_key=True, max_length=40)
+    holder: str = Field(max_length=100)
+    epoch: int
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))

@@ -7,9 +7,11 @@ from datetime import datetime
 
 from sqlmodel import Session
 
+from orchestrator.alerts import queries as schedule_alert_queries
+from orchestrator.alerts.tables import Alert
 from orchestrator.archives import queries as archive_queries
+from orchestrator.models import queries as model_queries
 from orchestrator.runs import event_queries
-from orchestrator.runs.failure_alerts import raise_failure_alert
 from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
 from orchestrator.runs.tables import ContainerRun
 
@@ -41,7 +43,7 @@ def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime)
         "status": after.status.value,
         "attempt": after.attempt,
         "desired": after.desired,
-        "fruitless": after.fruitless,
+        "fruitless": after.attempts_without_progress,
         "reason": after.reason and str(after.reason),
         "message": after.error_message,
         "given": {key: _plain(value) for key, value in asdict(event).items()},
@@ -54,3 +56,39 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     return value if isinstance(value, int | float | str | None) else str(value)
+
+
+KIND = "run.failed"
+OF_A_SCHEDULE = "schedule"
+
+
+def raise_failure_alert(session: Session, run: ContainerRun, now: datetime) -> None:
+    """Within the transaction in which the run fails: an alert is raised once, or not at all."""
+    if run.trigger_type == OF_A_SCHEDULE:
+        return
+    wanting = schedule_alert_queries.wanting_failures(session, run.workspace_id, run.model_id)
+    if not wanting:
+        return
+    model = model_queries.get(session, run.model_id)
+    slug = model.slug if model else None
+    subject = ", ".join(filter(None, [slug, *run.benchmarks])) or run.kind
+    alert = Alert(
+        workspace_id=run.workspace_id,
+        uid=f"msg_failed_{run.id}",
+        model_id=run.model_id,
+        kind=KIND,
+        run_id=run.id,
+        title=f"{subject}: the run failed. {run.error_message or ''}".rstrip(),
+        data={
+            "model": slug,
+            "run_id": run.id,
+            "status": run.status,
+            "why": run.error_message or "",
+            "reason": run.reason,
+            "kind": run.kind,
+            "benchmarks": run.benchmarks,
+            "trigger_type": run.trigger_type,
+        },
+        at=now,
+    )
+    schedule_alert_queries.add_for(session, alert, wanting)

@@ -28,7 +28,7 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.loops import Loops, Signals
 from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.service import RunService
-from orchestrator.runs.warm_pool.hand_off import HandOver
+from orchestrator.runs.warm_pool.hand_off import WarmHandOff
 from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
 from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
 from orchestrator.serving.runner_listener import RunnerListener
@@ -45,7 +45,7 @@ class RunParts:
     pool: Pool
     agents: Agents
     intake: Intake
-    hand_off: HandOver
+    hand_off: WarmHandOff
     artefacts: ArtefactStore
     loops: Loops
     """Not started yet: runners may call as soon as it is."""
@@ -101,7 +101,7 @@ async def open_runs(
         positions=positions,
         has_call=call_queries.has_settled,
     )
-    hand_off = HandOver(db, clock, intake, came_up=pool.came_up)
+    hand_off = WarmHandOff(db, clock, intake, came_up=pool.came_up)
     dispatcher = Dispatcher(
         db,
         leadership,

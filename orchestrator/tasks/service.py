@@ -27,9 +27,8 @@ from orchestrator.runs.intake.service import Claim, Intake, Superseded
 from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
 from orchestrator.runs.plan import command_of
 from orchestrator.runs.reasons import Reason, sentence
-from orchestrator.runs.scheduling.capacity import kind_is_full
+from orchestrator.runs.scheduling.capacity import LOCAL, kind_is_full
 from orchestrator.runs.scheduling.holder_limits import full_holders
-from orchestrator.runs.scheduling.placement import LOCAL
 from orchestrator.runs.scheduling.remote import AGENT_ENGINE, REMOTE
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance

@@ -217,6 +217,7 @@ async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
     facts = _facts(run, {"task"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
+    facts["fruitless"] = facts.pop("attempts_without_progress")  # the name of its column, as in earlier archives
     return {"run": facts, "model": None if model is None else _facts(model), "plan": plan_rows(run.task)}
 
 

@@ -23,12 +23,11 @@ from orchestrator.http.policy import ANYONE, Audit, Body, Policy, Router
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.artefacts import ArtefactStore
-from orchestrator.runs.intake.attempt_tokens import Callers, bearer
-from orchestrator.runs.intake.authentication import Turns, authenticated_route
+from orchestrator.runs.intake.authentication import Callers, Turns, authenticated_route, bearer
 from orchestrator.runs.intake.service import Intake
 from orchestrator.runs.plan import run_spec
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.warm_pool.hand_off import HOLD_S, HandOver
+from orchestrator.runs.warm_pool.hand_off import HOLD_S, WarmHandOff
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.memory import give_back
@@ -61,7 +60,7 @@ class RunnerDeps:
     db: Database
     catalogue: Catalogue
     intake: Intake
-    hand_over: HandOver
+    hand_off: WarmHandOff
     artefacts: ArtefactStore
     gateway_url: Callable[[], str]
     wake: Callable[[], None]
@@ -72,9 +71,7 @@ class RunnerDeps:
 def runner_router(deps: RunnerDeps) -> Router:
     callers = Callers(deps.db, deps.clock)
     turns = Turns()
-    router = Router(
-        prefix="/runner", include_in_schema=False, route_class=authenticated_route(callers, deps.hand_over.knows)
-    )
+    router = Router(prefix="/runner", include_in_schema=False, route_class=authenticated_route(callers, deps.hand_off.knows))
 
     @router.post("/claim", policy=Policy(ANYONE, body=Body.SMALL, audit=Audit.NEVER))
     async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
@@ -88,10 +85,10 @@ def runner_router(deps: RunnerDeps) -> Router:
             claimed = await deps.intake.claim(attempt, body.runner_id)
         else:
             hold_s = min(HOLD_S, deps.settings.request_timeout_s / 2)
-            handed = await deps.hand_over.answer(token, body.runner_id, hold_s, body.idle)
-            if handed is None:
+            warm_claim = await deps.hand_off.answer(token, body.runner_id, hold_s, body.idle)
+            if warm_claim is None:
                 return Wait(retry_after_s=0)
-            claimed, token = handed.claim, handed.token
+            claimed, token = warm_claim.claim, warm_claim.token
         callers.remember(token, claimed.attempt)
         types = deps.settings.instance_types
         name = claimed.attempt.instance_type

@@ -34,9 +34,7 @@ from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
 from orchestrator.runs.reports.machine_cost import Used, used_after
-from orchestrator.runs.reports.measured import counts, nothing_measured
-from orchestrator.runs.reports.samples import samples_of
-from orchestrator.runs.reports.scores import run_score
+from orchestrator.runs.reports.scores import counts, nothing_measured, run_score, samples_of
 from orchestrator.runs.reports.usage import merged
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.runs.transitions import advance

@@ -6,15 +6,18 @@ is in `score_detail`; everything else is stored with the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 from orchestrator.datasets.packs.pack import Entry
+from orchestrator.runs.reasons import Reason
 from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, around_cut_off, summarise
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
-from runner.contract.run_spec import RunKind
+from runner.contract.run_spec import BenchmarkSpec, RunKind
 
 Verdict = tuple[str, str, int, str, str | None]
 """(benchmark, problem, sample, outcome, parity outcome)"""
@@ -134,3 +137,66 @@ def _flipped(verdict: Verdict) -> bool:
     if verdict[4] is None or Outcome(verdict[3]) in NOT_THE_MODELS_FAULT:
         return False
     return (verdict[3] == Outcome.PASSED) != (verdict[4] == Outcome.PASSED)
+
+
+OutcomeDetail = tuple[str, str, int]
+"""(outcome, detail, number of items)"""
+
+
+def counts(outcomes: Mapping[str, int]) -> bool:
+    """Whether any item of a run counts, from the number of items by outcome."""
+    return any(number for outcome, number in outcomes.items() if Outcome(outcome) not in NOT_THE_MODELS_FAULT)
+
+
+def nothing_measured(
+    details: Sequence[OutcomeDetail], early: Reason | None = None, message: str | None = None
+) -> tuple[Reason, str]:
+    """Reason and message of a run in which no item counts. `early` and `message`: why it ended before its last item."""
+    by_outcome: dict[str, int] = {}
+    for outcome, _, number in details:
+        by_outcome[outcome] = by_outcome.get(outcome, 0) + number
+    worst = max(by_outcome, key=lambda each: by_outcome[each], default=None)
+    said = max((row for row in details if row[0] == worst), key=lambda row: row[2], default=("", "", 0))[1]
+    reason = early or (Reason.PROVIDER_ERROR if worst == Outcome.PROVIDER_ERROR else Reason.NOTHING_MEASURED)
+    why = message if early and message else said
+    ended = ", ".join(f"{number} {outcome}" for outcome, number in sorted(by_outcome.items()))
+    facts = f"nothing was measured ({ended or 'no item was finished'})"
+    return reason, f"{facts}: {why}" if why else facts
+
+
+ID_CHARS = 16
+
+
+class Sample(TypedDict):
+    """As it is stored, for each benchmark."""
+
+    id: str
+    pack_digest: str
+    problems: int
+    prompt_version: str
+
+
+def sample_id(pack_digest: str, problem_ids: Iterable[str], prompt_version: str) -> str:
+    """The same for the same problems in any order; how many answers were asked for each does not matter."""
+    text = json.dumps([pack_digest, sorted(set(problem_ids)), prompt_version])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
+
+
+def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str, str]) -> dict[str, Sample]:
+    """Of each benchmark of a run."""
+    samples: dict[str, Sample] = {}
+    for part in benchmarks:
+        version = prompt_versions.get(part.name, "")
+        samples[part.name] = Sample(
+            id=sample_id(part.pack_digest, part.problem_ids, version),
+            pack_digest=part.pack_digest,
+            problems=len(set(part.problem_ids)),
+            prompt_version=version,
+        )
+    return samples
+
+
+def stored_sample(score: Mapping[str, Any] | None, benchmark: str) -> Sample | None:
+    """The sample that is stored with a score; None where an older version stored none."""
+    found: Sample | None = ((score or {}).get("samples") or {}).get(benchmark)
+    return found

@@ -32,17 +32,16 @@ from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backof
 from orchestrator.runs.plan import free_uid_base, guest_image, sandbox_slots
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.scheduling import remote as agents
-from orchestrator.runs.scheduling.capacity import Capacity, Load, kind_is_full, type_or_largest
+from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, choose, kind_is_full, type_or_largest
 from orchestrator.runs.scheduling.holder_limits import full_holders
-from orchestrator.runs.scheduling.launches import Launches
+from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
-from orchestrator.runs.scheduling.placement import LOCAL, Place, choose
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.warm_pool import idle
 from orchestrator.runs.warm_pool import queries as pool_queries
-from orchestrator.runs.warm_pool.hand_off import Handed, HandOver
+from orchestrator.runs.warm_pool.hand_off import WarmClaim, WarmHandOff
 from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
@@ -70,7 +69,7 @@ class LaunchPolicy:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Dispatch:
     """A run with its new attempt, for a runner that stands ready, for an agent, or to be launched by ourselves."""
 
     run: ContainerRun
@@ -79,7 +78,7 @@ class Taken:
     """Others were due as well. If not, nobody need look again: who brings a run rings."""
     ready: str | None = None
     """The line of the runner that stands ready, and what it is answered if it is held here."""
-    handed: Handed | None = None
+    warm_claim: WarmClaim | None = None
     agent_id: str | None = None
     guest: str | None = None
     """The image of a command."""
@@ -101,7 +100,7 @@ class Dispatcher:
         clock: Clock,
         policy: LaunchPolicy,
         pool: Pool,
-        hand_over: HandOver,
+        hand_off: WarmHandOff,
         *,
         ring: Callable[[str], None],
         capacity: Callable[[], Capacity | None],
@@ -114,7 +113,7 @@ class Dispatcher:
         self._clock = clock
         self._policy = policy
         self._pool = pool
-        self._hand_over = hand_over
+        self._hand_off = hand_off
         self._ring = ring
         self._capacity = capacity
         self._hold = hold
@@ -122,7 +121,7 @@ class Dispatcher:
         self._slots = asyncio.Semaphore(policy.parallel_launches)
         self._guest_slots = asyncio.Semaphore(policy.parallel_launches)
         """A user's image may have to be fetched first: nothing else waits for that."""
-        self.launching = Launches()
+        self.launching = LaunchesInFlight()
 
     async def round(self) -> int:
         """Start what fits; how many were taken."""
@@ -139,11 +138,11 @@ class Dispatcher:
     async def close(self) -> None:
         await self.launching.close()
 
-    async def _take_one(self, capacity: Capacity) -> Taken | None:
+    async def _take_one(self, capacity: Capacity) -> Dispatch | None:
         now = self._clock.now()
         token = new_token()
 
-        def take(session: Session) -> Taken | None:
+        def take(session: Session) -> Dispatch | None:
             places: list[Place] = []
             leaving = False
             running = job_queries.holding_by_kind(session)
@@ -168,7 +167,7 @@ class Dispatcher:
             return None
         run, attempt = found.run, found.attempt
         if found.ready is not None:
-            self._hand_over.deliver(found.ready, found.handed)
+            self._hand_off.deliver(found.ready, found.warm_claim)
             return found
         if found.agent_id is not None:
             self._ring(found.agent_id)
@@ -191,7 +190,7 @@ class Dispatcher:
         more: bool,
         ready: WarmRunner | None = None,
         agent: str | None = None,
-    ) -> Taken | None:
+    ) -> Dispatch | None:
         now = self._clock.now()
         run = run_queries.lock(session, run_id)
         if run is None or run.status != Status.PENDING:
@@ -218,9 +217,9 @@ class Dispatcher:
             idle.count(session, ready, now)
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
-            handed = self._hand_over.claimed(session, ready, run, attempt, token, now)
-            return Taken(run, attempt, more, ready=ready.token_hash, handed=handed)
-        return Taken(run, attempt, more, agent_id=agent, guest=guest_image(run))
+            warm_claim = self._hand_off.claimed(session, ready, run, attempt, token, now)
+            return Dispatch(run, attempt, more, ready=ready.token_hash, warm_claim=warm_claim)
+        return Dispatch(run, attempt, more, agent_id=agent, guest=guest_image(run))
 
     def _free_uids(self, session: Session) -> int:
         ready = {row.sandbox_uid_base for row in pool_queries.waiting(session)}
@@ -295,7 +294,7 @@ class Dispatcher:
             row = run_queries.lock_attempt(session, run_id, attempt.number)
             if run is None or row is None or run.attempt != attempt.number or run.status != Status.STARTING:
                 return
-            wait = backoff(run.fruitless + 1, jitter)
+            wait = backoff(run.attempts_without_progress + 1, jitter)
             advance(session, run, AttemptEnded(now, reason, f"{error}", run.items_done, wait), now)
             row.ended_at = row.removed_at = now
             row.reason, row.detail, row.token_hash = reason.value, str(error), None

@@ -26,10 +26,9 @@ from orchestrator.jobs import queries as job_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.reasons import HELD
 from orchestrator.runs.reports.machine_cost import LastHour
-from orchestrator.runs.scheduling.capacity import Capacity, Load, kind_is_full
+from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, kind_is_full, why_nowhere
 from orchestrator.runs.scheduling.dispatcher import Hold
 from orchestrator.runs.scheduling.holder_limits import Full, full_holders
-from orchestrator.runs.scheduling.placement import LOCAL, Place, why_nowhere
 from orchestrator.runs.scheduling.remote import held_here, places
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.warm_pool import queries as pool_queries

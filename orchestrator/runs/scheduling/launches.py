@@ -10,7 +10,7 @@ PATIENCE_S = 10.0
 """A launch that asks for nothing but a container has ended by then, one way or the other."""
 
 
-class Launches:
+class LaunchesInFlight:
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._long: set[str] = set()

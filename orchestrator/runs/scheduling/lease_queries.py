@@ -8,7 +8,7 @@ from sqlmodel import Session, select
 
 from orchestrator.db.insert_once import insert_once
 from orchestrator.db.service_tables import ServiceFact
-from orchestrator.runs.scheduling.tables import Lease
+from orchestrator.runs.tables import Lease
 
 LEADER = "leader"
 

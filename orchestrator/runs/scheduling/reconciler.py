@@ -28,7 +28,7 @@ from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.reports.machine_cost import gib_s_after, last_reading
 from orchestrator.runs.reports.scores import run_score
 from orchestrator.runs.scheduling.clock_steps import ClockStep, ClockSteps
-from orchestrator.runs.scheduling.launches import Launches
+from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.remote import REMOTE, last_report
 from orchestrator.runs.tables import Attempt, ContainerRun
@@ -72,7 +72,7 @@ class Reconciler:
         policy: LeasePolicy,
         *,
         pool: Pool,
-        launching: Launches,
+        launching: LaunchesInFlight,
         rng: random.Random,
         on_change: Callable[[], None],
     ) -> None:
@@ -234,8 +234,8 @@ class Reconciler:
                 reason, message = Reason.CANCELLED_BY_USER, None
             if message is None and current.detail:
                 message = current.detail
-            fruitless = 0 if row.items_done > row.items_at_start else row.fruitless + 1
-            event = AttemptEnded(now, reason, message, row.items_done, backoff(fruitless, jitter))
+            failures = 0 if row.items_done > row.items_at_start else row.attempts_without_progress + 1
+            event = AttemptEnded(now, reason, message, row.items_done, backoff(failures, jitter))
             after = advance(session, row, event, now)
             if after.status in TERMINAL:
                 row.score = run_score(row.kind, item_queries.both_verdicts(session, row.id), cut_short=True)

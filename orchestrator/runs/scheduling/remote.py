@@ -10,8 +10,7 @@ from sqlmodel import Session
 from orchestrator.engines.engine import ContainerFacts, ContainerState, InstanceType
 from orchestrator.fleet import queries as agent_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.scheduling.capacity import Capacity, Load, type_or_largest
-from orchestrator.runs.scheduling.placement import Place
+from orchestrator.runs.scheduling.capacity import Capacity, Load, Place, type_or_largest
 from orchestrator.runs.tables import Attempt
 from orchestrator.tasks.queries import TASK_ENGINE
 

@@ -14,8 +14,7 @@ from datetime import datetime
 
 from orchestrator.dashboard.charts import Trend, trend
 from orchestrator.runs.page_queries import ScoredRun
-from orchestrator.runs.reports.samples import stored_sample
-from orchestrator.runs.reports.scores import scores_by_benchmark
+from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.runs.views.runs import ScoreView, score_view
 
 

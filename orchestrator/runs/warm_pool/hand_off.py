@@ -1,6 +1,6 @@
-"""The answer to a runner that stands ready: it asks and is held on the line until a run is there for it.
+"""The answer to a runner that stands ready: its request is held until there is a run for it.
 
-The orchestrator that gives a run away usually holds the runner's line itself: then the run is claimed in the transaction
+The orchestrator that gives a run away usually holds the runner's request itself: then the run is claimed in the transaction
 that gives it, and the answer goes out at once. Otherwise, and if that answer is lost, the rows tell what was given.
 """
 
@@ -32,42 +32,42 @@ LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
-class Handed:
+class WarmClaim:
     """A run for a runner that stood ready, with the token that is valid for this run alone."""
 
     claim: Claim
     token: str
 
 
-class _Line:
+class _HeldRequest:
     """A runner that is being held."""
 
     def __init__(self) -> None:
-        self.bell = asyncio.Event()
-        self.handed: Handed | None = None
+        self.wake_up = asyncio.Event()
+        self.warm_claim: WarmClaim | None = None
 
 
-class HandOver:
+class WarmHandOff:
     def __init__(self, db: Database, clock: Clock, intake: Intake, *, came_up: Callable[[str], None]) -> None:
         self._db = db
         self._clock = clock
         self._intake = intake
         self._came_up = came_up
-        self._lines: dict[str, _Line] = {}
+        self._held: dict[str, _HeldRequest] = {}
 
     def claimed(
         self, session: Session, ready: WarmRunner, run: ContainerRun, attempt: Attempt, token: str, now: datetime
-    ) -> Handed | None:
+    ) -> WarmClaim | None:
         """Within the transaction that gives `run` to `ready`: its claim, if that runner is held here. `deliver` it then."""
-        if ready.token_hash not in self._lines or ready.runner_id is None:
+        if ready.token_hash not in self._held or ready.runner_id is None:
             return None
-        return Handed(self._intake.taken_up(session, run, attempt, ready.runner_id, now), token)
+        return WarmClaim(self._intake.taken_up(session, run, attempt, ready.runner_id, now), token)
 
-    def deliver(self, digest: str, handed: Handed | None) -> None:
+    def deliver(self, digest: str, warm_claim: WarmClaim | None) -> None:
         """What was given is committed: answer, or have the rows looked at."""
-        if (line := self._lines.get(digest)) is not None:
-            line.handed = handed
-            line.bell.set()
+        if (held := self._held.get(digest)) is not None:
+            held.warm_claim = warm_claim
+            held.wake_up.set()
 
     async def knows(self, token: str) -> bool:
         """Whether this is the token of a warm runner."""
@@ -75,7 +75,7 @@ class HandOver:
 
     async def answer(
         self, token: str, runner_id: str, hold_s: float = HOLD_S, reading: IdleReading | None = None
-    ) -> Handed | None:
+    ) -> WarmClaim | None:
         """The run that this runner was given, as soon as there is one; None if it must ask again.
 
         Whoever asks again after a lost answer is given the same run with a new token. Raises `Unauthorized` for a token
@@ -83,24 +83,24 @@ class HandOver:
         """
         digest = token_hash(token)
         until = self._clock.monotonic() + hold_s
-        line = self._lines[digest] = _Line()  # before looking: what comes in between rings
+        held = self._held[digest] = _HeldRequest()  # before looking: what comes in between rings
         try:
-            handed = await self._db.write(lambda session: self._look(session, digest, runner_id, reading))
-            while handed is None and (left := until - self._clock.monotonic()) > 0:
+            warm_claim = await self._db.write(lambda session: self._look(session, digest, runner_id, reading))
+            while warm_claim is None and (left := until - self._clock.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(left, LOOK_S)):
-                        await line.bell.wait()
-                if line.handed is not None:
-                    return line.handed
-                if line.bell.is_set() or await self._db.read(lambda session: self._is_given(session, digest)):
-                    line.bell.clear()
-                    handed = await self._db.write(lambda session: self._look(session, digest, runner_id))
+                        await held.wake_up.wait()
+                if held.warm_claim is not None:
+                    return held.warm_claim
+                if held.wake_up.is_set() or await self._db.read(lambda session: self._is_given(session, digest)):
+                    held.wake_up.clear()
+                    warm_claim = await self._db.write(lambda session: self._look(session, digest, runner_id))
         finally:
-            if self._lines.get(digest) is line:
-                del self._lines[digest]
-        return handed
+            if self._held.get(digest) is held:
+                del self._held[digest]
+        return warm_claim
 
-    def _look(self, session: Session, digest: str, runner_id: str, reading: IdleReading | None = None) -> Handed | None:
+    def _look(self, session: Session, digest: str, runner_id: str, reading: IdleReading | None = None) -> WarmClaim | None:
         now = self._clock.now()
         row = self._row(session, digest)
         if row.runner_id not in (None, runner_id):
@@ -118,7 +118,7 @@ class HandOver:
         token = new_token()
         attempt.token_hash = token_hash(token)
         session.add(attempt)
-        return Handed(self._intake.claim_within(session, row.run_id, row.attempt, runner_id, now), token)
+        return WarmClaim(self._intake.claim_within(session, row.run_id, row.attempt, runner_id, now), token)
 
     def _is_given(self, session: Session, digest: str) -> bool:
         return self._row(session, digest).run_id is not None

@@ -26,11 +26,10 @@ from orchestrator.engines.engine import (
 )
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.plan import free_uid_base, sandbox_slots
-from orchestrator.runs.scheduling.capacity import Capacity, Load, type_or_largest, why_not
-from orchestrator.runs.scheduling.launches import Launches
+from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, type_or_largest, why_not
+from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
-from orchestrator.runs.scheduling.placement import LOCAL
 from orchestrator.runs.scheduling.remote import held_here
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.warm_pool import idle
@@ -79,7 +78,7 @@ class Pool:
         self._look = look
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
-        self.launching = Launches()
+        self.launching = LaunchesInFlight()
         self.trouble: dict[str, str] = {}
         """For each type whose last runner did not come up: what happened."""
 

@@ -285,7 +285,7 @@ async def test_dead_letters_are_settled_by_a_retry_that_completes_or_by_a_person
     assert [each["object_id"] for each in entries if "dismiss" in each["action"] and each["status"] < 400] == [third, third]
 
 
-async def test_three_fruitless_attempts_make_a_dead_letter(service: Service) -> None:
+async def test_three_attempts_without_progress_make_a_dead_letter(service: Service) -> None:
     async def dead(container: FakeContainer) -> int:
         return 1
 

@@ -22,7 +22,7 @@ from orchestrator.fleet.agents import Agents
 from orchestrator.fleet.wake_ups import WakeUps
 from orchestrator.runs import event_queries, item_queries, lifecycle
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.intake.attempt_tokens import Callers
+from orchestrator.runs.intake.authentication import Callers
 from orchestrator.runs.intake.service import Claim, Intake
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, RunState, Status
 from orchestrator.runs.reasons import Reason
@@ -32,7 +32,7 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
 from orchestrator.runs.tables import Attempt, ContainerRun, Event
 from orchestrator.runs.transitions import advance, state_of
-from orchestrator.runs.warm_pool.hand_off import HandOver
+from orchestrator.runs.warm_pool.hand_off import WarmHandOff
 from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
 from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
 from runner.contract.events import EventBatch
@@ -87,7 +87,7 @@ class RunWorld:
         )
         self.wake_ups = WakeUps()
         self.intake = Intake(db, self.clock, lease_s=30)
-        self.hand_over = HandOver(db, self.clock, self.intake, came_up=self.pool.came_up)
+        self.hand_off = WarmHandOff(db, self.clock, self.intake, came_up=self.pool.came_up)
         self.dispatcher = Dispatcher(
             db,
             self.leadership,
@@ -95,7 +95,7 @@ class RunWorld:
             self.clock,
             policy,
             self.pool,
-            self.hand_over,
+            self.hand_off,
             ring=self.wake_ups.wake,
             capacity=lambda: self.capacity,
             hold=lambda: self.hold,
@@ -261,7 +261,7 @@ class RunWorld:
         while True:
             await container.checkpoint()
             container.waits = True  # type: ignore[attr-defined]
-            handed = await self._persist(lambda: self.hand_over.answer(token, container.container_id, 0, self.idle_reading))
+            handed = await self._persist(lambda: self.hand_off.answer(token, container.container_id, 0, self.idle_reading))
             if handed is not None:
                 del container.waits  # type: ignore[attr-defined]
                 return handed.claim  # type: ignore[no-any-return]

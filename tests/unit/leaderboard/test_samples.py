@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.leaderboard.samples import BoardSample, Candidate, board_samples, unranked
-from orchestrator.runs.reports.samples import sample_id, samples_of
+from orchestrator.runs.reports.scores import sample_id, samples_of
 from runner.contract.run_spec import BenchmarkSpec
 
 ALL = frozenset(f"p{number:02}" for number in range(36))

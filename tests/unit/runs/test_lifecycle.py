@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.runs.lifecycle import (
     LIVE,
-    MAX_FRUITLESS,
+    MAX_WITHOUT_PROGRESS,
     TERMINAL,
     AttemptEnded,
     CancelRequested,
@@ -96,16 +96,16 @@ def test_an_ended_attempt_by_reason(reason: Reason) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fruitless", "items", "status", "counted"),
+    ("before", "items", "status", "counted"),
     [
         pytest.param(0, 0, Status.PENDING, 1, id="first without a new item"),
-        pytest.param(MAX_FRUITLESS - 1, 0, Status.FAILED, MAX_FRUITLESS, id="third in a row"),
-        pytest.param(MAX_FRUITLESS - 1, 1, Status.PENDING, 0, id="a new item begins anew"),
+        pytest.param(MAX_WITHOUT_PROGRESS - 1, 0, Status.FAILED, MAX_WITHOUT_PROGRESS, id="third in a row"),
+        pytest.param(MAX_WITHOUT_PROGRESS - 1, 1, Status.PENDING, 0, id="a new item begins anew"),
     ],
 )
-def test_fruitless_attempts(fruitless: int, items: int, status: Status, counted: int) -> None:
-    after = apply(at(Status.RUNNING, fruitless=fruitless), replace(LOST, items_done=items))
-    assert (after.status, after.fruitless) == (status, counted)
+def test_attempts_without_progress(before: int, items: int, status: Status, counted: int) -> None:
+    after = apply(at(Status.RUNNING, attempts_without_progress=before), replace(LOST, items_done=items))
+    assert (after.status, after.attempts_without_progress) == (status, counted)
 
 
 def test_a_wanted_cancel_beats_the_reason_of_the_end() -> None:
@@ -123,10 +123,10 @@ def test_every_reason_has_one_sentence() -> None:
     assert sentence(None) is None
 
 
-@pytest.mark.parametrize(("fruitless", "seconds"), [(0, 0.5), (1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)], ids=str)
-def test_backoff(fruitless: int, seconds: float) -> None:
-    assert backoff(fruitless, 0.0) == timedelta(seconds=seconds)
-    assert backoff(fruitless, 0.999) <= timedelta(seconds=seconds * 1.5)
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 0.5), (1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)], ids=str)
+def test_backoff(failures: int, seconds: float) -> None:
+    assert backoff(failures, 0.0) == timedelta(seconds=seconds)
+    assert backoff(failures, 0.999) <= timedelta(seconds=seconds * 1.5)
 
 
 events = st.one_of(
@@ -156,7 +156,7 @@ def test_any_sequence_keeps_the_invariants(sequence: list[RunEvent]) -> None:
         assert (state.start_deadline is not None) == (state.status is Status.STARTING)
         assert (state.lease_until is not None) == (state.status is Status.RUNNING)
         assert state.status not in LIVE or state.attempt >= 1
-        assert state.fruitless < MAX_FRUITLESS or state.status is Status.FAILED
+        assert state.attempts_without_progress < MAX_WITHOUT_PROGRESS or state.status is Status.FAILED
         assert state.status not in (Status.FAILED, Status.CANCELLED) or (state.reason and state.error_message)
         assert state.status is not Status.CANCELLED or state.desired == "cancel"
     # The accepted events alone lead to the same state (I6).

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.runs.reasons import Reason
-from orchestrator.runs.reports.measured import counts, nothing_measured
+from orchestrator.runs.reports.scores import counts, nothing_measured
 from tests.service.runs.intake.test_service import progress, running
 from tests.service.runs.simulated_scheduler import RunWorld
 

@@ -10,8 +10,7 @@ from sqlmodel import Session, select
 from orchestrator.engines.engine import InstanceType
 from orchestrator.errors import NotFound
 from orchestrator.fleet.agents import ContainerReport, Dismissed, Introduction, Order
-from orchestrator.runs.scheduling.capacity import GIB, Capacity, Load
-from orchestrator.runs.scheduling.placement import Place, choose, why_nowhere
+from orchestrator.runs.scheduling.capacity import GIB, Capacity, Load, Place, choose, why_nowhere
 from orchestrator.runs.tables import Attempt
 from orchestrator.system.identifiers import token_hash
 from tests.service.runs.simulated_scheduler import TYPES, RunWorld

@@ -51,7 +51,7 @@ async def test_container_gone(world: RunWorld) -> None:
     world.engine.vanish(f"benchyard-run-{run_id}-a1")
     await world.round(5)
     row = await world.row(run_id)
-    assert (row.status, row.reason, row.items_done, row.fruitless) == ("pending", "container_gone", 1, 0)
+    assert (row.status, row.reason, row.items_done, row.attempts_without_progress) == ("pending", "container_gone", 1, 0)
     world.engine.behaviour = world.completes
     await world.settle()
     row = await world.row(run_id)
@@ -135,7 +135,7 @@ async def test_deadline(world: RunWorld) -> None:
     await world.check()
 
 
-async def test_progress_resets_the_count_of_fruitless_attempts(world: RunWorld) -> None:
+async def test_progress_resets_the_count_of_attempts_without_progress(world: RunWorld) -> None:
     world.engine.behaviour = world.does_one_and_waits
     run_id = await world.new_run(items=5)
     for attempt in range(1, 5):

@@ -129,17 +129,17 @@ async def test_an_answer_that_was_lost_is_given_again_with_another_token(world: 
     await warmed(world, 1)
     (row,) = await rows(world)
     token = world.token_of(row.container_name)
-    assert await world.hand_over.answer(token, "r1", hold_s=0) is None
+    assert await world.hand_off.answer(token, "r1", hold_s=0) is None
     run_id = await world.new_run(instance_type=TYPE)
     await world.round()
-    first = await world.hand_over.answer(token, "r1", hold_s=0)
-    again = await world.hand_over.answer(token, "r1", hold_s=0)
+    first = await world.hand_off.answer(token, "r1", hold_s=0)
+    again = await world.hand_off.answer(token, "r1", hold_s=0)
     assert first is not None
     assert again is not None
     assert first.claim.run.id == again.claim.run.id == run_id
     assert first.token != again.token
     with pytest.raises(Exception, match="another runner has used this token"):
-        await world.hand_over.answer(token, "r2", hold_s=0)
+        await world.hand_off.answer(token, "r2", hold_s=0)
 
 
 async def test_a_runner_on_the_line_is_answered_by_the_transaction_that_gives_it_a_run(world: RunWorld) -> None:
@@ -147,7 +147,7 @@ async def test_a_runner_on_the_line_is_answered_by_the_transaction_that_gives_it
     await warmed(world, 1)
     (row,) = await rows(world)
     token = world.token_of(row.container_name)
-    on_the_line = asyncio.create_task(world.hand_over.answer(token, "r1", hold_s=3600))
+    on_the_line = asyncio.create_task(world.hand_off.answer(token, "r1", hold_s=3600))
     await asked(world)
     run_id = await world.new_run(instance_type=TYPE)
     await world.dispatcher.round()
@@ -156,20 +156,20 @@ async def test_a_runner_on_the_line_is_answered_by_the_transaction_that_gives_it
     assert handed is not None
     (attempt,) = await world.attempts(run_id)
     assert (handed.claim.run.id, attempt.token_hash) == (run_id, token_hash(handed.token))
-    again = await world.hand_over.answer(token, "r1", hold_s=0)
+    again = await world.hand_off.answer(token, "r1", hold_s=0)
     assert again is not None, "the answer may have been lost"
     assert (again.claim.run.id, again.token == handed.token) == (run_id, False)
 
 
 async def test_a_token_of_nobody_is_refused(world: RunWorld) -> None:
     with pytest.raises(Unauthorized):
-        await world.hand_over.answer("nonsense", "r1", hold_s=0)
+        await world.hand_off.answer("nonsense", "r1", hold_s=0)
 
 
 @pytest.mark.parametrize("fate", ["exits", "silent", "paused", "never ready"])
 async def test_an_unwell_one_is_replaced(world: RunWorld, fate: str) -> None:
     async def asks_once(container: FakeContainer) -> int:
-        await world.hand_over.answer(world.token_of(container.name), "r", hold_s=0)
+        await world.hand_off.answer(world.token_of(container.name), "r", hold_s=0)
         return await world.never_claims(container)
 
     world.engine.behaviour = {"never ready": world.never_claims, "silent": asks_once}.get(fate, world.completes)
