@@ -55,9 +55,9 @@ from orchestrator.models.demo import seed_demo_models
 from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import ModelSync
 from orchestrator.retention.service import RunDeletion
-from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.intake.routes import RunnerDeps, runner_router
 from orchestrator.runs.live import Live
+from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.wiring import open_runs
 from orchestrator.schedules.wiring import open_schedules
 from orchestrator.serving.runner_listener import RunnerListener

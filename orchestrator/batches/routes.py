@@ -28,13 +28,13 @@ from orchestrator.batches.schemas import (
 )
 from orchestrator.batches.service import NewBatch
 from orchestrator.batches.state import EndMode, newest_by_slot
+from orchestrator.db.idempotency import keyed
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Page
 from orchestrator.retention import queries as retention_queries
-from orchestrator.runs.idempotency import keyed
-from orchestrator.runs.intake.answers import JudgedAnswer, judged_answers
+from orchestrator.runs.intake.bounds import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.plan import item_keys

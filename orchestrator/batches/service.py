@@ -20,11 +20,11 @@ from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.state import EndMode, newest_by_slot, to_cancel
 from orchestrator.batches.tables import Batch
 from orchestrator.commands.service import CommandRuns, NewCommand
+from orchestrator.db.idempotency import Idempotency, answer_once, known_answer
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.runs.drafts import Benchmark, Command, draft_again
-from orchestrator.runs.idempotency import Idempotency, answer_once, known_answer
 from orchestrator.runs.lifecycle import CancelRequested, Status
 from orchestrator.runs.queue import enqueue, enqueue_again
 from orchestrator.runs.service import NewRun, RunService

@@ -15,9 +15,9 @@ from orchestrator.commands.schemas import CommandOut, CommandRunCreate
 from orchestrator.commands.words import figure_words, read_figure, read_variable
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
+from orchestrator.db.idempotency import keyed
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.system.identifiers import new_token
 from runner.contract.commands import CommandTask

@@ -7,15 +7,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from orchestrator.db.idempotency import Idempotency
 from orchestrator.db.session import Database
 from orchestrator.engines.docker.guest_images import is_allowed, refusal
 from orchestrator.errors import Invalid
-from orchestrator.runs.drafts import Command
-from orchestrator.runs.idempotency import Idempotency
+from orchestrator.runs.drafts import Command, CommandRunTask, PlannedBenchmark
 from orchestrator.runs.queue import enqueue
 from orchestrator.runs.scheduling.capacity import LOCAL
 from orchestrator.runs.service import RunService
-from orchestrator.runs.task import CommandRunTask, PlannedBenchmark
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from runner.contract.commands import CommandTask

@@ -23,10 +23,10 @@ from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Audit, Policy, Router
 from orchestrator.http.schemas import Answer
 from orchestrator.retention import queries as retention_queries
+from orchestrator.runs.drafts import BenchmarkTask
 from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
-from orchestrator.runs.task import BenchmarkTask
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.settings import Settings
 from runner.contract.run_spec import ModelSpec

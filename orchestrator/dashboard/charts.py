@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from orchestrator.dashboard.texts import duration, size
-from orchestrator.runs.reports.usage import Stored, UsagePoint, points
+from orchestrator.runs.reports.machine_cost import Stored, UsagePoint, points
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 3.0

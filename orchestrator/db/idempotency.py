@@ -1,7 +1,11 @@
-"""Statements on remembered POST answers."""
+"""One request, one result: a client that repeats a request with its Idempotency-Key gets the first answer again."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +15,7 @@ from sqlmodel import Session, col
 from orchestrator.db.insert_once import insert_once
 from orchestrator.db.service_tables import IdempotencyKey
 from orchestrator.db.workspaces import workspace_of
+from orchestrator.errors import Conflict
 
 
 def find(session: Session, scope: str, key: str) -> IdempotencyKey | None:
@@ -35,3 +40,63 @@ def settle(session: Session, scope: str, key: str, answer: dict[str, Any]) -> No
 
 def forget_before(session: Session, before: datetime) -> int:
     return int(session.connection().execute(delete(IdempotencyKey).where(col(IdempotencyKey.created_at) < before)).rowcount)
+
+
+LATER = "later"
+"""Marks a field that requests got later: at its default it does not count, so that the digests of older requests hold."""
+
+
+@dataclass(frozen=True)
+class Idempotency:
+    """A client's key for one endpoint (`scope`), and a digest of the request that it came with."""
+
+    scope: str
+    key: str
+    digest: str = ""
+
+    def of(self, request: Any) -> Idempotency:
+        """The same key, for this request: dataclasses, or whatever JSON can express."""
+        text = json.dumps(_plain(request), sort_keys=True, default=str)
+        return replace(self, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {field.name: (field, getattr(value, field.name)) for field in fields(value)}
+        return {
+            name: _plain(entry)
+            for name, (field, entry) in own.items()
+            if not (LATER in field.metadata and entry == field.default)
+        }
+    return list(map(_plain, value)) if isinstance(value, list | tuple) else value
+
+
+def keyed(scope: str, key: str | None) -> Idempotency | None:
+    """The key of a request that has one."""
+    return None if key is None else Idempotency(scope, key)
+
+
+def known_answer(session: Session, idempotency: Idempotency | None) -> dict[str, Any] | None:
+    """The answer that this request was given before. Raises `Conflict` if the key came with another request."""
+    row = None if idempotency is None else find(session, idempotency.scope, idempotency.key)
+    if row is None or idempotency is None:
+        return None
+    if row.request_hash != idempotency.digest:
+        raise Conflict("this Idempotency-Key was used for another request; use a new key for a new request")
+    return row.answer
+
+
+def answer_once(
+    session: Session, idempotency: Idempotency | None, now: datetime, make: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """The answer of `make`, or the one that the same request was given before. All within the caller's transaction."""
+    if idempotency is None:
+        return make()
+    scope, key = idempotency.scope, idempotency.key
+    if remember(session, scope, key, idempotency.digest, {}, now) is None:
+        answer = make()
+        settle(session, scope, key, dict(answer))
+        return answer
+    known = known_answer(session, idempotency)
+    assert known is not None
+    return known

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from orchestrator.db.idempotency import Idempotency, answer_once
 from orchestrator.db.session import Database
 from orchestrator.errors import BadCode, Conflict, NotFound, TooFewExamples
 from orchestrator.evals import queries as eval_queries
@@ -26,13 +27,11 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import demo_eval_model
 from orchestrator.runs import drafts, item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import draft_again
-from orchestrator.runs.idempotency import Idempotency, answer_once
+from orchestrator.runs.drafts import EvalExecuteTask, EvalGenerateTask, EvalTasks, draft_again
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.queue import enqueue
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.service import RunService
-from orchestrator.runs.task import EvalExecuteTask, EvalGenerateTask, EvalTasks
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.traces import queries as trace_queries

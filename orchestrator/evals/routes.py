@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from sqlmodel import Session
 
+from orchestrator.db.idempotency import keyed
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.jobs import Generation
 from orchestrator.evals.schemas import (
@@ -35,7 +36,6 @@ from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.idempotency import keyed
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import Label
 

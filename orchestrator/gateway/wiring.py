@@ -35,9 +35,9 @@ from orchestrator.limits.service import caps
 from orchestrator.models.tables import LlmModel
 from orchestrator.outbound.tls import tls_context
 from orchestrator.provider_keys.service import Choice, ProviderKeys
-from orchestrator.runs.intake.planned_calls import PositionCache, planned_calls
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.live import Live
+from orchestrator.runs.plan import PositionCache, planned_calls
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import same_token

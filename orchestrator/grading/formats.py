@@ -24,7 +24,7 @@ from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.mmlu_pro import unzipped
 from orchestrator.datasets.formats.records import LeftOut
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
-from orchestrator.runs.intake.answers import finish_of
+from orchestrator.runs.intake.bounds import finish_of
 from runner.contract.run_spec import GivenAnswer
 
 IDS = ("problem_id", "task_id", "question_id")

@@ -20,13 +20,12 @@ from orchestrator.grading import queries as given_queries
 from orchestrator.grading.formats import Answers, answer_of_item, answers_of_file
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Grade, check_size
+from orchestrator.runs.drafts import Grade, GradeTask, PlannedBenchmark, check_size
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.plan import CPU_LIMITS_S
 from orchestrator.runs.queue import enqueue
 from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.task import GradeTask, PlannedBenchmark
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import RunKind

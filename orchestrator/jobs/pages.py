@@ -20,8 +20,8 @@ from orchestrator.jobs import routes as api
 from orchestrator.jobs.schemas import JobType
 from orchestrator.jobs.views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.drafts import EvalGenerateTask
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.task import EvalGenerateTask
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 router = page_router()

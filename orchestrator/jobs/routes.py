@@ -12,6 +12,7 @@ from fastapi import Path, Query, Request, Response
 from pydantic import BeforeValidator
 from sqlmodel import Session
 
+from orchestrator.db.idempotency import keyed
 from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.evals.schemas import JobCreated, RoundOut
 from orchestrator.http.context import Context, Services, caller_of
@@ -22,7 +23,6 @@ from orchestrator.http.streams import END, After, EventStream, LastEventId, stre
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
 from orchestrator.jobs.views import dataset_job, job_out, stream_event
-from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, Status
 from orchestrator.runs.model_names import name_of_model, names_by_run
 from orchestrator.runs.stream_routes import run_lines

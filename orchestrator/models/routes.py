@@ -8,12 +8,12 @@ from typing import Annotated
 
 from fastapi import Path, Query, Response
 
+from orchestrator.db.idempotency import Idempotency
 from orchestrator.http.context import Context
 from orchestrator.http.policy import OWNER, READ, Policy, Router
 from orchestrator.http.schemas import IdempotencyKey, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.models.schemas import ModelCreate, ModelOut, ModelPatch, ModelsSynced
-from orchestrator.runs.idempotency import Idempotency
 
 router = Router(prefix="/api/models", tags=["models"])
 

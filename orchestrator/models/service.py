@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlmodel import Session
 
+from orchestrator.db.idempotency import Idempotency, answer_once
 from orchestrator.db.session import Database, KeyTaken
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.models import queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.idempotency import Idempotency, answer_once
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import Protocol
 

@@ -9,8 +9,8 @@ from sqlalchemy import and_, func, not_, or_, update
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
+from orchestrator.runs.drafts import Task
 from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerRun
-from orchestrator.runs.task import Task
 
 LIVE = ("starting", "running")
 RETRY = "retry"

@@ -13,6 +13,7 @@ from orchestrator.commands.schemas import CommandRunCreate
 from orchestrator.costs.routes import rates_of
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
+from orchestrator.db.idempotency import Idempotency, keyed
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
@@ -22,7 +23,6 @@ from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.idempotency import Idempotency, keyed
 from orchestrator.runs.intake.bounds import stored_item
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.model_names import name_of_model, names_by_run

@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.archives.tables import ArchiveRow
 from orchestrator.http.schemas import Answer, Body, Number, Text, Words
+from orchestrator.runs.drafts import Choice, PlannedBenchmark
 from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.plan import guest_image
 from orchestrator.runs.reasons import HELD, sentence
@@ -17,7 +18,6 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, ItemRow
-from orchestrator.runs.task import Choice, PlannedBenchmark
 from runner.contract.events import Outcome
 from runner.contract.run_spec import RunKind
 

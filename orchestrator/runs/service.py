@@ -12,20 +12,19 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.packs.selection import Selection
 from orchestrator.db import idempotency as idempotency_queries
+from orchestrator.db.idempotency import LATER, Idempotency, answer_once, known_answer
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Benchmark, check_size, draft_again
-from orchestrator.runs.idempotency import LATER, Idempotency, answer_once, known_answer
+from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, check_size, draft_again
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, CancelRequested, Status
 from orchestrator.runs.plan import CPU_LIMITS_S, choice_of
 from orchestrator.runs.queue import enqueue, enqueue_again
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, never_fits
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark
 from orchestrator.runs.transitions import advance
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock

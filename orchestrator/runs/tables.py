@@ -20,7 +20,7 @@ from sqlmodel import Field, SQLModel
 
 from orchestrator.db.columns import CompressedJson, TypedJson, UtcDateTime
 from orchestrator.db.workspaces import Owned
-from orchestrator.runs.task import TASK, Task
+from orchestrator.runs.drafts import TASK, Task
 
 EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 

@@ -1,4 +1,5 @@
-"""Carries the lifecycle's decisions into the database: changes a run's state, and writes down that it did."""
+"""Carries the lifecycle's decisions into the database: changes a run's state, writes down that it did,
+and raises the alert `run.failed` outside schedules, where a webhook asked for every failure."""
 
 from __future__ import annotations
 

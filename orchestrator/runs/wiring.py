@@ -19,9 +19,8 @@ from orchestrator.gateway.ledger import queries as call_queries
 from orchestrator.installation.service import Installation
 from orchestrator.retention.queries import deletion_of
 from orchestrator.runs.intake.artefacts import ArtefactStore
-from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.intake.service import Intake
-from orchestrator.runs.plan import uid_shift
+from orchestrator.runs.plan import PositionCache, uid_shift
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
 from orchestrator.runs.scheduling.fleet import Fleet
 from orchestrator.runs.scheduling.leadership import Leadership

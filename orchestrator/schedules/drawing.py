@@ -7,9 +7,8 @@ from datetime import datetime
 from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.runs.drafts import check_size
+from orchestrator.runs.drafts import check_size, item_count
 from orchestrator.runs.plan import CPU_LIMITS_S
-from orchestrator.runs.task import item_count
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.panel import Draw, draw_panel
 from orchestrator.schedules.tables import Schedule, SchedulePanel

@@ -22,7 +22,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import Invalid
 from orchestrator.models import queries as model_queries
-from orchestrator.runs.price_check import PriceUnknown
+from orchestrator.runs.queue import PriceUnknown
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.schedules import queries as schedule_queries

@@ -11,10 +11,8 @@ from orchestrator.datasets.errors import PackDamaged, UnknownBenchmark
 from orchestrator.db.workspaces import acting_in
 from orchestrator.errors import NotFound
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs.drafts import Benchmark
-from orchestrator.runs.price_check import check_price_of_schedule
-from orchestrator.runs.queue import enqueue
-from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark
+from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark
+from orchestrator.runs.queue import check_price_of_schedule, enqueue
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.tables import Schedule
 from orchestrator.settings import Settings

@@ -9,11 +9,11 @@ from fastapi import Header, Path, Query, Response
 
 from orchestrator.alerts.schemas import Badge
 from orchestrator.alerts.share_routes import read_badge
+from orchestrator.db.idempotency import keyed
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Limit, Page
-from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.schemas import RunCreated
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.drift.power import Sight

@@ -11,14 +11,13 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.db.idempotency import Idempotency, answer_once
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import check_size
-from orchestrator.runs.idempotency import Idempotency, answer_once
+from orchestrator.runs.drafts import check_size, item_count
 from orchestrator.runs.service import RunService
-from orchestrator.runs.task import item_count
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import FireOutcome

@@ -42,7 +42,7 @@ from orchestrator.http.problems import not_found
 from orchestrator.http.route_table import RouteTable
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
-from orchestrator.runs.intake.planned_calls import PositionCache
+from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.serving.runner_listener import QuietServer, server_config
 from orchestrator.settings import Settings

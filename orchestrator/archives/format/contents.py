@@ -30,13 +30,13 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.intake.answers import JudgedAnswer, answer_digest, judged_answers
+from orchestrator.runs.drafts import plan_rows
+from orchestrator.runs.intake.bounds import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.model_names import model_name
 from orchestrator.runs.reports import exports
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
-from orchestrator.runs.task import plan_rows
 from runner.contract.run_spec import RunKind
 
 PIECE = 1 << 20

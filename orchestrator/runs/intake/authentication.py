@@ -1,4 +1,4 @@
-"""Checks a runner's token before a byte of its body is read, and lets each attempt send one body at a time.
+"""Checks a runner's token before a byte of its body is read: it leads to the attempt, which sends one body at a time.
 
 A framework reads and parses a body before it calls a handler, so the check stands in front of the handler. What a stranger
 sends is never held in memory, and a runner that opens many connections holds no more than one body.

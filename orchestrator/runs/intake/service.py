@@ -19,10 +19,10 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import event_queries, item_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.intake.answers import answer_digest
 from orchestrator.runs.intake.bounds import (
     DETAIL_CHARS,
     NAME_CHARS,
+    answer_digest,
     bounded_facts,
     bounded_item,
     cut,
@@ -30,12 +30,11 @@ from orchestrator.runs.intake.bounds import (
     storable,
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
-from orchestrator.runs.intake.planned_calls import PositionCache
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
+from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
-from orchestrator.runs.reports.machine_cost import Used, used_after
+from orchestrator.runs.reports.machine_cost import Used, merged, used_after
 from orchestrator.runs.reports.scores import counts, nothing_measured, run_score, samples_of
-from orchestrator.runs.reports.usage import merged
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.runs.transitions import advance
 from orchestrator.system.clock import Clock

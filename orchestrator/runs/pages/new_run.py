@@ -16,12 +16,12 @@ from orchestrator.costs.views import Quote, quote
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
 from orchestrator.datasets.catalogue import BenchmarkInfo
+from orchestrator.db.idempotency import keyed
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import page_queries
-from orchestrator.runs.idempotency import keyed
 from orchestrator.runs.page_queries import ScoredRun
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.runs.schemas import RunCreate

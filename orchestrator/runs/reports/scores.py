@@ -1,7 +1,9 @@
 """The score of a run from its stored verdicts: both denominators, an interval, and whether it may be compared. Pure.
 
-Samples of one problem are a cluster. What needs to know more of the problems than their ids (difficulty, platform, date)
-is in `score_detail`; everything else is stored with the run.
+Samples of one problem are a cluster. What needs to know more of the problems than their ids (difficulty, platform,
+date) is in `score_detail`; everything else is stored with the run, its sample too: the problems of one pack, asked
+with one version of the prompt. Two scores may stand side by side only if their samples are the same. A run in which
+no item counts has no score.
 """
 
 from __future__ import annotations

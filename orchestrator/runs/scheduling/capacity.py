@@ -1,4 +1,4 @@
-"""Whether one more container fits, and if not, why. Pure."""
+"""Whether one more container fits, and if not, why; and which machine it is started on: the least loaded that fits. Pure."""
 
 from __future__ import annotations
 

@@ -39,9 +39,8 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
-from orchestrator.runs.warm_pool import idle
 from orchestrator.runs.warm_pool import queries as pool_queries
-from orchestrator.runs.warm_pool.hand_off import WarmClaim, WarmHandOff
+from orchestrator.runs.warm_pool.hand_off import WarmClaim, WarmHandOff, count_idle_time
 from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
@@ -214,7 +213,7 @@ class Dispatcher:
         )
         session.add(attempt)
         if ready is not None:
-            idle.count(session, ready, now)
+            count_idle_time(session, ready, now)
             ready.run_id, ready.attempt = run.id, run.attempt
             session.add(ready)
             warm_claim = self._hand_off.claimed(session, ready, run, attempt, token, now)

@@ -15,7 +15,7 @@ from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.runs.page_queries import Verdict
 from orchestrator.runs.reasons import sentence
-from orchestrator.runs.reports.usage import Stored
+from orchestrator.runs.reports.machine_cost import Stored
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.views.runs import RunLine, ScoreView, run_line
 from orchestrator.stats.summary import ItemScore, Summary, summarise

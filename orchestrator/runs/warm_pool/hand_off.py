@@ -18,8 +18,8 @@ from orchestrator.db.session import Database
 from orchestrator.errors import Unauthorized
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.service import Claim, Intake, Superseded
+from orchestrator.runs.reports.machine_cost import GIB
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.warm_pool import idle
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
@@ -108,7 +108,7 @@ class WarmHandOff:
         if row.run_id is None or row.attempt is None:
             if row.ready_at is None:
                 self._came_up(row.instance_type)
-            idle.count(session, row, now, reading)
+            count_idle_time(session, row, now, reading)
             row.runner_id, row.seen_at, row.ready_at = runner_id, now, row.ready_at or now
             session.add(row)
             return None
@@ -128,3 +128,19 @@ class WarmHandOff:
         if row is None or (row.retired is not None and row.run_id is None):
             raise Unauthorized("This runner's token is not valid (any more): it must stop.")
         return row
+
+
+LONGEST_GAP_S = 120.0
+"""A runner that stands ready asks every 20 seconds; time beyond this was spent without it."""
+
+
+def count_idle_time(session: Session, row: WarmRunner, now: datetime, reading: IdleReading | None = None) -> None:
+    """Count the time since the row was last counted. Without a reading, it holds what it held then."""
+    seconds = min(max(0.0, (now - (row.seen_at or row.created_at)).total_seconds()), LONGEST_GAP_S)
+    before, vcpu_s = row.memory_bytes, 0.0
+    if reading is not None:
+        vcpu_s = max(0.0, reading.cpu_s - row.cpu_s)
+        row.cpu_s, row.memory_bytes = max(row.cpu_s, reading.cpu_s), reading.memory_bytes
+    gib_s = seconds * (before + row.memory_bytes) / 2 / GIB
+    if seconds or vcpu_s:
+        pool_queries.add_idle(session, now, row.instance_type, ready_s=seconds, vcpu_s=vcpu_s, gib_s=gib_s)

@@ -32,8 +32,8 @@ from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 from orchestrator.runs.scheduling.remote import held_here
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.warm_pool import idle
 from orchestrator.runs.warm_pool import queries as pool_queries
+from orchestrator.runs.warm_pool.hand_off import count_idle_time
 from orchestrator.runs.warm_pool.policy import DEMAND_S, PoolLimits, PoolSize, to_retire, unwell, wanted
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
@@ -253,7 +253,7 @@ class Pool:
             for warm_id in gone:
                 if (row := pool_queries.lock(session, warm_id)) is not None:
                     if row.run_id is None:
-                        idle.count(session, row, now)
+                        count_idle_time(session, row, now)
                     session.delete(row)
 
         if gone:

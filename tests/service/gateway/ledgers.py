@@ -14,8 +14,8 @@ from orchestrator.db.session import Database
 from orchestrator.gateway.ledger.database import DatabaseLedger
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.models.tables import LlmModel
+from orchestrator.runs.drafts import BenchmarkTask
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.task import BenchmarkTask
 from tests.unit.gateway.memory_ledger import MemoryLedger
 
 RUNS = ("run-1", "run-2")

@@ -23,7 +23,7 @@ from orchestrator.gateway.wiring import open_gateway
 from orchestrator.http.problems import not_found
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
-from orchestrator.runs.intake.planned_calls import PositionCache
+from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.settings import Settings
 from orchestrator.system.identifiers import token_hash

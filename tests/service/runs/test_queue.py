@@ -11,15 +11,27 @@ from pydantic import ValidationError
 from sqlmodel import Session, select
 
 from orchestrator.datasets.fetching.library import add
+from orchestrator.db.idempotency import Idempotency
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Benchmark, Command, Draft, EvalJob, Grade, draft_again
-from orchestrator.runs.idempotency import Idempotency
+from orchestrator.runs.drafts import (
+    TASK,
+    Benchmark,
+    Command,
+    CommandRunTask,
+    Draft,
+    EvalExecuteTask,
+    EvalGenerateTask,
+    EvalJob,
+    Grade,
+    GradeTask,
+    draft_again,
+    plan_rows,
+)
 from orchestrator.runs.queue import enqueue
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.task import TASK, CommandRunTask, EvalExecuteTask, EvalGenerateTask, GradeTask, plan_rows
 from runner.contract.commands import CommandTask
 from runner.contract.evals import Label
 from tests.manual_clock import START

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engines.engine import InstanceType
+from orchestrator.runs.drafts import BenchmarkTask, PlannedBenchmark, item_count
 from orchestrator.runs.plan import (
     MIB,
     UID_FIRST,
@@ -15,7 +16,6 @@ from orchestrator.runs.plan import (
     run_spec,
     sandbox_slots,
 )
-from orchestrator.runs.task import BenchmarkTask, PlannedBenchmark, item_count
 from tests.rows import a_model, a_run, an_attempt
 
 

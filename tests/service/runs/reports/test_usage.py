@@ -10,7 +10,7 @@ from sqlmodel import Session
 from orchestrator.db.session import Database
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.service import Intake
-from orchestrator.runs.reports.usage import MOST, Stored, merged, points
+from orchestrator.runs.reports.machine_cost import MOST, Stored, merged, points
 from runner.contract.events import EventBatch, LogEvent, UsageSample
 from tests.manual_clock import ManualClock
 from tests.rows import a_model, a_run, an_attempt

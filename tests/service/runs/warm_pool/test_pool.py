@@ -14,8 +14,8 @@ from orchestrator.errors import Unauthorized
 from orchestrator.fleet.agents import Introduction
 from orchestrator.runs.scheduling.capacity import GIB, Capacity
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.runs.warm_pool import idle
 from orchestrator.runs.warm_pool import queries as pool_queries
+from orchestrator.runs.warm_pool.hand_off import LONGEST_GAP_S, count_idle_time
 from orchestrator.runs.warm_pool.policy import PoolSize
 from orchestrator.runs.warm_pool.pool import NAME
 from orchestrator.runs.warm_pool.tables import IdleUsage, WarmRunner
@@ -110,8 +110,8 @@ async def test_a_night_without_power_is_no_idle_time(world: RunWorld) -> None:
     before = await idle_usage(world)
     (row,) = await rows(world)
     now = world.clock.now() + timedelta(hours=10)
-    await world.db.write(lambda session: idle.count(session, row, now, None))
-    assert (await idle_usage(world)).ready_s - before.ready_s == pytest.approx(idle.LONGEST_GAP_S)
+    await world.db.write(lambda session: count_idle_time(session, row, now, None))
+    assert (await idle_usage(world)).ready_s - before.ready_s == pytest.approx(LONGEST_GAP_S)
 
 
 async def test_each_serves_one_run_only(world: RunWorld) -> None:

@@ -11,13 +11,13 @@ from orchestrator.runs.reports.machine_cost import (
     LastHour,
     LastReading,
     Rates,
+    Stored,
     Used,
     gib_s_after,
     last_reading,
     signs,
     used_after,
 )
-from orchestrator.runs.reports.usage import Stored
 from runner.contract.events import UsageSample
 
 
