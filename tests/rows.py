@@ -37,7 +37,7 @@ def a_run(model_id: int | None = 1, *, items: int = 2, now: datetime = START, **
             "benchmark": a_benchmark_task(problem_ids=problems),
             "eval_generate": EvalGenerateTask(name="", examples=[]),
             "eval_execute": EvalExecuteTask(traces=[]),
-            "command": command_task(CommandTask(image="py:3", argv=["true"], name="sample", repeats=items)),
+            "command": command_task(CommandTask(image="py:3", argv=["true"], name="sample", repeats=max(items, 1))),
         }.get(changed.get("kind", "benchmark")),
         "items_total": items,
         "created_at": now,
