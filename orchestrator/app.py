@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from orchestrator.accounts.vault import load_vault
 from orchestrator.accounts.wiring import open_accounts
 from orchestrator.alerts.service import WebhookService
-from orchestrator.alerts.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender
 from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.routes import batch_snapshot
 from orchestrator.archives.wiring import open_archives

@@ -1,4 +1,4 @@
-"""What is worth telling somebody: a closed list of alerts, each with the sentence that people read."""
+"""The kinds of alerts, each with its title."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def missed(schedule: Schedule, slug: str, instants: list[datetime], reason: str,
 def run_failed(
     model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime, *, measured: bool = True
 ) -> Alert:
-    """`measured`: some items of the run count, so that it has a score of a kind."""
-    # Only so that it is not said twice: the message of a run without results begins with it.
+    """`measured`: some items of the run count, so that it has a score."""
+    # The message of a run without results already begins with it.
     nothing = "" if measured or why.startswith("nothing was measured") else " Nothing was measured."
     return Alert(
         uid=f"msg_failed_{run_id}",
@@ -58,7 +58,7 @@ def drift(model_id: int, slug: str, run_id: str, comparison: dict[str, Any], now
         kind=AlertKind.WORSE if worse else AlertKind.BETTER,
         run_id=run_id,
         title=f"{slug}: {comparison['sentence']}",
-        data={"model": slug, "run_id": run_id, **{key: comparison[key] for key in _TOLD}},
+        data={"model": slug, "run_id": run_id, **{key: comparison[key] for key in _FIELDS}},
         at=now,
     )
 
@@ -67,4 +67,4 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-_TOLD = ("verdict", "effect", "low", "high", "p_value", "evidence", "needed", "window", "flipped")
+_FIELDS = ("verdict", "effect", "low", "high", "p_value", "evidence", "needed", "window", "flipped")

@@ -1,7 +1,7 @@
-"""Carries alerts to webhooks: in order for each address, again and again until it takes them, and not for ever.
+"""Delivers alerts to webhooks: in order for each address, with retries, and not for ever.
 
-An alert is marked as delivered after the address took it; a death in between sends it once more under the same id. What was
-given up stays visible as dead, and can be sent again by hand.
+An alert is marked as delivered after the address accepted it; a crash in between sends it once more under the same id. A
+delivery that ran out of tries stays visible as dead, and can be sent again by hand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlmodel import Session
 
 from orchestrator.alerts import queries
 from orchestrator.alerts.tables import Alert, Webhook
-from orchestrator.alerts.webhook_sender import Result, WebhookSender
+from orchestrator.alerts.webhooks import DeliveryResult, WebhookSender
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.system.clock import Clock
@@ -29,7 +29,7 @@ MAX_TRIES = 40
 
 
 def wait_after(tries: int, rng: random.Random) -> timedelta:
-    """Doubling up to half an hour, a fifth more or less by chance."""
+    """Doubles up to half an hour, with a jitter of a fifth."""
     seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
     return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
 
@@ -45,13 +45,13 @@ class Deliveries:
         self._sender = sender
 
     async def round(self) -> bool:
-        """One try for each address that has something waiting; whether one of them may have more at once."""
+        """One try for each address with a waiting alert; returns whether another round should follow at once."""
         if self._leadership.epoch is None:
             return False
         now = self._clock.now()
         waiting = await self._db.read(lambda s: queries.heads(s, now))
-        taken = await asyncio.gather(*(self._try(webhook, alert) for _, webhook, alert in waiting))
-        return any(taken)
+        delivered = await asyncio.gather(*(self._try(webhook, alert) for _, webhook, alert in waiting))
+        return any(delivered)
 
     async def _try(self, webhook: Webhook, alert: Alert) -> bool:
         result = await self._sender.send(webhook, alert)
@@ -61,7 +61,7 @@ class Deliveries:
             log.warning("alert not delivered", action="webhook_failed", webhook=webhook.id, error=result.error)
         return result.error is None
 
-    def _store(self, session: Session, webhook: Webhook, alert: Alert, result: Result, now: datetime) -> None:
+    def _store(self, session: Session, webhook: Webhook, alert: Alert, result: DeliveryResult, now: datetime) -> None:
         row = queries.delivery(session, webhook.id or 0, alert.id or 0)
         if row is None or row.state != queries.PENDING:
             return
@@ -69,7 +69,7 @@ class Deliveries:
         row.last_error = result.error
         if result.error is None:
             row.state, row.delivered_at = queries.DELIVERED, now
-        elif result.hopeless or row.tries >= MAX_TRIES:
+        elif result.is_gone or row.tries >= MAX_TRIES:
             row.state = queries.DEAD
         else:
             row.not_before = now + wait_after(row.tries, self._rng)

@@ -14,7 +14,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 def atom(
     alerts: Sequence[Alert], base_url: str, now: datetime, *, own: str | None = None, title: str = "Benchyard alerts"
 ) -> bytes:
-    """Newest first, as they are given. Texts are escaped, and what XML cannot hold is left out. `own` is its address."""
+    """Alerts in the given order, newest first. Characters that XML cannot hold are left out. `own` is the feed's address."""
     own = own or f"{base_url}/api/alerts/feed"
     ET.register_namespace("", ATOM)
     feed = ET.Element(f"{{{ATOM}}}feed")

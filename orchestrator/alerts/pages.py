@@ -1,4 +1,4 @@
-"""The addresses that are told of alerts: add, try, change the secret, remove, and what was given up."""
+"""Pages of webhooks: add, test, change the secret, remove, and dead deliveries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def show_webhook(
 
 @router.post("/settings/webhooks/{webhook_id}/failures", policy=Policy(ADMIN))
 async def choose_failures(page: Page, webhook_id: Id) -> Response:
-    """Whether the address is told of every run that fails."""
+    """Choose whether the address gets every run that fails."""
     every = (await page.form()).get("every_failed_run", [""])[-1] == "yes"
     await page.context.webhooks.change(webhook_id, every_failed_run=every)
     return page.go("/settings")
@@ -56,11 +56,11 @@ async def choose_failures(page: Page, webhook_id: Id) -> Response:
 
 @router.post("/settings/webhooks/{webhook_id}/test", policy=Policy(ADMIN))
 async def try_webhook(page: Page, webhook_id: Id) -> Response:
-    """The answer is the page that says what came of it."""
+    """Answers with the page that shows the result."""
     tried = await page.context.webhooks.test(webhook_id)
     if tried.error is None:
-        return await settings_view(page, notice=f"The test message was taken: the address answered {tried.status}.")
-    return await settings_view(page, 422, error=f"The test message was not taken: {tried.error}.")
+        return await settings_view(page, notice=f"The test message was accepted: the address answered {tried.status}.")
+    return await settings_view(page, 422, error=f"The test message was not accepted: {tried.error}.")
 
 
 @router.post("/settings/webhooks/{webhook_id}/rotate", policy=Policy(ADMIN))

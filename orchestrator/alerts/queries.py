@@ -1,4 +1,4 @@
-"""Statements on alerts, the addresses that are told of them, and the deliveries on their way."""
+"""Statements on alerts, webhooks, deliveries, and the secret of shared addresses."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from sqlalchemy import func, or_
 from sqlmodel import Session, col, select
 
 from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
+from orchestrator.db.insert_once import insert_once
+from orchestrator.db.service_tables import ServiceFact
 
 PENDING, DELIVERED, DEAD = "pending", "delivered", "dead"
 _WITH_ALERT = select(WebhookDelivery, Alert).join(Alert, col(Alert.id) == col(WebhookDelivery.alert_id))
 
 
 def add(session: Session, alert: Alert) -> bool:
-    """Store an alert and queue it for every address that wants it; whether it is new."""
+    """Store an alert and queue it for every webhook that wants it; returns whether it is new."""
     if session.exec(select(Alert.id).where(Alert.uid == alert.uid)).first() is not None:
         return False
     wanting = [hook for hook in session.exec(select(Webhook)).all() if hook.model_id in (None, alert.model_id)]
@@ -24,7 +26,7 @@ def add(session: Session, alert: Alert) -> bool:
 
 
 def wanting_failures(session: Session, workspace_id: int, model_id: int | None) -> Sequence[Webhook]:
-    """The addresses of a workspace that are told of every run of this model that fails."""
+    """The webhooks of a workspace that get every failed run of this model."""
     query = select(Webhook).where(
         Webhook.workspace_id == workspace_id,
         col(Webhook.every_failed_run),
@@ -90,8 +92,8 @@ def delivery(session: Session, webhook_id: int, alert_id: int) -> WebhookDeliver
 
 def delivery_with_alert(session: Session, webhook_id: int, alert_id: int) -> tuple[WebhookDelivery, Alert] | None:
     query = _WITH_ALERT.where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.alert_id == alert_id)
-    found = session.exec(query).first()
-    return (found[0], found[1]) if found else None
+    row = session.exec(query).first()
+    return (row[0], row[1]) if row else None
 
 
 def deliveries(
@@ -124,7 +126,24 @@ def counts(session: Session) -> dict[int, dict[str, int]]:
     query = select(WebhookDelivery.webhook_id, WebhookDelivery.state, func.count()).group_by(
         col(WebhookDelivery.webhook_id), WebhookDelivery.state
     )
-    found: dict[int, dict[str, int]] = {}
+    counts: dict[int, dict[str, int]] = {}
     for webhook_id, state, count in session.exec(query).all():
-        found.setdefault(webhook_id, {})[state] = int(count)
-    return found
+        counts.setdefault(webhook_id, {})[state] = int(count)
+    return counts
+
+
+def share_secret(session: Session, name: str) -> str | None:
+    """The secret that shared addresses are made with; None while nothing is shared."""
+    return session.exec(select(ServiceFact.value).where(ServiceFact.name == name)).first()
+
+
+def replace_share_secret(session: Session, name: str, value: str | None) -> None:
+    """Addresses made with the old secret stop working; with None, sharing ends."""
+    row = session.exec(select(ServiceFact).where(ServiceFact.name == name).with_for_update()).first()
+    if row is not None and value is None:
+        session.delete(row)
+    elif row is not None and value is not None:
+        row.value = value
+        session.add(row)
+    elif value is not None:
+        insert_once(session, ServiceFact(name=name, value=value))

@@ -1,4 +1,4 @@
-"""REST for alerts: the list, the feed, and the addresses that are told of them."""
+"""REST for alerts: the list, the feed, webhooks, and badges and feeds that are shared without a token, off by default."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
+from pydantic import Field
+from sqlmodel import Session
 
 from orchestrator.alerts import queries
 from orchestrator.alerts.alerts import AlertKind
 from orchestrator.alerts.feed import atom
 from orchestrator.alerts.schemas import (
     AlertOut,
+    Badge,
     DeliveryOut,
     Retried,
     SecretChange,
@@ -21,9 +24,18 @@ from orchestrator.alerts.schemas import (
     WebhookOut,
     WebhookTried,
 )
+from orchestrator.alerts.share_links import ShareLinks, Shown, fact_of, workspace_of_key
+from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
+from orchestrator.errors import NotFound
 from orchestrator.http.context import Context, Services, base_url
-from orchestrator.http.policy import ADMIN, READ, Policy, Router
-from orchestrator.http.schemas import Limit, Page
+from orchestrator.http.policy import ADMIN, ANYONE, READ, Policy, Router
+from orchestrator.http.schemas import Answer, Limit, Page
+from orchestrator.models import queries as model_queries
+from orchestrator.models.tables import LlmModel
+from orchestrator.runs import queries as run_queries
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.badge import badge_of, svg
+from orchestrator.system.identifiers import new_token
 
 router = Router(prefix="/api/alerts", tags=["alerts"])
 
@@ -55,7 +67,7 @@ async def get_feed(context: Context, request: Request, limit: Limit = 50) -> Res
 
 @router.get("/webhooks", policy=Policy(ADMIN))
 async def list_webhooks(context: Context) -> Page[WebhookOut]:
-    """Addresses that are told of alerts, with the state of what was sent to them."""
+    """Webhooks, with the state of their deliveries."""
     now = context.clock.now()
     return Page(items=[WebhookOut.of(row, counts, now) for row, counts in await context.webhooks.listed()])
 
@@ -75,14 +87,14 @@ async def get_webhook(webhook_id: WebhookId, context: Context) -> WebhookOut:
 
 @router.patch("/webhooks/{webhook_id}", policy=Policy(ADMIN))
 async def change_webhook(webhook_id: WebhookId, body: WebhookChange, context: Context) -> WebhookOut:
-    """Choose whether this address is told of every run that fails, or of scheduled ones alone."""
+    """Choose whether this webhook gets every run that fails, or scheduled ones only."""
     await context.webhooks.change(webhook_id, every_failed_run=body.every_failed_run)
     return await _one(webhook_id, context)
 
 
 @router.delete("/webhooks/{webhook_id}", policy=Policy(ADMIN), status_code=204)
 async def remove_webhook(webhook_id: WebhookId, context: Context) -> None:
-    """Tell this address no more; what was on its way is dropped."""
+    """Remove this webhook; its pending deliveries are dropped."""
     await context.webhooks.remove(webhook_id)
 
 
@@ -96,7 +108,7 @@ async def rotate_secret(webhook_id: WebhookId, context: Context, body: SecretCha
 
 @router.post("/webhooks/{webhook_id}/test", policy=Policy(ADMIN))
 async def try_webhook(webhook_id: WebhookId, context: Context) -> WebhookTried:
-    """Send a message of the type `webhook.test` now, once, and say what became of it."""
+    """Send a message of the type `webhook.test` now, once, and return the result."""
     result = await context.webhooks.test(webhook_id)
     return WebhookTried(delivered=result.error is None, status=result.status, error=result.error)
 
@@ -131,3 +143,139 @@ async def retry_delivery(
 
 async def _one(webhook_id: int, context: Services) -> WebhookOut:
     return WebhookOut.of(*await context.webhooks.find(webhook_id), context.clock.now())
+
+
+share_router = Router(tags=["sharing"])
+
+MANY = 10_000
+ALERTS = 50
+FRESH = {"cache-control": "max-age=300", "x-robots-tag": "noindex"}
+Key = Annotated[str, Path(max_length=100)]
+ModelId = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+class SharedModel(Answer):
+    model_id: int
+    model: str
+    badge_url: str
+    badge_svg_url: str
+    feed_url: str
+
+
+class Sharing(Answer):
+    """Addresses that work without a token; none while it is off."""
+
+    enabled: bool
+    feed_url: str | None = None
+    models: list[SharedModel] = Field(default_factory=list)
+
+
+@share_router.get("/api/share-links", policy=Policy(ADMIN))
+async def get_share_links(context: Context, request: Request) -> Sharing:
+    """The addresses of badges and feeds that work without a token, for every model with a schedule."""
+    return await context.db.read(lambda s: _sharing(s, base_url(context, request)))
+
+
+@share_router.post("/api/share-links", policy=Policy(ADMIN))
+async def make_share_links(context: Context, request: Request) -> Sharing:
+    """Share badges and feeds at addresses that cannot be guessed; if they are shared already, all get new addresses."""
+    value = new_token()
+
+    def change(session: Session) -> Sharing:
+        queries.replace_share_secret(session, fact_of(workspace_of(session)), value)
+        return _sharing(session, base_url(context, request))
+
+    return await context.db.write(change)
+
+
+@share_router.delete("/api/share-links", policy=Policy(ADMIN), status_code=204)
+async def remove_share_links(context: Context) -> None:
+    """Stop sharing: every address stops working at once."""
+    await context.db.write(lambda s: queries.replace_share_secret(s, fact_of(workspace_of(s)), None))
+
+
+@share_router.get("/shared/badges/{model_id}/{key}.svg", policy=Policy(ANYONE), response_class=Response)
+async def get_shared_badge_image(model_id: ModelId, key: Key, context: Context) -> Response:
+    """A model's badge as an image."""
+    badge = await context.db.read(lambda s: read_badge(s, _shared_model(s, key, Shown.BADGE, model_id)))
+    return Response(svg(badge.label, badge.message, badge.color), media_type="image/svg+xml", headers=FRESH)
+
+
+@share_router.get("/shared/badges/{model_id}/{key}", policy=Policy(ANYONE))
+async def get_shared_badge(model_id: ModelId, key: Key, context: Context, response: Response) -> Badge:
+    """A model's badge in the form that shields.io reads from an endpoint."""
+    response.headers.update(FRESH)
+    return await context.db.read(lambda s: read_badge(s, _shared_model(s, key, Shown.BADGE, model_id)))
+
+
+@share_router.get("/shared/feeds/{model_id}/{key}", policy=Policy(ANYONE), response_class=Response)
+async def get_shared_feed_of_model(model_id: ModelId, key: Key, context: Context, request: Request) -> Response:
+    """The alerts of a model as an Atom feed."""
+    return await context.db.read(lambda s: _feed(s, context, request, _shared_model(s, key, Shown.FEED, model_id)))
+
+
+@share_router.get("/shared/feed/{key}", policy=Policy(ANYONE), response_class=Response)
+async def get_shared_feed(key: Key, context: Context, request: Request) -> Response:
+    """All alerts as an Atom feed."""
+
+    def read(session: Session) -> Response:
+        if not _links(session, key).opens(key, Shown.ALL_ALERTS):
+            raise _not_shared()
+        return _feed(session, context, request, None)
+
+    return await context.db.read(read)
+
+
+def read_badge(session: Session, model: LlmModel) -> Badge:
+    """The newest judged run of a model."""
+    judged = schedule_queries.newest_look(session, model.id or 0)
+    run = run_queries.get(session, judged.run_id) if judged and judged.run_id else None
+    return Badge(**badge_of(model.slug, run.score if run else None, judged.verdict if judged else None))
+
+
+def _sharing(session: Session, base: str) -> Sharing:
+    workspace_id = workspace_of(session)
+    value = queries.share_secret(session, fact_of(workspace_id))
+    if value is None:
+        return Sharing(enabled=False)
+    links = ShareLinks(value, workspace_id)
+    models = []
+    for schedule, model in schedule_queries.page(session, limit=MANY):
+        badge = base + links.path(Shown.BADGE, schedule.model_id)
+        feed = base + links.path(Shown.FEED, schedule.model_id)
+        models.append(
+            SharedModel(
+                model_id=schedule.model_id, model=model.slug, badge_url=badge, badge_svg_url=f"{badge}.svg", feed_url=feed
+            )
+        )
+    return Sharing(enabled=True, feed_url=base + links.path(Shown.ALL_ALERTS), models=models)
+
+
+def _shared_model(session: Session, key: str, shown: Shown, model_id: int) -> LlmModel:
+    model = model_queries.get(session, model_id) if _links(session, key).opens(key, shown, model_id) else None
+    if model is None:
+        raise _not_shared()
+    return model
+
+
+def _links(session: Session, key: str) -> ShareLinks:
+    """The links of the key's workspace, which the session is limited to from now on."""
+    workspace_id = workspace_of_key(key)
+    set_workspace(session, Actor(workspace_id))
+    value = queries.share_secret(session, fact_of(workspace_id))
+    if value is None:
+        raise _not_shared()
+    return ShareLinks(value, workspace_id)
+
+
+def _feed(session: Session, context: Services, request: Request, model: LlmModel | None) -> Response:
+    rows = queries.page(session, limit=ALERTS, model_id=model.id if model else None)
+    base = base_url(context, request)
+    own = f"{base}{request.url.path}"
+    title = f"Benchyard alerts: {model.slug}" if model else "Benchyard alerts"
+    content = atom(rows, base, context.clock.now(), own=own, title=title)
+    return Response(content, media_type="application/atom+xml", headers=FRESH)
+
+
+def _not_shared() -> NotFound:
+    return NotFound("nothing is shared at this address, or no longer; ask for the new address where you got this one")

@@ -102,9 +102,9 @@ class DeliveryOut(Answer):
 
     @classmethod
     def of(cls, row: WebhookDelivery, alert: Alert) -> Self:
-        told = ("uid", "kind", "title")
-        own = {name: getattr(row, name) for name in cls.model_fields if name not in told}
-        return cls(**own, **{name: getattr(alert, name) for name in told})
+        fields = ("uid", "kind", "title")
+        own = {name: getattr(row, name) for name in cls.model_fields if name not in fields}
+        return cls(**own, **{name: getattr(alert, name) for name in fields})
 
 
 class Badge(Answer):

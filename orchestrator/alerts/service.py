@@ -1,4 +1,4 @@
-"""What people may do with the addresses that are told of alerts: add, rotate the secret, try, send again, remove."""
+"""Operations on webhooks: add, rotate the secret, test, send again, remove."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from sqlmodel import Session
 
 from orchestrator.alerts import queries
 from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
-from orchestrator.alerts.webhook_message import SECRET_BYTES, new_secret
-from orchestrator.alerts.webhook_sender import AllowedAddresses, Result, WebhookSender
+from orchestrator.alerts.webhooks import SECRET_BYTES, AllowedAddresses, DeliveryResult, WebhookSender, new_secret
 from orchestrator.db.session import Database
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.system.clock import Clock
@@ -75,7 +74,7 @@ class WebhookService:
         return await self._db.read(read)
 
     async def change(self, webhook_id: int, *, every_failed_run: bool) -> None:
-        """Choose whether it is told of every run that fails."""
+        """Choose whether it gets every run that fails."""
 
         def change(session: Session) -> None:
             row = existing(session, webhook_id)
@@ -97,7 +96,7 @@ class WebhookService:
 
         return await self._db.write(change)
 
-    async def test(self, webhook_id: int) -> Result:
+    async def test(self, webhook_id: int) -> DeliveryResult:
         """One message, sent now and once, whose type says that it is a test. Nothing of it is stored."""
         webhook = await self._db.read(lambda s: existing(s, webhook_id))
         now = self._clock.now()
@@ -116,11 +115,11 @@ class WebhookService:
 
         def again(session: Session) -> tuple[WebhookDelivery, Alert]:
             existing(session, webhook_id)
-            found = queries.delivery_with_alert(session, webhook_id, alert_id)
-            if found is None:
+            delivery = queries.delivery_with_alert(session, webhook_id, alert_id)
+            if delivery is None:
                 raise NotFound(f"alert {alert_id} was never meant for webhook {webhook_id}")
-            queries.send_again(session, found[0], now)
-            return found
+            queries.send_again(session, delivery[0], now)
+            return delivery
 
         return await self._db.write(again)
 

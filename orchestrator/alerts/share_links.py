@@ -1,7 +1,7 @@
-"""Addresses that show one thing to whoever has them: a badge of a model, a feed of alerts. Pure.
+"""Addresses that need no token: a badge of a model, a feed of alerts. Pure.
 
 Services that fetch badges and feeds cannot send a token. So each address holds a key, computed from a secret of the
-workspace and what is shown: it cannot be guessed, says nothing about any other address, and ends with the secret.
+workspace and what is shown: it cannot be guessed, reveals nothing about other addresses, and ends with the secret.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ELSEWHERE = re.compile(r"w([1-9][0-9]{0,8})\..*", re.DOTALL)
 
 
 def fact_of(workspace_id: int) -> str:
-    """Where the secret of a workspace is kept."""
+    """The name that the secret of a workspace is stored under."""
     return "share_secret" if workspace_id == DEFAULT_WORKSPACE else f"share_secret of {workspace_id}"
 
 
 def workspace_of_key(key: str) -> int:
-    """The workspace that a key says it is for; whether it opens anything there is another question."""
-    found = _ELSEWHERE.fullmatch(key)
-    return int(found[1]) if found else DEFAULT_WORKSPACE
+    """The workspace that a key names; it may still be invalid there."""
+    match = _ELSEWHERE.fullmatch(key)
+    return int(match[1]) if match else DEFAULT_WORKSPACE
 
 
 class Shown(StrEnum):

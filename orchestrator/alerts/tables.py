@@ -14,7 +14,7 @@ from orchestrator.runs.tables import EVENT_ID
 
 
 class Alert(Owned, table=True):
-    """Something that somebody should know; `uid` is what receivers deduplicate by."""
+    """An alert; receivers deduplicate by `uid`."""
 
     __tablename__ = "alerts"
     id: int | None = Field(default=None, sa_column=Column(EVENT_ID, primary_key=True, autoincrement=True))
@@ -22,7 +22,7 @@ class Alert(Owned, table=True):
     model_id: int | None = Field(
         default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
     )
-    """None where it is about a run that asks no model."""
+    """None for a run without a model."""
     kind: str = Field(max_length=30)
     run_id: str | None = Field(default=None, max_length=36)
     title: str = Field(sa_column=Column(Text, nullable=False))
@@ -31,25 +31,25 @@ class Alert(Owned, table=True):
 
 
 class Webhook(Owned, table=True):
-    """An address that is told of alerts."""
+    """An address that alerts are posted to."""
 
     __tablename__ = "webhooks"
     id: int | None = Field(default=None, primary_key=True)
     url: str = Field(sa_column=Column(Text, nullable=False))
     secret: str = Field(max_length=100)
     previous_secret: str | None = Field(default=None, max_length=100)
-    """Signs too until `previous_until`, so that a receiver can change over without a gap."""
+    """Signs too until `previous_until`, so that a receiver can switch without a gap."""
     previous_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     model_id: int | None = Field(
         default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)
     )
     every_failed_run: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """Whether it is also told of runs that fail outside schedules."""
+    """Whether it also gets runs that fail outside schedules."""
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
 class WebhookDelivery(SQLModel, table=True):
-    """One alert on its way to one address: `pending`, `delivered`, or `dead` once it was given up."""
+    """One alert on its way to one address: `pending`, `delivered`, or `dead` after the last try."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (Index("ix_deliveries_state", "state", "webhook_id", "alert_id"),)

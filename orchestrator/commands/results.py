@@ -14,7 +14,7 @@ from orchestrator.runs.intake.bounds import stored_item
 from orchestrator.runs.plan import command_of
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.stats.intervals import LEVEL
-from orchestrator.stats.measurements import Comparison, Summary, Verdict, compare, summary
+from orchestrator.stats.measurements import FigureComparison, FigureVerdict, Summary, compare, summary
 from runner.contract.commands import LARGEST_FIGURE, Better, CommandTask, Figure, RepeatFacts
 from runner.contract.events import Outcome
 
@@ -104,7 +104,7 @@ class Compared:
     figure: str
     group: str
     against: str
-    comparison: Comparison
+    comparison: FigureComparison
     sentence: str
 
 
@@ -185,14 +185,14 @@ def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -
     return found
 
 
-def sentence(name: str, found: Comparison) -> str:
+def sentence(name: str, found: FigureComparison) -> str:
     """`1.23 times as much (1.19 to 1.27): slower`."""
     better, worse = WORDS.get(name, ("better", "worse"))
     word = {
-        Verdict.BETTER: better,
-        Verdict.WORSE: worse,
-        Verdict.NO_DIFFERENCE: "no difference seen",
-        Verdict.TOO_FEW: "too few repeats to tell",
+        FigureVerdict.BETTER: better,
+        FigureVerdict.WORSE: worse,
+        FigureVerdict.NO_DIFFERENCE: "no difference seen",
+        FigureVerdict.TOO_FEW: "too few repeats to tell",
     }[found.verdict]
     if found.ratio is not None:
         return f"{word}: {found.ratio.estimate:.3g} times ({found.ratio.low:.3g} to {found.ratio.high:.3g})"

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from urllib.parse import urlsplit
 
-from orchestrator.alerts.webhook_sender import AllowedAddresses
+from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.datasets.catalogue import SAMPLE, Catalogue
 from orchestrator.datasets.fetching import library
 from orchestrator.datasets.fetching.sources import hub_endpoint

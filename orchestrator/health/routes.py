@@ -13,7 +13,7 @@ from orchestrator.http.context import Context, Services
 from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.jobs import queries as job_queries
-from orchestrator.metrics.now_metrics import read_now
+from orchestrator.metrics.run_metrics import read_now
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, Status
 from orchestrator.scopes import Role, Scope

@@ -6,7 +6,6 @@ from fastapi import FastAPI
 
 from orchestrator.accounts import routes as accounts
 from orchestrator.alerts import routes as alerts
-from orchestrator.alerts import share_routes as alert_shares
 from orchestrator.archives import routes as archives
 from orchestrator.audit import routes as audit
 from orchestrator.batches import routes as batches
@@ -54,7 +53,7 @@ ROUTERS: tuple[Router, ...] = (
     schedules.router,
     alerts.router,
     leaderboard.router,
-    alert_shares.router,
+    alerts.share_router,
     models.router,
     benchmarks.router,
     datasets.router,

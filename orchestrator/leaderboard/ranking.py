@@ -1,8 +1,8 @@
 """Models side by side on the same problems: scores with intervals, places as far as evidence separates them. Pure.
 
 Every two models are compared by the exact paired test on the problems that both have results for, and the p-values are
-corrected for their number (Holm). A model's place is a range: at best one behind those that are surely better, at worst just
-before those that are surely worse.
+corrected for their number (Holm). A model's place is a range: at best just behind those that are certainly better, at worst
+just before those that are certainly worse.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedModel:
     model: str
     run_id: str
     score: Interval
@@ -40,18 +40,18 @@ class Place:
     """The best place it may have."""
     worst: int
     group: int
-    """Models of one group are not told apart from the first of the group."""
+    """Models of one group cannot be distinguished from the first of the group."""
     tied_with: tuple[str, ...] = field(default=())
     results: int = 0
     """Answers that count."""
 
 
-def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place]:
-    """By score; who is not told apart from whom is said beside it."""
+def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[RankedModel]:
+    """Ranked by score, each with the models that it cannot be distinguished from."""
     scores = {entrant.model: score_of(entrant.results) for entrant in entrants}
     better = _separated(entrants, scores, level)
     ordered = sorted(entrants, key=lambda entrant: (-scores[entrant.model].estimate, entrant.model))
-    places: list[Place] = []
+    places: list[RankedModel] = []
     group, leader = 0, None
     for entrant in ordered:
         model = entrant.model
@@ -66,7 +66,7 @@ def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Place
         )
         results = sum(count for count, _ in entrant.results.values())
         span = above + 1, len(ordered) - below
-        places.append(Place(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
+        places.append(RankedModel(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
     return places
 
 
@@ -77,7 +77,7 @@ def score_of(results: Results) -> Interval:
 def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[str, str]]:
     """Those that stay below the level after Holm's correction for their number."""
     kept = set()
-    for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda each: (each[1], each[0]))):
+    for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda entry: (entry[1], entry[0]))):
         if p_value > level / (len(p_values) - index):
             break
         kept.add(pair)
@@ -85,7 +85,7 @@ def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[s
 
 
 def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], level: float) -> set[tuple[str, str]]:
-    """Pairs (better, worse) that the tests tell apart."""
+    """Pairs (better, worse) that the tests distinguish."""
     p_values: dict[tuple[str, str], float] = {}
     for one, other in combinations(entrants, 2):
         shared = one.results.keys() & other.results.keys()
@@ -98,13 +98,13 @@ def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], leve
 
 
 def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """How much the second has more, and the exact p-value. With one result each the test is McNemar's, which is quick."""
-    both = list(zip(first, second, strict=True))
-    if all(one[0] == other[0] == 1 for one, other in both):
-        lost = sum(one[1] > other[1] for one, other in both)
-        won = sum(one[1] < other[1] for one, other in both)
+    """The gain of the second over the first, and the exact p-value. With one result each: McNemar's quick test."""
+    pairs = list(zip(first, second, strict=True))
+    if all(one[0] == other[0] == 1 for one, other in pairs):
+        lost = sum(one[1] > other[1] for one, other in pairs)
+        won = sum(one[1] < other[1] for one, other in pairs)
         return won - lost, exact_mcnemar(lost, won)
-    fewer, more = tails(_swapped(*other, *one) for one, other in both)
+    fewer, more = tails(_swapped(*other, *one) for one, other in pairs)
     return fewer - more, min(1.0, 2 * min(fewer, more))
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from pydantic import Field
 
 from orchestrator.http.schemas import Answer
-from orchestrator.leaderboard.ranking import Place
+from orchestrator.leaderboard.ranking import RankedModel
 from orchestrator.leaderboard.samples import BoardSample
 
 
@@ -25,7 +25,7 @@ class PlaceOut(Answer):
     tied_with: list[str]
 
     @classmethod
-    def of(cls, place: Place) -> PlaceOut:
+    def of(cls, place: RankedModel) -> PlaceOut:
         own = {name: getattr(place, name) for name in ("model", "run_id", "problems", "results", "best", "worst", "group")}
         score = {name: getattr(place.score, name) for name in ("estimate", "low", "high")}
         return cls(**own, **score, tied_with=list(place.tied_with))

@@ -16,7 +16,7 @@ from orchestrator.dashboard.charts import Trend
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.errors import Invalid
 from orchestrator.http.context import Services
-from orchestrator.leaderboard.candidates import read_candidates
+from orchestrator.leaderboard.queries import read_candidates
 from orchestrator.leaderboard.ranking import LEVEL, Entrant, leaderboard
 from orchestrator.leaderboard.samples import BoardSample, board_samples, unranked
 from orchestrator.leaderboard.schemas import BoardSampleOut, LeaderboardOut, PlaceOut, UnrankedOut

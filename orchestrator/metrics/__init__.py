@@ -1,1 +1,1 @@
-"""What Prometheus is told of runs: durations, outcomes, tokens, cost and scores."""
+"""Metrics of runs for Prometheus: durations, outcomes, tokens, cost and scores."""

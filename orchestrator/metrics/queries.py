@@ -1,4 +1,4 @@
-"""Statements behind the metrics: which runs ended, what came of their items and calls, how long attempts took to start."""
+"""Statements of the metrics: ended runs, their items and calls, and how long attempts took to start."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def open_ids(session: Session) -> Sequence[str]:
 
 
 def since(session: Session, lowest_id: str, also: Collection[str]) -> list[ContainerRun]:
-    """Runs made since then (ids sort by time), and these."""
+    """Runs created since then (ids sort by time), and these."""
     wanted = sorted(also)
     parts = [wanted[start : start + PART] for start in range(0, len(wanted), PART)] or [[]]
-    found: dict[str, ContainerRun] = {}
+    runs: dict[str, ContainerRun] = {}
     for part in parts:
         query = select(ContainerRun).where(or_(col(ContainerRun.id) >= lowest_id, col(ContainerRun.id).in_(part)))
-        found |= {run.id: run for run in session.exec(query.options(WITHOUT_TASK)).all()}
-    return list(found.values())
+        runs |= {run.id: run for run in session.exec(query.options(WITHOUT_TASK)).all()}
+    return list(runs.values())
 
 
 def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
@@ -41,8 +41,8 @@ def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
 
 
 def outcomes(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int, int, int]]:
-    """(benchmark, outcome, items, input tokens, output tokens) of what this run itself did: items that it took over from an
-    earlier one are older than it."""
+    """(benchmark, outcome, items, input tokens, output tokens) of the run's own items: those taken over from an earlier run
+    are older than it."""
     tokens = (func.sum(ItemRow.input_tokens), func.sum(ItemRow.output_tokens))
     columns: Any = (ItemRow.benchmark, ItemRow.outcome, func.count(), *tokens)
     query = select(*columns).where(ItemRow.run_id == run.id, col(ItemRow.created_at) >= run.created_at)

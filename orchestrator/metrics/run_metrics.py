@@ -1,7 +1,7 @@
 """Counts runs as they end, for Prometheus. Counters begin at zero with the process, as Prometheus expects.
 
-Runs are found in the database, not reported by whoever ended them: whichever orchestrator did it, each counts every run
-once. It sees all workspaces, and must be shown only to who may.
+Runs are read from the database, so that every orchestrator counts every run once, whichever ended it. The figures cover all
+workspaces, and must be shown only to those who may see them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from sqlmodel import Session
 from orchestrator.db.session import Database
 from orchestrator.db.workspaces import acting_as
 from orchestrator.metrics import queries as metric_queries
-from orchestrator.metrics.labels import BoundedLabels
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.lifecycle import TERMINAL, Status
@@ -69,7 +68,7 @@ class RunMetrics:
         self._score = Gauge("benchyard_score", "Score of the newest completed run, 0 to 1", which, registry=into)
 
     async def begin(self) -> None:
-        """What has ended so far is not counted; of the newest runs the scores are shown."""
+        """Runs that ended before are not counted; the newest runs' scores are shown."""
         lowest = self._lowest(self._clock.now())
 
         def read(session: Session) -> tuple[set[str], set[str]]:
@@ -85,7 +84,7 @@ class RunMetrics:
             self._open, self._counted = await self._db.read(read)
 
     async def catch_up(self) -> None:
-        """Count what has ended since the last look."""
+        """Count the runs that ended since the last call."""
         async with self._lock:
             now = self._clock.now()
             lowest = self._lowest(self._looked_at)
@@ -147,3 +146,53 @@ class RunMetrics:
             if score.get("estimate") is not None and self._scored.get(which, "") < run.id:
                 self._scored[which] = run.id
                 self._score.labels(*which).set(score["estimate"])
+
+
+OTHER = "other"
+MOST_CHARACTERS = 80
+
+
+class BoundedLabels:
+    """The first `most` values keep their names; every later one is `other`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._names: set[str] = set()
+
+    def of(self, value: str) -> str:
+        name = value[:MOST_CHARACTERS]
+        if name in self._names:
+            return name
+        if len(self._names) >= self._most:
+            return OTHER
+        self._names.add(name)
+        return name
+
+
+STATES = ("waiting", "put_off", "starting", "running")
+
+
+def read_now(session: Session, registry: CollectorRegistry, now: datetime, *, with_names: bool) -> None:
+    """Within the caller's session, which decides whose runs and evals these are; without names, no evals."""
+    length = Gauge("benchyard_queue_length", "Runs that have not ended", ["state"], registry=registry)
+    counts = metric_queries.queue(session, now)
+    for state in STATES:
+        length.labels(state).set(counts.get(state, 0))
+    if not with_names:
+        return
+    which = ["eval_set", "eval"]
+    accuracy = Gauge("benchyard_eval_held_out_accuracy", "Share right of traces held out", which, registry=registry)
+    verdicts = Gauge("benchyard_eval_verdicts", "Traces judged by the newest version", which, registry=registry)
+    failures = Gauge("benchyard_eval_failures", "Traces without a verdict", which, registry=registry)
+    contradictions = Gauge("benchyard_eval_contradictions", "Verdicts that contradict people", which, registry=registry)
+    newest: set[tuple[str, str]] = set()
+    for set_name, row in metric_queries.evals(session, MOST_EVALS):
+        labels = set_name[:MOST_CHARACTERS], row.name[:MOST_CHARACTERS]
+        if labels in newest:  # an older version
+            continue
+        newest.add(labels)
+        if row.held_out_n:
+            accuracy.labels(*labels).set(row.held_out_right / row.held_out_n)
+        verdicts.labels(*labels).set(row.execution_count)
+        failures.labels(*labels).set(row.failure_count)
+        contradictions.labels(*labels).set(row.contradiction_count)

@@ -27,7 +27,7 @@ SEEDED = "demo models seeded"
 
 
 def seed_demo_models(session: Session, now: datetime) -> None:
-    """Add them once; somebody who deletes them does not get them back."""
+    """Add them once; deleted ones are not added again."""
     if lease_queries.shared_fact(session, SEEDED, now.isoformat()) != now.isoformat():
         return
     for slug, (title, protocol) in DEMO_MODELS.items():

@@ -39,7 +39,7 @@ async def add_model(page: Page) -> Response:
 
 @router.post("/models/sync", policy=Policy(OWNER))
 async def sync(page: Page) -> Response:
-    """The answer is the page with what was found; nothing to keep, so nothing to redirect to."""
+    """Answers with the page that shows the result; nothing to redirect to."""
     return await _show(page, synced=await page.context.sync_models())
 
 
@@ -85,7 +85,7 @@ async def _show(
 
 
 def _typed(given: dict[str, str]) -> dict[str, Any]:
-    """Texts of a form as the API takes them; what cannot be read stays text and is refused there."""
+    """The form as the API takes it; an unreadable value stays text, and the API refuses it."""
     body: dict[str, Any] = dict(given)
     for name in PRICES:
         if name in body:

@@ -1,4 +1,4 @@
-"""Bodies of the REST API for what can be run: models, benchmarks and their datasets."""
+"""Request and response bodies of models."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The model catalogue follows the providers' own lists: new models are added, those that disappeared are marked and never
-deleted, and nothing that somebody entered is overwritten. The slug, `provider/name`, is a model's identity."""
+deleted, and nothing that a person entered is overwritten. The slug, `provider/name`, is a model's identity."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -30,7 +30,7 @@ ListModels = Callable[[Provider], Awaitable[list[ListedModel]]]
 
 @dataclass
 class SyncResult:
-    """Slugs, by what became of them, and what went wrong by provider."""
+    """Slugs by change, and errors by provider."""
 
     providers: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
@@ -45,11 +45,11 @@ class ModelSync:
     def __init__(self, db: Database, clock: Clock, env: Mapping[str, str], list_of: ListModels | None = None) -> None:
         self._db = db
         self._clock = clock
-        self._providers = [each for each in providers_from_env(env).values() if each.configured(env)]
+        self._providers = [provider for provider in providers_from_env(env).values() if provider.configured(env)]
         self._list_of = list_of or (lambda provider: list_models(provider, env, clock=clock))
 
     async def run(self) -> SyncResult:
-        result = SyncResult(providers=[each.name for each in self._providers])
+        result = SyncResult(providers=[provider.name for provider in self._providers])
         lists = await asyncio.gather(*(self._ask(provider, result) for provider in self._providers))
         for provider, listed in zip(self._providers, lists, strict=True):
             if listed:  # an empty list is no evidence that all models are gone
@@ -82,8 +82,8 @@ def slug_of(provider: str, name: str) -> str:
 
 def _store(session: Session, provider: Provider, listed: Sequence[ListedModel], now: datetime, result: SyncResult) -> None:
     rows = model_queries.of_provider(session, provider.name)
-    known = {row.name: row for row in rows}
-    names = {each.name for each in listed}
+    by_name = {row.name: row for row in rows}
+    names = {model.name for model in listed}
     for row in rows:
         if row.archived_at is not None:
             continue
@@ -94,22 +94,22 @@ def _store(session: Session, provider: Provider, listed: Sequence[ListedModel], 
             row.missing_since = row.updated_at = now
             result.missing.append(row.slug)
         session.add(row)
-    result.added += [each.slug for each in _new(provider, listed, known, now) if model_queries.add_new(session, each)]
+    result.added += [row.slug for row in _new(provider, listed, by_name, now) if model_queries.add_new(session, row)]
 
 
-def _new(provider: Provider, listed: Iterable[ListedModel], known: Mapping[str, LlmModel], now: datetime) -> list[LlmModel]:
-    """Rows for what is not known by its name yet, removed models included: who removed one does not want it back."""
+def _new(provider: Provider, listed: Iterable[ListedModel], names: Collection[str], now: datetime) -> list[LlmModel]:
+    """Rows for models with a new name. Removed models count as known: they are not added again."""
     protocol = Protocol.ANTHROPIC if Protocol.ANTHROPIC in provider.protocols else min(provider.protocols)
     return [
         LlmModel(
-            slug=slug_of(provider.name, each.name),
+            slug=slug_of(provider.name, model.name),
             provider=provider.name,
-            name=each.name,
-            display_name=each.display_name,
+            name=model.name,
+            display_name=model.display_name,
             protocol=protocol.value,
             created_at=now,
             updated_at=now,
         )
-        for each in listed
-        if each.name not in known
+        for model in listed
+        if model.name not in names
     ]

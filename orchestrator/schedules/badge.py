@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from xml.sax.saxutils import escape
 
-from orchestrator.schedules.drift.series import Verdict
+from orchestrator.schedules.drift.series import DriftVerdict
 
 COLOURS = {
-    Verdict.NO_CHANGE: "brightgreen",
-    Verdict.BETTER: "blue",
-    Verdict.WORSE: "red",
-    Verdict.NOT_COMPARABLE: "lightgrey",
+    DriftVerdict.NO_CHANGE: "brightgreen",
+    DriftVerdict.BETTER: "blue",
+    DriftVerdict.WORSE: "red",
+    DriftVerdict.NOT_COMPARABLE: "lightgrey",
 }
 
 FILLS = {"brightgreen": "#3c8a00", "blue": "#0a6ea8", "red": "#c0392b", "lightgrey": "#6b6b6b"}
@@ -27,9 +27,9 @@ def badge_of(slug: str, score: dict[str, Any] | None, verdict: str | None) -> di
     message = f"{100 * score['estimate']:.0f} % ({low:.0f} to {high:.0f})"
     if score.get("pooled_over", 1) > 1:
         message += f" over {score['pooled_over']} benchmarks"
-    if verdict in (Verdict.WORSE, Verdict.BETTER):
+    if verdict in (DriftVerdict.WORSE, DriftVerdict.BETTER):
         message += f", {verdict}"
-    return {"label": slug, "message": message, "color": COLOURS[Verdict(verdict)] if verdict else "lightgrey"}
+    return {"label": slug, "message": message, "color": COLOURS[DriftVerdict(verdict)] if verdict else "lightgrey"}
 
 
 def svg(label: str, message: str, color: str) -> str:

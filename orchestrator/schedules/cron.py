@@ -1,6 +1,6 @@
-"""Cron expressions: what is written, whether it is valid, what it means in words. The one door to `cronsim`.
+"""Cron expressions: validity, matching times, and meaning in words. The only module that imports `cronsim`.
 
-Local times here are plain: which instants they stand for, with clock changes and all, is in `instants`.
+Local times here have no time zone: `instants` turns them into instants, with clock changes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Cron:
 
 
 def parse(expression: str) -> Cron:
-    """The expression, or `BadCron` with a sentence that names the field and what it may hold."""
+    """Raises `BadCron` with a sentence that names the field and its valid values."""
     written = " ".join(expression.split())
     if len(written) > MAX_CHARS:
         raise BadCron(f"the cron expression has {len(written)} characters, at most {MAX_CHARS} are allowed")
@@ -70,8 +70,8 @@ def parse(expression: str) -> Cron:
     parts = fields.split()
     if len(parts) != len(FIELDS):
         raise BadCron(f"{written!r} has {len(parts)} fields; write {HINT}")
-    for name, part, place in zip(FIELDS, parts, range(len(parts)), strict=True):
-        _check(written, name, part, place)
+    for index, (name, part) in enumerate(zip(FIELDS, parts, strict=True)):
+        _check(written, name, part, index)
     by_the_hour = parts[1].startswith("*")
     try:
         next(CronSim(fields, ANY_TIME))
@@ -82,9 +82,9 @@ def parse(expression: str) -> Cron:
     return Cron(written, fields, by_the_hour)
 
 
-def _check(written: str, name: str, part: str, place: int) -> None:
+def _check(written: str, name: str, part: str, index: int) -> None:
     alone = ["*"] * len(FIELDS)
-    alone[place] = part
+    alone[index] = part
     try:
         CronSim(" ".join(alone), ANY_TIME)
     except (CronSimError, AssertionError, ValueError):

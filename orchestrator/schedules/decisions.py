@@ -1,4 +1,4 @@
-"""What becomes of a due instant: a pure function of the instant, the time, and the schedule's rules."""
+"""The outcome of a due instant: a pure function of the instant, the time, and the schedule's rules."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ LATE = timedelta(seconds=60)
 
 class FireOutcome(StrEnum):
     FIRED = "fired"  #: a run was created for it
-    COALESCED = "coalesced"  #: late, and a newer instant stands for it
+    COALESCED = "coalesced"  #: late, and a newer instant runs instead
     SKIPPED_MISFIRE = "skipped_misfire"  #: too late to be worth a run
     SKIPPED_OVERLAP = "skipped_overlap"  #: the schedule's run before it had not ended
     SKIPPED_PAUSED = "skipped_paused"  #: the schedule was paused
-    REFUSED = "refused"  #: the run could not be made; the detail says why
+    REFUSED = "refused"  #: the run could not be created; the detail says why
 
 
 class Misfire(StrEnum):
     NEWEST = "newest"  #: of the instants that are late by no more than the grace, the newest runs
-    SKIP = "skip"  #: what is late by more than a minute does not run
+    SKIP = "skip"  #: an instant that is late by more than a minute does not run
 
 
 class Overlap(StrEnum):
@@ -52,11 +52,11 @@ def decide(instant: datetime, now: datetime, rules: Rules, *, newest: bool, unde
 
 
 def sentence(outcome: FireOutcome, instant: datetime, now: datetime) -> str:
-    """Why it came out so, for those who read the history."""
+    """The reason of an outcome, for the history."""
     minutes = round((now - instant).total_seconds() / 60)
     return {
         FireOutcome.FIRED: "" if now - instant <= LATE else f"Fired {minutes} min late.",
-        FireOutcome.COALESCED: f"{minutes} min late; the run of a newer instant stands for it.",
+        FireOutcome.COALESCED: f"{minutes} min late; a newer instant runs instead.",
         FireOutcome.SKIPPED_MISFIRE: f"{minutes} min late, more than the schedule allows; no run.",
         FireOutcome.SKIPPED_OVERLAP: "The schedule's run before this one had not ended; no run.",
         FireOutcome.SKIPPED_PAUSED: "The schedule was paused.",

@@ -1,7 +1,7 @@
-"""Turns due instants into rows and runs. The table decides what is due; whoever ticks only says that it is time to look.
+"""Turns due instants into rows and runs. The table decides what is due; the ticker only says when to look.
 
-One transaction per schedule holds the rows of its instants, the run, and the advance of `next_fire_at`: after a death at any
-moment either all of it is there or nothing, and the next look goes on from there. Every write is guarded by the leader's
+One transaction per schedule holds the rows of its instants, the run, and the advance of `next_fire_at`: after a crash at any
+moment either all of it is stored or nothing, and the next round continues from there. Every write is guarded by the leader's
 epoch, and the key of the fires is the last lock.
 """
 
@@ -47,7 +47,7 @@ STAGGER_STEPS = 120
 
 @dataclass(frozen=True)
 class Fired:
-    """What one transaction did."""
+    """The result of one transaction."""
 
     recorded: int = 0
     run_id: str | None = None
@@ -65,7 +65,7 @@ class Firing:
         self._wake = wake
 
     async def round(self) -> bool:
-        """Record everything that is due; whether something is left for another round at once."""
+        """Record everything that is due; returns whether another round should follow at once."""
         if self._leadership.epoch is None:
             return False
         now = self._clock.now()
@@ -81,12 +81,12 @@ class Firing:
         done: list[Fired] = []
         for start in range(0, len(jobs), AT_ONCE):
             done += await self._together(jobs[start : start + AT_ONCE])
-        if any(each.run_id for each in done):
+        if any(result.run_id for result in done):
             self._wake()
-        return len(waiting) == SCHEDULES or any(each.more for each in done)
+        return len(waiting) == SCHEDULES or any(result.more for result in done)
 
     async def _together(self, jobs: list[Callable[[Session], Fired]]) -> list[Fired]:
-        """One schedule that cannot be fired must not keep the others from it."""
+        """A schedule that cannot be fired must not stop the others."""
         results = await asyncio.gather(*map(self._leadership.write, jobs), return_exceptions=True)
         done = []
         for result in results:
@@ -107,7 +107,7 @@ class Firing:
 
 
 def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launcher: Launcher) -> Fired:
-    """Record the due instants of one schedule, oldest first, and start its run if one of them calls for it."""
+    """Record the due instants of one schedule, oldest first, and start a run if one of them is to run."""
     schedule = schedule_queries.lock(session, model_id)
     if schedule is None or schedule.next_fire_at is None or schedule.next_fire_at > now:
         return Fired()
@@ -132,7 +132,7 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         if outcome is FireOutcome.FIRED and schedule_queries.fire(session, model_id, last.instant) is None:
             try:
                 run_id = launcher.start(session, schedule, now, delay)
-            except PriceUnknown as error:  # since the schedule was made, a price was taken away or a limit set
+            except PriceUnknown as error:  # since the schedule was created, a price was removed or a limit set
                 last.outcome, last.detail = FireOutcome.REFUSED.value, _capital(error.detail)
         if run_id is not None:
             last.run_id = run_id
@@ -142,7 +142,7 @@ def fire(session: Session, model_id: int, now: datetime, delay: timedelta, launc
         else:
             rows.append(last)
     recorded = schedule_queries.record(session, rows) + (run_id is not None)
-    _tell(session, schedule, rows, now)
+    _raise_alerts(session, schedule, rows, now)
     schedule.next_fire_at = following
     session.add(schedule)
     return Fired(recorded, run_id, more)
@@ -156,7 +156,7 @@ def due_instants(schedule: Schedule, now: datetime) -> tuple[list[datetime], dat
         if instant > now or len(due) == BATCH:
             return due, instant
         due.append(instant)
-    raise AssertionError("a cron expression fires for ever")
+    raise AssertionError("a cron expression fires without end")
 
 
 def settle(session: Session, schedule: Schedule, outcome: FireOutcome, now: datetime, detail: str) -> None:
@@ -182,7 +182,7 @@ def _row(schedule: Schedule, instant: datetime, outcome: FireOutcome, now: datet
     )
 
 
-def _tell(session: Session, schedule: Schedule, rows: list[ScheduleFire], now: datetime) -> None:
+def _raise_alerts(session: Session, schedule: Schedule, rows: list[ScheduleFire], now: datetime) -> None:
     for outcome, general in _REASONS.items():
         missed = [row.instant for row in rows if row.outcome == outcome]
         if missed:
@@ -199,6 +199,6 @@ def _capital(sentence: str) -> str:
 
 _REASONS = {
     FireOutcome.SKIPPED_MISFIRE: "They were too late: the orchestrator was down, or the clock was set forward.",
-    FireOutcome.SKIPPED_OVERLAP: "The run before had not ended.",
+    FireOutcome.SKIPPED_OVERLAP: "The previous run had not ended.",
     FireOutcome.REFUSED: "The run could not be made.",
 }

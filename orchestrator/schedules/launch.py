@@ -1,4 +1,4 @@
-"""The run of a schedule: its panel, its limits, one row in the queue, within the transaction that is handed in."""
+"""The run of a schedule: its panel, its limits, one row in the queue, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Launcher:
         """Queue a run of the schedule's current panel; it starts no sooner than after `delay`. The run's id."""
         panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
         if panel is None:
-            raise NotFound(f"the schedule of model {schedule.model_id} has no panel any more")
-        parts = [self._today(PlannedBenchmark.model_validate(row)) for row in panel.benchmarks]
+            raise NotFound(f"the schedule of model {schedule.model_id} no longer has a panel")
+        parts = [self._with_current_digest(PlannedBenchmark.model_validate(row)) for row in panel.benchmarks]
         who = acting_in(session)
         draft = Benchmark(
             task=BenchmarkTask(benchmarks=parts),
@@ -49,16 +49,16 @@ class Launcher:
         return enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
 
     def check_price(self, session: Session, schedule: Schedule, model: LlmModel) -> None:
-        """Raises `PriceUnknown` if no run of the schedule could be made."""
+        """Raises `PriceUnknown` if no run of the schedule could be created."""
         check_price_of_schedule(session, model, schedule.budget_usd, schedule.user_id, self._settings.daily_budget_usd)
 
-    def _today(self, spec: PlannedBenchmark) -> PlannedBenchmark:
-        """The same problems, with the digest of the pack they come from now: a run names what it really used."""
+    def _with_current_digest(self, spec: PlannedBenchmark) -> PlannedBenchmark:
+        """The same problems, with the digest of today's pack: a run names the pack that it uses."""
         try:
             return spec.model_copy(update={"pack_digest": self._catalogue.get(spec.name).pack_digest})
         except (UnknownBenchmark, PackDamaged):
-            return spec  # the run will say what is wrong
+            return spec  # the run will report the problem
 
     def _instance_type(self, name: str | None) -> str:
-        """The one asked for, unless it was taken out of the settings since."""
+        """The schedule's, unless it was removed from the settings since."""
         return name if name in self._settings.instance_types else self._settings.default_instance_type

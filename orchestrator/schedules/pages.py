@@ -1,8 +1,10 @@
-"""Schedules: which models are measured again and when, what came of it, and a form with a cron builder."""
+"""Pages of schedules: the list, one schedule with its history, and a form with a cron builder."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -21,8 +23,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.views.runs import ScoreView, score_view
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.drift.power import Sight
-from orchestrator.schedules.form import PRESETS, WEEKDAYS, Rhythm
+from orchestrator.schedules.drift.power import DetectionPower
 from orchestrator.schedules.instants import zone
 from orchestrator.schedules.schemas import FireOut, Preview, ScheduleDetail, ScheduleSave
 from orchestrator.schedules.views import preview_of, schedule_detail
@@ -40,7 +41,7 @@ class ScheduleLine:
     it: ScheduleDetail
     score: ScoreView | None
     local: list[str]
-    """The next fires as the clocks of the schedule's zone show them."""
+    """The next fires in the schedule's time zone."""
 
 
 @router.get("/schedules", policy=Policy(READ))
@@ -117,7 +118,7 @@ def _local(instants: list[datetime], name: str) -> list[str]:
 
 
 def _body(given: dict[str, list[str]]) -> dict[str, Any]:
-    """As the API takes it; what is no number stays text, so that the API says what is wrong with it."""
+    """The request body of the API. A text that is not a number stays text, so that the API reports it."""
     texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
     body: dict[str, Any] = {
         "model_id": texts.get("model", ""),
@@ -149,12 +150,12 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
     models = await context.db.read(read)
     texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
     rows = await context.db.read(lambda s: schedule_queries.page(s, limit=500))
-    taken = {row.model_id for row, _ in rows}
-    free = [each.slug for each in models if each.id not in taken] or [each.slug for each in models] or [""]
+    scheduled = {row.model_id for row, _ in rows}
+    free = [model.slug for model in models if model.id not in scheduled] or [model.slug for model in models] or [""]
     slug = texts.get("model") or free[0]
-    exists = any(each.slug == slug and each.id in taken for each in models)
-    known = await _known(page, slug) if exists and set(texts) <= {"model"} else None
-    texts = {**_texts_of(known), **texts} if known else {"sample_size": "20", "timezone": "UTC", **texts}
+    exists = any(model.slug == slug and model.id in scheduled for model in models)
+    existing = await _existing(page, slug) if exists and set(texts) <= {"model"} else None
+    texts = {**_texts_of(existing), **texts} if existing else {"sample_size": "20", "timezone": "UTC", **texts}
     rhythm = Rhythm.of(texts)
     preview, trouble = await _preview(page, rhythm, texts)
     return page.show(
@@ -164,7 +165,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
         models=models,
         slug=slug,
         infos=infos,
-        chosen=given.get("benchmark") or (known.benchmarks if known else [default]),
+        chosen=given.get("benchmark") or (existing.benchmarks if existing else [default]),
         texts=texts,
         rhythm=rhythm,
         presets=PRESETS,
@@ -177,7 +178,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
     )
 
 
-async def _known(page: Frame, slug: str) -> ScheduleDetail | None:
+async def _existing(page: Frame, slug: str) -> ScheduleDetail | None:
     try:
         return await schedule_detail(await page.context.schedules.get(slug), page.context)
     except NotFound:
@@ -191,20 +192,78 @@ def _texts_of(it: ScheduleDetail) -> dict[str, str]:
 
 
 async def _preview(page: Frame, rhythm: Rhythm, texts: dict[str, str]) -> tuple[Preview | None, str | None]:
-    """When it would fire and what it could see, or why it cannot."""
+    """The next fires and what the schedule could detect, or the error."""
 
     def whole(name: str, otherwise: int, most: int) -> int:
         text = texts.get(name, "")
         return min(max(int(text), 1), most) if text.isdecimal() and len(text) < 9 else otherwise
 
     try:
-        sight = Sight(
+        power = DetectionPower(
             whole("sample_size", 20, 1_000_000),
             samples=whole("samples_per_problem", 1, 200),
             pool=whole("baseline_runs", 30, 365),
             alarm_rate=0.05,
         )
         tz = texts.get("timezone", "UTC")[:60]
-        return preview_of(rhythm.expression(), tz, sight, page.context.clock.now()), None
+        return preview_of(rhythm.expression(), tz, power, page.context.clock.now()), None
     except ClientError as error:
         return None, error.detail
+
+
+PRESETS = {
+    "daily": "every day",
+    "weekdays": "Monday to Friday",
+    "weekly": "once a week",
+    "monthly": "once a month",
+    "hours": "every few hours",
+    "fields": "cron, field by field",
+    "free": "cron expression",
+}
+WEEKDAYS = {"MON": "Monday", "TUE": "Tuesday", "WED": "Wednesday", "THU": "Thursday", "FRI": "Friday", "SAT": "Saturday"}
+WEEKDAYS |= {"SUN": "Sunday"}
+_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """The fields of the builder."""
+
+    preset: str = "daily"
+    at: str = "06:00"
+    weekday: str = "MON"
+    day: str = "1"
+    every: str = "6"
+    minute: str = "0"
+    hour: str = "6"
+    monthday: str = "*"
+    month: str = "*"
+    weekdays: str = "*"
+    cron: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Rhythm:
+        fields = {name: given[name] for name in cls.__dataclass_fields__ if given.get(name)}
+        if "preset" not in fields and "cron" in fields:
+            fields["preset"] = "free"
+        return cls(**fields)
+
+    def expression(self) -> str:
+        """The cron expression; the cron parser refuses invalid fields."""
+        match = _TIME.fullmatch(self.at.strip())
+        hour, minute = (int(match[1]), int(match[2])) if match else (6, 0)
+        match self.preset:
+            case "daily":
+                return f"{minute} {hour} * * *"
+            case "weekdays":
+                return f"{minute} {hour} * * MON-FRI"
+            case "weekly":
+                return f"{minute} {hour} * * {self.weekday}"
+            case "monthly":
+                return f"{minute} {hour} {self.day} * *"
+            case "hours":
+                return f"{minute} */{self.every} * * *"
+            case "fields":
+                fields = (self.minute, self.hour, self.monthday, self.month, self.weekdays)
+                return " ".join(field.replace(" ", "") for field in fields)
+        return self.cron

@@ -1,22 +1,31 @@
-"""The panel of a schedule: problems drawn once, seeded and stratified, so that its runs can be compared in pairs. Pure.
+"""The panel of a schedule: problems drawn once, seeded and stratified, so that its runs can be compared in pairs.
 
 A problem that a model always or never solves cannot show a change. The draw `informative` therefore takes first the problems
-on which this model has both passed and failed, then those it is not known on, and the others only to fill up. Runs before
-the draw are never part of the comparison, so that choosing by their results does not bias it.
+on which this model has both passed and failed, then those without enough results, and the others only to fill up. Runs
+before the draw are never part of the comparison, so that choosing by their results does not bias it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
+from sqlmodel import Session
+
+from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import TooFewProblems
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.datasets.packs.selection import Selection, choose
+from orchestrator.runs.drafts import check_size, item_count
+from orchestrator.runs.plan import CPU_LIMITS_S
+from orchestrator.schedules import queries as schedule_queries
+from orchestrator.schedules.tables import Schedule, SchedulePanel
+from runner.contract.run_spec import BenchmarkSpec
 
 SETTLED_FROM = 3
-"""So many equal results, and a problem counts as always or never solved."""
+"""With this many equal results a problem counts as always or never solved."""
 
 
 class Draw(StrEnum):
@@ -46,13 +55,13 @@ def draw_panel(
         return Drawn(ids, f"{benchmark}: {size} of {len(entries)} problems, stratified, seed {seed}.")
     tiers = _tiers(entries, history or {})
     chosen: list[str] = []
-    told = []
+    parts = []
     for name, members in tiers.items():
         take = min(size - len(chosen), len(members))
         if take:
             chosen += choose(benchmark, entries, Selection(ids=members, sample_size=take, seed=seed))
-        told.append(f"{take} of {len(members)} {name}")
-    return Drawn(chosen, f"{benchmark}: {', '.join(told)}; stratified within each, seed {seed}.")
+        parts.append(f"{take} of {len(members)} {name}")
+    return Drawn(chosen, f"{benchmark}: {', '.join(parts)}; stratified within each, seed {seed}.")
 
 
 def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, int]]) -> dict[str, list[str]]:
@@ -66,3 +75,45 @@ def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, int]]) -> 
         else:
             tiers["always or never solved"].append(entry.id)
     return tiers
+
+
+Histories = dict[str, dict[str, tuple[int, int]]]
+"""Benchmark, problem: (results, passes) of the model."""
+
+
+def histories_of(session: Session, schedule: Schedule) -> Histories:
+    """The history that an informative draw uses; empty for another draw."""
+    if schedule.draw != Draw.INFORMATIVE:
+        return {}
+    return {name: schedule_queries.problem_tallies(session, schedule.model_id, name) for name in schedule.benchmarks}
+
+
+def new_panel(catalogue: Catalogue, schedule: Schedule, histories: Histories, now: datetime) -> SchedulePanel:
+    """Draw the schedule's problems. Blocking: it opens packs. The version is set when it is stored."""
+    specs, how = [], []
+    for name in schedule.benchmarks:
+        info = catalogue.get(name)
+        drawn = draw_panel(
+            name, catalogue.entries(name), schedule.sample_size, schedule.seed, Draw(schedule.draw), histories.get(name)
+        )
+        specs.append(
+            BenchmarkSpec(
+                name=info.name,
+                adapter=info.adapter,
+                pack_digest=info.pack_digest,
+                problem_ids=drawn.problem_ids,
+                cpu_s=CPU_LIMITS_S.get(info.name),
+            )
+        )
+        how.append(drawn.how)
+    check_size(item_count(specs, schedule.samples_per_problem))
+    return SchedulePanel(
+        model_id=schedule.model_id,
+        version=0,
+        seed=schedule.seed,
+        draw=schedule.draw,
+        how=" ".join(how),
+        benchmarks=[spec.model_dump() for spec in specs],
+        problems=sum(len(spec.problem_ids) for spec in specs),
+        created_at=now,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -83,7 +82,7 @@ def fire(session: Session, model_id: int, instant: datetime) -> ScheduleFire | N
 
 
 def record(session: Session, rows: Sequence[ScheduleFire]) -> int:
-    """Store what became of instants that have no run; an instant that has a row already keeps it."""
+    """Store the outcomes of instants without a run; an existing row stays as it is."""
     if not rows:
         return 0
     columns = [column.name for column in ScheduleFire.__table__.columns]  # type: ignore[attr-defined]
@@ -151,7 +150,7 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
         .join(ContainerRun, col(ContainerRun.id) == col(ItemRow.run_id))
         .where(
             ContainerRun.model_id == model_id,
-            ContainerRun.kind == "benchmark",  # not what was only graded again
+            ContainerRun.kind == "benchmark",  # not runs that were only graded again
             ItemRow.benchmark == benchmark,
             col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
         )
@@ -162,29 +161,3 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
         results, passes = tallies.get(problem_id, (0, 0))
         tallies[problem_id] = (results + int(count), passes + (int(count) if outcome == "passed" else 0))
     return tallies
-
-
-@dataclass(frozen=True)
-class BoardRun:
-    """A completed run of a model in use, as far as a leaderboard looks at it before it reads its results."""
-
-    id: str
-    model_id: int
-    benchmarks: list[str]
-    score: dict[str, Any] | None
-    cut_short: bool
-
-
-def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[BoardRun]:
-    """Of models in use, the newest first, those with this benchmark."""
-    run = ContainerRun
-    columns: Any = (run.id, run.model_id, run.benchmarks, run.score, col(run.items_done) < col(run.items_total))
-    query = (
-        select(*columns)
-        .join(LlmModel, col(LlmModel.id) == col(run.model_id))
-        .where(_IN_USE, run.status == "completed", run.kind == "benchmark")
-        .order_by(col(run.id).desc())
-        .limit(limit)
-    )
-    rows = [BoardRun(*row) for row in session.exec(query).all()]
-    return [row for row in rows if benchmark in row.benchmarks]

@@ -1,4 +1,4 @@
-"""REST for schedules: one per model, and the history of what became of each of its instants."""
+"""REST for schedules: one per model, and the history of its instants."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import Header, Path, Query, Response
 
+from orchestrator.alerts.routes import read_badge
 from orchestrator.alerts.schemas import Badge
-from orchestrator.alerts.share_routes import read_badge
 from orchestrator.db.idempotency import keyed
 from orchestrator.errors import Invalid, NotFound
 from orchestrator.http.context import Context
@@ -16,7 +16,7 @@ from orchestrator.http.policy import READ, RUN, SCHEDULE, Policy, Router
 from orchestrator.http.schemas import Limit, Page
 from orchestrator.runs.schemas import RunCreated
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.drift.power import Sight
+from orchestrator.schedules.drift.power import DetectionPower
 from orchestrator.schedules.schemas import (
     FireOut,
     PanelDetail,
@@ -46,9 +46,9 @@ async def list_schedules(
     return Page(items=items, next=str(items[-1].model_id) if len(rows) > limit else None)
 
 
-@router.post("", policy=Policy(SCHEDULE), status_code=200, responses={201: {"description": "The schedule was made."}})
+@router.post("", policy=Policy(SCHEDULE), status_code=200, responses={201: {"description": "The schedule was created."}})
 async def save_schedule(body: ScheduleSave, context: Context, response: Response) -> ScheduleDetail:
-    """Make or change a model's schedule. The answer says when it fires next and what it can see."""
+    """Create or change a model's schedule. The answer has its next fires and what it can detect."""
     saved = await context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
     response.status_code = 201 if saved.created else 200
     response.headers["location"] = f"/api/schedules/{saved.schedule.model_id}"
@@ -68,8 +68,8 @@ async def preview(
     drop: Annotated[float | None, Query(gt=0, le=1, description="A drop to find, as a share: 0.05 is 5 points.")] = None,
 ) -> Preview:
     """The next fires of a cron expression, what it means, and what a schedule of this size can see."""
-    sight = Sight(sample_size, samples=samples_per_problem, pool=baseline_runs, alarm_rate=alarm_rate)
-    return preview_of(cron, tz, sight, context.clock.now(), count=count, drop=drop)
+    power = DetectionPower(sample_size, samples=samples_per_problem, pool=baseline_runs, alarm_rate=alarm_rate)
+    return preview_of(cron, tz, power, context.clock.now(), count=count, drop=drop)
 
 
 @router.get("/{model_id:path}/fires", policy=Policy(READ))
@@ -79,10 +79,10 @@ async def list_fires(
     limit: Limit = 100,
     after: Annotated[datetime | None, Query(description="`next` of the page before.")] = None,
 ) -> Page[FireOut]:
-    """What became of each instant, newest first; runs that have ended come with their verdict."""
-    found = await context.runs.find_model(model_id)
+    """The outcome of each instant, newest first; ended runs have their verdict."""
+    model = await context.runs.find_model(model_id)
     before = None if after is None else _utc(after)
-    rows = await context.db.read(lambda s: schedule_queries.fires(s, found.id or 0, limit=limit + 1, before=before))
+    rows = await context.db.read(lambda s: schedule_queries.fires(s, model.id or 0, limit=limit + 1, before=before))
     items = [FireOut.of(row) for row in rows[:limit]]
     return Page(items=items, next=_cursor(items[-1].instant) if len(rows) > limit else None)
 
@@ -103,8 +103,8 @@ async def get_panel(
 @router.get("/{model_id:path}/badge", policy=Policy(READ))
 async def get_badge(model_id: ModelRef, context: Context) -> Badge:
     """The newest judged run as a badge, in the form that shields.io reads from an endpoint."""
-    found = await context.runs.find_model(model_id)
-    return await context.db.read(lambda s: read_badge(s, found))
+    model = await context.runs.find_model(model_id)
+    return await context.db.read(lambda s: read_badge(s, model))
 
 
 @router.get("/{model_id:path}", policy=Policy(READ))
@@ -126,7 +126,7 @@ async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange
 
 @router.patch("/{model_id:path}", policy=Policy(SCHEDULE))
 async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleChange | None = None) -> ScheduleChanged:
-    """Pause or go on (`is_paused`); without a body, the other of the two."""
+    """Pause or resume (`is_paused`); without a body, toggle."""
     wanted = None if body is None else body.wanted
     if wanted is None:
         wanted = not (await context.schedules.get(model_id)).paused
@@ -141,7 +141,7 @@ async def run_schedule(
     response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
 ) -> RunCreated:
-    """Run the schedule's panel now, beside its plan."""
+    """Run the schedule's panel now, in addition to its plan."""
     key = keyed(f"POST /api/schedules/{model_id}/run", idempotency_key)
     run_id = await context.schedules.run_now(model_id, key)
     response.headers["location"] = f"/api/container-runs/{run_id}"
@@ -152,7 +152,7 @@ def _utc(given: datetime) -> datetime:
     try:
         return given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
     except OverflowError:
-        raise Invalid("after: the time lies before the first or after the last year there is") from None
+        raise Invalid("after: the time is out of range") from None
 
 
 def _cursor(instant: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about schedules, their fires, alerts and webhooks."""
+"""Request and response bodies of schedules and their fires."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
 from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
-from orchestrator.schedules.drift.power import Sight, detectable_drop, sentence
-from orchestrator.schedules.drift.series import BaselineKind, Verdict
+from orchestrator.schedules.drift.power import DetectionPower, detectable_drop, sentence
+from orchestrator.schedules.drift.series import BaselineKind, DriftVerdict
 from orchestrator.schedules.panel import Draw
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 
@@ -19,7 +19,7 @@ Size = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 
 
 class ScheduleSave(Body):
-    """A model's schedule, to be made or changed. What is left out keeps its value, or has its default at first."""
+    """A model's schedule to create or change. Fields that are left out keep their value, or get their default."""
 
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     cron_expression: Annotated[Text, Field(min_length=1, max_length=200)]
@@ -43,7 +43,9 @@ class ScheduleSave(Body):
     baseline: BaselineKind = BaselineKind.ROLLING
     baseline_run_id: Annotated[Text, Field(max_length=36)] | None = None
     baseline_runs: Annotated[StrictInt, Field(ge=1, le=365)] = 30
-    alarm_rate: Annotated[Number, Field(gt=0, le=0.5, description="False alarms over the whole series, at most.")] = 0.05
+    alarm_rate: Annotated[Number, Field(gt=0, le=0.5, description="Maximum rate of false alarms over the whole series.")] = (
+        0.05
+    )
     is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
 
     @model_validator(mode="before")
@@ -54,7 +56,7 @@ class ScheduleSave(Body):
         return given
 
     @model_validator(mode="after")
-    def _once_each(self) -> Self:
+    def _check(self) -> Self:
         if self.benchmarks is not None and len(set(self.benchmarks)) != len(self.benchmarks):
             raise ValueError("benchmarks: each benchmark may be named once")
         if self.baseline is BaselineKind.RUN and not self.baseline_run_id:
@@ -62,7 +64,7 @@ class ScheduleSave(Body):
         return self
 
     def values(self) -> dict[str, Any]:
-        """What was given, under the names of the columns."""
+        """The given fields, under the names of the columns."""
         given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
         if "misfire_policy" in given:
             given["misfire"] = given.pop("misfire_policy")
@@ -81,7 +83,7 @@ class PauseChange(Body):
 
 
 class ScheduleChange(Body):
-    """What to change; without anything, a schedule that goes on is paused, and a paused one goes on."""
+    """What to change; without a field, a running schedule is paused and a paused one resumes."""
 
     is_paused: StrictBool | None = None
     paused: Annotated[StrictBool | None, Field(description="The same as `is_paused`.")] = None
@@ -92,7 +94,7 @@ class ScheduleChange(Body):
 
 
 class SightOut(Answer):
-    """What the schedule can see."""
+    """What the schedule can detect."""
 
     drop: float
     problems: int
@@ -104,16 +106,16 @@ class SightOut(Answer):
     sentence: str
 
     @classmethod
-    def of(cls, sight: Sight) -> Self:
+    def of(cls, power: DetectionPower) -> Self:
         return cls(
-            drop=detectable_drop(sight),
-            problems=sight.problems,
-            baseline_runs=sight.pool,
-            within_runs=sight.within,
-            power=sight.power,
-            alarm_rate=sight.alarm_rate,
-            from_history=not sight.assumed,
-            sentence=sentence(sight),
+            drop=detectable_drop(power),
+            problems=power.problems,
+            baseline_runs=power.pool,
+            within_runs=power.within,
+            power=power.power,
+            alarm_rate=power.alarm_rate,
+            from_history=not power.assumed,
+            sentence=sentence(power),
         )
 
 
@@ -137,7 +139,7 @@ class PanelDetail(PanelOut):
 
 
 class ComparisonOut(Answer):
-    verdict: Verdict
+    verdict: DriftVerdict
     sentence: str
     effect: float | None
     low: float | None
@@ -160,7 +162,7 @@ class FireOut(Answer):
     late_s: float
     detail: str
     recorded_at: datetime
-    verdict: Verdict | None
+    verdict: DriftVerdict | None
     look: int | None
     judged_at: datetime | None
     comparison: ComparisonOut | None
@@ -207,7 +209,7 @@ class ScheduleOut(Answer):
 
 
 class ScheduleDetail(ScheduleOut):
-    """A schedule with its next fires, its panel, its newest fire and what it can see."""
+    """A schedule with its next fires, its panel, its newest fire and what it can detect."""
 
     next_fires: list[datetime]
     panel: PanelOut | None

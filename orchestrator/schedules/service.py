@@ -1,10 +1,10 @@
-"""What people may do with schedules: save, pause, delete, run now, look. It commits before it answers."""
+"""Operations on schedules: save, pause, delete, run now, read. A change is committed before it returns."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,13 +21,12 @@ from orchestrator.runs.service import RunService
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
 from orchestrator.schedules.decisions import FireOutcome
-from orchestrator.schedules.drawing import histories_of, new_panel
-from orchestrator.schedules.drift.outlook import sight_of
-from orchestrator.schedules.drift.power import Sight
+from orchestrator.schedules.drift.power import DetectionPower, spread
 from orchestrator.schedules.drift.series import BaselineKind
 from orchestrator.schedules.firing import settle
 from orchestrator.schedules.instants import next_instant, zone
 from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.panel import histories_of, new_panel
 from orchestrator.schedules.tables import Schedule, ScheduleFire
 from orchestrator.system.clock import Clock
 from runner.contract.run_spec import BenchmarkSpec
@@ -62,20 +61,20 @@ class ScheduleService:
         self._wake = wake
 
     async def save(self, model: int | str, given: dict[str, Any], *, redraw: bool = False) -> Saved:
-        """Create a model's schedule, or change what is given of it. The panel stays unless what it is drawn by changes."""
-        found = await self._runs.find_model(model)
-        model_id = found.id or 0
-        known = await self._db.read(lambda s: schedule_queries.get(s, model_id))
+        """Create a model's schedule, or change the given fields. A new panel is drawn if a field of the draw changes."""
+        llm_model = await self._runs.find_model(model)
+        model_id = llm_model.id or 0
+        current = await self._db.read(lambda s: schedule_queries.get(s, model_id))
         now = self._clock.now()
-        wanted = _merged(known, given, model_id, now)
-        await self._db.read(lambda s: self._launcher.check_price(s, wanted, found))
+        wanted = _merged(current, given, model_id, now)
+        await self._db.read(lambda s: self._launcher.check_price(s, wanted, llm_model))
         wanted.benchmarks = wanted.benchmarks or [self._catalogue.default_benchmark()]
         cron, where = parse(wanted.cron_expression), zone(wanted.timezone)
         wanted.cron_expression = cron.written
         self._runs.check_instance_type(wanted.instance_type)
         await self._db.read(lambda s: _check_baseline(s, wanted))
         panel = None
-        if known is None or redraw or _differ(known, wanted, _PANEL_FIELDS):
+        if current is None or redraw or _differ(current, wanted, _PANEL_FIELDS):
             histories = await self._db.read(lambda s: histories_of(s, wanted))
             panel = await asyncio.to_thread(new_panel, self._catalogue, wanted, histories, now)
         else:
@@ -85,8 +84,8 @@ class ScheduleService:
             if model_queries.lock(session, model_id) is None:
                 raise NotFound(f"the model {model!r} was deleted just now")
             row = schedule_queries.lock(session, model_id)
-            if (row is None) != (known is None) or (row and panel is None and _differ(row, wanted, _PANEL_FIELDS)):
-                raise Conflict("the schedule was changed by somebody else at the same moment; look at it, then try again")
+            if (row is None) != (current is None) or (row and panel is None and _differ(row, wanted, _PANEL_FIELDS)):
+                raise Conflict("the schedule was changed by another request at the same moment; read it, then try again")
             if row is None:
                 row = wanted
                 row.next_fire_at = next_instant(cron, where, now)
@@ -106,19 +105,19 @@ class ScheduleService:
                 session.add(panel)
             session.add(row)
             session.flush()
-            return Saved(row, known is None)
+            return Saved(row, current is None)
 
         return await self._db.write(write)
 
     async def get(self, model: int | str) -> Schedule:
         model_id = (await self._runs.find_model(model)).id or 0
-        found = await self._db.read(lambda s: schedule_queries.get(s, model_id))
-        if found is None:
+        schedule = await self._db.read(lambda s: schedule_queries.get(s, model_id))
+        if schedule is None:
             raise no_schedule(model)
-        return found
+        return schedule
 
     async def delete(self, model: int | str) -> None:
-        """What it fired, and its panels, stay as history."""
+        """Its fires and panels stay as history."""
         model_id = (await self.get(model)).model_id
 
         def remove(session: Session) -> None:
@@ -129,7 +128,7 @@ class ScheduleService:
         await self._db.write(remove)
 
     async def pause(self, model: int | str, paused: bool) -> Schedule:
-        """Instants that pass while it is paused are recorded as such; none is made up for afterwards."""
+        """Instants that pass while it is paused are recorded, and do not run later."""
         model_id = (await self.get(model)).model_id
         now = self._clock.now()
 
@@ -149,7 +148,7 @@ class ScheduleService:
         return await self._db.write(change)
 
     async def run_now(self, model: int | str, idempotency: Idempotency | None = None) -> str:
-        """A run of the panel beside the plan; it joins the series like any other."""
+        """Run the panel in addition to the plan; the run joins the series like any other."""
         model_id = (await self.get(model)).model_id
         now = self._clock.now()
 
@@ -158,7 +157,7 @@ class ScheduleService:
             if running is not None and row.overlap == "forbid":
                 raise Conflict(f"run {running} of this schedule has not ended; wait for it or cancel it")
             if schedule_queries.fire(session, model_id, now) is not None:
-                raise Conflict("the schedule fires at this very moment; look at its runs")
+                raise Conflict("the schedule fires at this moment; look at its runs")
             run_id = self._launcher.start(session, row, now)
             session.add(
                 ScheduleFire(
@@ -183,18 +182,18 @@ class ScheduleService:
         self._wake()
         return run_id
 
-    async def sight(self, schedule: Schedule) -> Sight:
-        """What the schedule can see, going by the results of this model on its panel."""
-        return await self._db.read(lambda s: sight_of(s, schedule))
+    async def detection_power(self, schedule: Schedule) -> DetectionPower:
+        """What the schedule can detect, according to the model's results on its panel."""
+        return await self._db.read(lambda s: detection_power_of(s, schedule))
 
 
 def no_schedule(model: int | str) -> NotFound:
-    return NotFound(f"the model {model!r} has no schedule; POST /api/schedules makes one")
+    return NotFound(f"the model {model!r} has no schedule; POST /api/schedules creates one")
 
 
-def _merged(known: Schedule | None, given: dict[str, Any], model_id: int, now: datetime) -> Schedule:
-    kept = {} if known is None else known.model_dump(exclude={"model_id", "created_at", "updated_at"})
-    created = now if known is None else known.created_at
+def _merged(current: Schedule | None, given: dict[str, Any], model_id: int, now: datetime) -> Schedule:
+    kept = {} if current is None else current.model_dump(exclude={"model_id", "created_at", "updated_at"})
+    created = now if current is None else current.created_at
     return Schedule(**{**kept, **given, "model_id": model_id, "created_at": created, "updated_at": now})
 
 
@@ -203,7 +202,7 @@ def _differ(one: Schedule, other: Schedule, names: tuple[str, ...]) -> bool:
 
 
 def _check_baseline(session: Session, wanted: Schedule) -> None:
-    """The run must be one that later ones can be compared with, also while it is only kept beside another baseline."""
+    """The run must be comparable with later ones, even if the schedule uses another baseline now."""
     if wanted.baseline_run_id is None:
         if wanted.baseline == BaselineKind.RUN:
             raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
@@ -223,3 +222,24 @@ def _check_items(session: Session, wanted: Schedule) -> None:
     if panel is not None:
         specs = [BenchmarkSpec.model_validate(row) for row in panel.benchmarks]
         check_size(item_count(specs, wanted.samples_per_problem))
+
+
+def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower:
+    """From the model's results on the panel; from an assumption while there are none."""
+    panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
+    histories: list[tuple[int, int]] = []
+    for spec in panel.benchmarks if panel else []:
+        tallies = schedule_queries.problem_tallies(session, schedule.model_id, spec["name"])
+        histories += [tallies[problem_id] for problem_id in spec["problem_ids"] if problem_id in tallies]
+    looks = schedule_queries.looks(session, schedule.model_id, schedule.panel_version, limit=1)
+    power = DetectionPower(
+        panel.problems if panel else schedule.sample_size,
+        samples=schedule.samples_per_problem,
+        pool=schedule.baseline_runs if schedule.baseline == BaselineKind.ROLLING else 1,
+        alarm_rate=schedule.alarm_rate,
+    )
+    if observed := spread(histories):
+        power = replace(power, spread=observed, assumed=False)
+    if looks:
+        power = replace(power, look=max(power.look, (looks[0].look or 0) + power.within))
+    return power

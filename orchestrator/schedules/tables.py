@@ -1,4 +1,4 @@
-"""Tables of schedules: when a model is measured again, on which problems, what became of every instant, and who is told."""
+"""Tables of schedules: when a model is measured again, on which problems, and the outcome of every instant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.db.workspaces import Owned, owned_key
 
 
 def _model_key() -> Column[int]:
-    """Part of the key, and gone with its model."""
+    """Part of the key; deleted with its model."""
     return Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
 
 
@@ -24,7 +24,7 @@ class Schedule(Owned, table=True):
     workspace_id: int = owned_key()
     model_id: int = Field(sa_column=_model_key())
     user_id: int | None = None
-    """Who made it, if it was a user."""
+    """The user who created it, if any."""
     cron_expression: str = Field(max_length=200)
     timezone: str = Field(default="UTC", max_length=60)
     # what is run
@@ -69,7 +69,7 @@ class SchedulePanel(Owned, table=True):
 
 
 class ScheduleFire(Owned, table=True):
-    """What became of one instant of a schedule. The key is what keeps an instant from being used twice."""
+    """The outcome of one instant of a schedule. The key prevents an instant from being used twice."""
 
     __tablename__ = "schedule_fires"
     __table_args__ = (

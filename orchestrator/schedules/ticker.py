@@ -1,7 +1,7 @@
-"""The ticking clock, and the one door to APScheduler: it says when to look, never what is due.
+"""The ticking clock, and the only module that imports APScheduler: it says when to look, never what is due.
 
 APScheduler plans its next tick by the time of day: it would sleep through a day if the clock is set back by one, and count
-86,400 missed ticks if it is set forward. So a plan that does not lie near the present is drawn there.
+86,400 missed ticks if it is set forward. So a plan that is not near the present is moved there.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from orchestrator.runs.scheduling.lease_queries import LeadershipLost
 log = structlog.get_logger()
 
 MORE_ROUNDS = 200
-"""Rounds in a row that one tick may take; the rest comes with the next tick."""
+"""Maximum number of rounds in one tick; the rest follows with the next tick."""
 
 Round = Callable[[], Awaitable[bool]]
-"""Does what there is to do; whether there may be more at once."""
+"""Does the work that is due; returns whether another round should follow at once."""
 
 
 class Ticker:
-    """Has each kind of work done once per tick, each in a task of its own, so that a slow one holds up no other."""
+    """Runs each kind of work once per tick, each in its own task, so that a slow one does not delay the others."""
 
     def __init__(self, works: dict[str, Round], interval_s: float = 1.0) -> None:
         self._works = works

@@ -11,7 +11,7 @@ from orchestrator.http.context import Services
 from orchestrator.models import queries as model_queries
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.cron import parse
-from orchestrator.schedules.drift.power import Sight, problems_for
+from orchestrator.schedules.drift.power import DetectionPower, problems_for
 from orchestrator.schedules.instants import first_instants, zone
 from orchestrator.schedules.schemas import FireOut, PanelOut, Preview, ScheduleDetail, ScheduleOut, SightOut, SizeFor
 from orchestrator.schedules.tables import Schedule
@@ -20,7 +20,7 @@ SHOWN_FIRES = 5
 
 
 async def schedule_detail(schedule: Schedule, context: Services) -> ScheduleDetail:
-    sight = await context.schedules.sight(schedule)
+    power = await context.schedules.detection_power(schedule)
 
     def read(session: Session) -> ScheduleDetail:
         model = model_queries.get(session, schedule.model_id)
@@ -32,7 +32,7 @@ async def schedule_detail(schedule: Schedule, context: Services) -> ScheduleDeta
             next_fires=_next_fires(schedule, context.clock.now()),
             panel=PanelOut.of(panel) if panel else None,
             last_fire=FireOut.of(last[0]) if last else None,
-            can_see=SightOut.of(sight),
+            can_see=SightOut.of(power),
         )
 
     return await context.db.read(read)
@@ -53,7 +53,7 @@ def _next_fires(schedule: Schedule, now: datetime) -> list[datetime]:
 
 
 def preview_of(
-    cron: str, tz: str, sight: Sight, now: datetime, *, count: int = SHOWN_FIRES, drop: float | None = None
+    cron: str, tz: str, power: DetectionPower, now: datetime, *, count: int = SHOWN_FIRES, drop: float | None = None
 ) -> Preview:
     """The next fires of a cron expression, and what a schedule of this size can see."""
     known, where = parse(cron), zone(tz)
@@ -64,6 +64,6 @@ def preview_of(
         words=known.words,
         next_fires=fires,
         local_times=[fire.astimezone(where).isoformat() for fire in fires],
-        can_see=SightOut.of(sight),
-        size_for=None if drop is None else SizeFor(drop=drop, problems=problems_for(drop, sight)),
+        can_see=SightOut.of(power),
+        size_for=None if drop is None else SizeFor(drop=drop, problems=problems_for(drop, power)),
     )

@@ -1,4 +1,4 @@
-"""Puts the parts of schedules together and has them ticked: firing, judging, delivering."""
+"""Puts the parts of schedules together: a ticker for firing, judging and delivering."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from orchestrator.alerts.deliveries import Deliveries
-from orchestrator.alerts.webhook_sender import WebhookSender
+from orchestrator.alerts.webhooks import WebhookSender
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
@@ -35,8 +35,8 @@ async def open_schedules(
     wake: Callable[[], None],
     quiet: bool = False,
 ) -> AsyncIterator[ScheduleService]:
-    """The service for people; while it is open, the clock ticks. In a quiet installation, a copy of another one, it does
-    not: no schedule fires by itself, and nothing is judged or delivered."""
+    """The service; while it is open, the clock ticks. Not in a quiet installation (a copy of another one): there no schedule
+    fires by itself, and nothing is judged or delivered."""
     launcher = Launcher(settings, catalogue)
     ticker = Ticker(
         {

@@ -24,7 +24,7 @@ LARGEST_EXPONENT = 230.0
 """A factor of 1e100 says nothing any more, and every figure times it is still a number."""
 
 
-class Verdict(StrEnum):
+class FigureVerdict(StrEnum):
     """What a comparison says, as seen from the set that is compared."""
 
     BETTER = "better"  #: the whole interval lies on the good side
@@ -44,8 +44,8 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    verdict: Verdict
+class FigureComparison:
+    verdict: FigureVerdict
     ratio: Interval | None
     """This set over the other."""
     difference: Interval | None
@@ -74,16 +74,16 @@ def _around(mean: float, half: float, smallest: float) -> tuple[float, float]:
     return (max(0.0, low) if smallest == 0 else low), mean + half
 
 
-def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = LEVEL) -> Comparison:
+def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = LEVEL) -> FigureComparison:
     one, other = _all(these), _all(those)
     if min(len(one), len(other)) < ENOUGH:
-        return Comparison(Verdict.TOO_FEW, None, None)
+        return FigureComparison(FigureVerdict.TOO_FEW, None, None)
     if min(one) > 0 and min(other) > 0:
         logs = _welch(_logs(these), _logs(those), level)
         ratio = Interval(_exp(logs.estimate), _exp(logs.low), _exp(logs.high))
-        return Comparison(_verdict(logs, larger_is_better), ratio, None)
+        return FigureComparison(_verdict(logs, larger_is_better), ratio, None)
     difference = _welch(these, those, level)
-    return Comparison(_verdict(difference, larger_is_better), None, difference)
+    return FigureComparison(_verdict(difference, larger_is_better), None, difference)
 
 
 def _welch(these: Runs, those: Runs, level: float) -> Interval:
@@ -112,10 +112,10 @@ def _error(runs: Runs) -> tuple[float, float]:
     return (between, clusters - 1) if between > alone else (alone, count - 1)
 
 
-def _verdict(found: Interval, larger_is_better: bool) -> Verdict:
+def _verdict(found: Interval, larger_is_better: bool) -> FigureVerdict:
     if found.low <= 0 <= found.high:
-        return Verdict.NO_DIFFERENCE
-    return Verdict.BETTER if (found.estimate > 0) == larger_is_better else Verdict.WORSE
+        return FigureVerdict.NO_DIFFERENCE
+    return FigureVerdict.BETTER if (found.estimate > 0) == larger_is_better else FigureVerdict.WORSE
 
 
 def _all(runs: Runs) -> list[float]:

@@ -9,12 +9,12 @@ import pytest
 from orchestrator.alerts.alerts import AlertKind
 from orchestrator.schedules.cron import ALIASES
 from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
-from orchestrator.schedules.drift.series import BaselineKind, Verdict
+from orchestrator.schedules.drift.series import BaselineKind, DriftVerdict
 from orchestrator.schedules.panel import Draw
 from orchestrator.schedules.schemas import ScheduleSave
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
-WORDS = [*ScheduleSave.model_fields, *FireOutcome, *Misfire, *Overlap, *BaselineKind, *Verdict, *Draw, *AlertKind]
+WORDS = [*ScheduleSave.model_fields, *FireOutcome, *Misfire, *Overlap, *BaselineKind, *DriftVerdict, *Draw, *AlertKind]
 
 
 @pytest.mark.parametrize("word", sorted(set(map(str, WORDS))))

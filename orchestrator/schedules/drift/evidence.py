@@ -1,9 +1,9 @@
 """Has the model changed between two sets of runs on the same problems? Exact, without knowing how hard any problem is.
 
-If nothing changed, the newest runs of a problem are like any earlier runs in a row: swap the two blocks and nothing tells.
-So, given the passes of all its blocks, each is equally likely to be the newest one. Nothing is assumed about a problem's
+If nothing changed, the newest runs of a problem are like any earlier runs in a row: swapping the two blocks changes nothing.
+So, given the passes of all its blocks, every one is equally likely to be the newest. Nothing is assumed about a problem's
 difficulty, nor that its results of different days are independent: a model that tends to repeat its answer yields blocks
-that differ more, and the test allows for it. Problems whose blocks are all equal say nothing. Pure.
+that differ more, and the test allows for it. Problems whose blocks are all equal carry no information. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orchestrator.stats.intervals import LEVEL, Interval, critical_value
 EXACT_UP_TO = 20_000_000
 """Steps beyond which the exact distribution is replaced by a bound on its tails; about two seconds."""
 TILTS = tuple(0.01 * 1.3**step for step in range(28))
-"""Where the bound is looked for; each gives a valid one."""
+"""Exponents tried for the bound; each gives a valid one."""
 STAKES = (0.1, 0.2, 0.4, 0.8)
 LEAST = 1e-300
 
@@ -76,53 +76,53 @@ class Record:
 
 
 def chances(records: Sequence[Record]) -> tuple[float, float]:
-    """Of so few passes in the newest runs or fewer, and of so many or more, if nothing changed."""
-    blocks = [each for record in records if (each := record.blocks()) is not None]
+    """The probabilities of at most and of at least the observed passes in the newest runs, if nothing changed."""
+    blocks = [block for record in records if (block := record.blocks()) is not None]
     if blocks and 2 * len(blocks) >= len(records):
         fewer, more = tails(blocks)
-        excess = excess_of([each.earlier for each in blocks])
+        excess = excess_of([block.earlier for block in blocks])
         return corrected(fewer, excess), corrected(more, excess)
     return bets([record.tally for record in records])
 
 
 def tails(items: Iterable[Blocks]) -> tuple[float, float]:
     """Exact, by convolution. With one result in each of two blocks it is the exact McNemar test."""
-    telling = [each for each in items if len(set(each.values)) > 1]
-    if not telling:
+    informative = [item for item in items if len(set(item.values)) > 1]
+    if not informative:
         return 1.0, 1.0
-    if _steps(telling) > EXACT_UP_TO:
-        return bounds(telling)
+    if _steps(informative) > EXACT_UP_TO:
+        return bounds(informative)
     chance = [1.0]
-    for each in telling:
-        chance = _convolve(chance, each)
-    seen = sum(each.newest - min(each.values) for each in telling)
-    fewer, more = (min(1.0, max(LEAST, math.fsum(part))) for part in (chance[: seen + 1], chance[seen:]))
+    for item in informative:
+        chance = _convolve(chance, item)
+    observed = sum(item.newest - min(item.values) for item in informative)
+    fewer, more = (min(1.0, max(LEAST, math.fsum(part))) for part in (chance[: observed + 1], chance[observed:]))
     return fewer, more
 
 
 def bounds(items: Sequence[Blocks]) -> tuple[float, float]:
     """Not less than the tails (Chernoff): exp(-b T) times the mean of exp(b T), for any b."""
-    found = []
+    limits = []
     for sign in (-1, 1):
         lowest = min(
-            math.fsum(_log_mean([sign * tilt * (value - each.newest) for value in each.values]) for each in items)
+            math.fsum(_log_mean([sign * tilt * (value - item.newest) for value in item.values]) for item in items)
             for tilt in TILTS
         )
-        found.append(math.exp(min(0.0, max(lowest, math.log(LEAST)))))
-    return found[0], found[1]
+        limits.append(math.exp(min(0.0, max(lowest, math.log(LEAST)))))
+    return limits[0], limits[1]
 
 
 def bets(tallies: Sequence[Tally]) -> tuple[float, float]:
     """A bound for baselines too short for blocks: one over the gain of bets on the problems' changes.
 
     The mean change of a problem is 0 if nothing changed, and it lies between -1 and 1, so no stake below 1 wins on
-    average, however its results hang together.
+    average, however its results depend on each other.
     """
-    found = []
+    limits = []
     for sign in (-1, 1):
         gains = [math.fsum(math.log1p(sign * stake * tally.change) for tally in tallies) for stake in STAKES]
-        found.append(math.exp(min(0.0, max(-_log_mean(gains), math.log(LEAST)))))
-    return found[0], found[1]
+        limits.append(math.exp(min(0.0, max(-_log_mean(gains), math.log(LEAST)))))
+    return limits[0], limits[1]
 
 
 def interval(tallies: Sequence[Tally], level: float = LEVEL) -> Interval:
@@ -147,9 +147,9 @@ def spread_of(results: int, passed: int) -> float:
 def _steps(items: Sequence[Blocks]) -> int:
     """What the convolution costs."""
     steps = length = 0
-    for each in items:
-        length += max(each.values) - min(each.values)
-        steps += len(set(each.values)) * length
+    for item in items:
+        length += max(item.values) - min(item.values)
+        steps += len(set(item.values)) * length
     return steps
 
 
@@ -158,7 +158,7 @@ def _convolve(chance: list[float], item: Blocks) -> list[float]:
     total: list[float] | None = None
     for value, count in Counter(item.values).items():
         weight = count / len(item.values)
-        part = [0.0] * (value - low) + [each * weight for each in chance] + [0.0] * (high - value)
+        part = [0.0] * (value - low) + [probability * weight for probability in chance] + [0.0] * (high - value)
         total = part if total is None else list(map(add, total, part))
     assert total is not None
     return total
@@ -167,4 +167,4 @@ def _convolve(chance: list[float], item: Blocks) -> list[float]:
 def _log_mean(logs: Sequence[float]) -> float:
     """Logarithm of the mean of numbers given by their logarithms."""
     top = max(logs)
-    return top + math.log(math.fsum(math.exp(each - top) for each in logs) / len(logs))
+    return top + math.log(math.fsum(math.exp(log - top) for log in logs) / len(logs))

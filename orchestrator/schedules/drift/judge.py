@@ -1,4 +1,4 @@
-"""Judges the ended runs of schedules: reads the series, has `drift` compare it, stores the verdict, raises alerts."""
+"""Judges the ended runs of schedules: reads the series, compares it, stores the verdict, raises alerts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from orchestrator.schedules.drift.series import (
     WINDOWS,
     Baseline,
     BaselineKind,
-    Comparison,
+    DriftComparison,
+    DriftVerdict,
     Look,
     Results,
-    Verdict,
     compare,
     not_comparable,
 )
@@ -44,7 +44,7 @@ from runner.contract.run_spec import BenchmarkSpec
 log = structlog.get_logger()
 
 AT_ONCE = 20
-CHANGED = (Verdict.WORSE, Verdict.BETTER)
+CHANGED = (DriftVerdict.WORSE, DriftVerdict.BETTER)
 
 
 class Judge:
@@ -54,7 +54,7 @@ class Judge:
         self._clock = clock
 
     async def round(self) -> bool:
-        """Judge what has ended; whether there may be more."""
+        """Judge ended runs; returns whether there may be more."""
         if self._leadership.epoch is None:
             return False
         waiting = await self._db.read(lambda s: [fire for fire, _ in schedule_queries.unjudged(s, AT_ONCE)])
@@ -65,10 +65,10 @@ class Judge:
 
     async def _judge(self, model_id: int, instant: datetime) -> None:
         case = await self._db.read(lambda s: read_case(s, model_id, instant))
-        found = await asyncio.to_thread(case.judge)
+        comparison = await asyncio.to_thread(case.judge)
         now = self._clock.now()
-        await self._leadership.write(lambda s: store(s, model_id, instant, case, found, now))
-        log.info("run judged", action="run_judged", run_id=case.run_id, verdict=found.verdict.value)
+        await self._leadership.write(lambda s: store(s, model_id, instant, case, comparison, now))
+        log.info("run judged", action="run_judged", run_id=case.run_id, verdict=comparison.verdict.value)
 
 
 class Case:
@@ -86,7 +86,7 @@ class Case:
         self.before: str | None = None
         """The verdict of the look before."""
 
-    def judge(self) -> Comparison:
+    def judge(self) -> DriftComparison:
         if self.why_not is not None:
             return not_comparable(self.why_not)
         return compare(self.series, self.baseline, look=self.look, alarm_rate=self.alarm_rate)
@@ -107,7 +107,7 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
         baseline = Baseline(kind, pool, chosen)
     chosen_id = schedule.baseline_run_id if schedule is not None and baseline.kind is BaselineKind.RUN else None
     if why_not is None and chosen_id and chosen_id != run.id and baseline.chosen is not None:
-        why_not = _baseline_trouble(session, run, chosen_id, baseline.chosen)
+        why_not = _baseline_problem(session, run, chosen_id, baseline.chosen)
     if why_not is not None:
         return Case(run, why_not, [], baseline, rate)
     earlier = schedule_queries.looks(session, model_id, fire.panel_version, limit=pool + max(WINDOWS))
@@ -115,9 +115,9 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
         return Case(run, why_not, [], baseline, rate)
     series = [Look(run.id, None, results_of(session, run.id))]
     series += [
-        Look(each.run_id, Verdict(each.verdict) if each.verdict else None, results_of(session, each.run_id))
-        for each in earlier
-        if each.run_id is not None
+        Look(look.run_id, DriftVerdict(look.verdict) if look.verdict else None, results_of(session, look.run_id))
+        for look in earlier
+        if look.run_id is not None
     ]
     if baseline.kind is BaselineKind.RUN and schedule is not None:
         series = list(takewhile(lambda look: look.run_id != schedule.baseline_run_id, series))  # only what came later
@@ -128,13 +128,13 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
 
 
 def results_of(session: Session, run_id: str) -> Results:
-    """(results, passes) of each problem; what is not the model's fault is no result."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    """(results, passes) of each problem; errors that are not the model's fault do not count."""
+    tallies: dict[tuple[str, str], tuple[int, int]] = {}
     for benchmark, problem_id, _, outcome in item_queries.verdicts(session, run_id):
         if Outcome(outcome) not in NOT_THE_MODELS_FAULT:
-            results, passed = found.get((benchmark, problem_id), (0, 0))
-            found[benchmark, problem_id] = (results + 1, passed + (outcome == Outcome.PASSED))
-    return found
+            results, passed = tallies.get((benchmark, problem_id), (0, 0))
+            tallies[benchmark, problem_id] = (results + 1, passed + (outcome == Outcome.PASSED))
+    return tallies
 
 
 def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | None:
@@ -142,11 +142,11 @@ def _why_not(session: Session, fire: ScheduleFire, run: ContainerRun) -> str | N
     if run.status != Status.COMPLETED:
         return f"The run ended {run.status}. {run.error_message or sentence(run.reason) or ''}".rstrip()
     if not run.score or not run.score.get("comparable"):
-        return "More than 2 % of the results are trouble of provider or infrastructure, or the run was cut short."
+        return "More than 2 % of the results are provider or infrastructure errors, or the run was cut short."
     panel = schedule_queries.panel(session, fire.model_id, fire.panel_version)
     drawn = {row["name"]: row["pack_digest"] for row in panel.benchmarks} if panel else {}
     if {part.name: part.pack_digest for part in run.task.benchmarks} != drawn:
-        return "The dataset has changed since the panel was drawn; draw a new panel to go on comparing."
+        return "The dataset has changed since the panel was drawn; draw a new panel to continue comparing."
     on_panel = _problems(map(BenchmarkSpec.model_validate, panel.benchmarks)) if panel else set()
     if panel is not None and _problems(run.task.benchmarks) != on_panel:
         return "The run is not on the problems of the panel."
@@ -158,19 +158,19 @@ def _problems(benchmarks: Iterable[BenchmarkSpec]) -> set[tuple[str, str]]:
 
 
 def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str | None:
-    """Why a run cannot be compared with an earlier one: its questions were put in other words."""
+    """Why a run cannot be compared with an earlier one: its prompts are different."""
     names = [part.name for part in run.task.benchmarks]
-    now, before = (item_queries.prompt_versions(session, each, names) for each in (run.id, earlier_id))
+    now, before = (item_queries.prompt_versions(session, run_id, names) for run_id in (run.id, earlier_id))
     for name in names:
         if now[name] and before[name] and now[name] != before[name]:
             return (
-                f"The prompts of {name} have changed ({before[name]} before, {now[name]} now); draw a new panel to go on "
+                f"The prompts of {name} have changed ({before[name]} before, {now[name]} now); draw a new panel to continue "
                 "comparing."
             )
     return None
 
 
-def _baseline_trouble(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
+def _baseline_problem(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
     """Why a run cannot be compared with the run that was chosen as its baseline."""
     baseline = run_queries.get(session, baseline_id)
     digests = {part.name: part.pack_digest for part in baseline.task.benchmarks} if baseline is not None else {}
@@ -184,13 +184,15 @@ def _baseline_trouble(session: Session, run: ContainerRun, baseline_id: str, cho
     return _other_prompts(session, run, baseline_id)
 
 
-def store(session: Session, model_id: int, instant: datetime, case: Case, found: Comparison, now: datetime) -> None:
-    """Write the verdict down once, and the alert it calls for with it."""
+def store(
+    session: Session, model_id: int, instant: datetime, case: Case, comparison: DriftComparison, now: datetime
+) -> None:
+    """Store the verdict once, together with its alert."""
     fire = schedule_queries.fire(session, model_id, instant)
     if fire is None or fire.verdict is not None:
         return
-    comparison = as_stored(found)
-    fire.verdict, fire.comparison, fire.judged_at = found.verdict.value, comparison, now
+    stored = as_stored(comparison)
+    fire.verdict, fire.comparison, fire.judged_at = comparison.verdict.value, stored, now
     fire.look = case.look if case.why_not is None else None
     session.add(fire)
     model = model_queries.get(session, model_id)
@@ -198,15 +200,15 @@ def store(session: Session, model_id: int, instant: datetime, case: Case, found:
     if case.status == Status.FAILED:
         alert = alerts.run_failed(model_id, slug, case.run_id, case.status, case.why, now, measured=case.measured)
         schedule_alert_queries.add(session, alert)
-    elif found.verdict in CHANGED and found.verdict != case.before:
-        schedule_alert_queries.add(session, alerts.drift(model_id, slug, case.run_id, comparison, now))
+    elif comparison.verdict in CHANGED and comparison.verdict != case.before:
+        schedule_alert_queries.add(session, alerts.drift(model_id, slug, case.run_id, stored, now))
 
 
-def as_stored(found: Comparison) -> dict[str, Any]:
-    values = asdict(found)
+def as_stored(comparison: DriftComparison) -> dict[str, Any]:
+    values = asdict(comparison)
     effect = values.pop("effect")
-    values["verdict"] = found.verdict.value
+    values["verdict"] = comparison.verdict.value
     for key, name in (("effect", "estimate"), ("low", "low"), ("high", "high")):
         values[key] = effect[name] if effect else None
-    values["flipped"] = [dict(each) for each in values["flipped"]]
+    values["flipped"] = list(map(dict, values["flipped"]))
     return values

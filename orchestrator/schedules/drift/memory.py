@@ -2,7 +2,7 @@
 
 Blocks in a row count as interchangeable in `evidence`. If a model tends to repeat its answers, neighbours are alike, and the
 block at the end of the row has neighbours on one side only: it lies further from the mean than one in the middle. How
-much alike neighbours are is seen in the blocks of all problems together, and the p-value is corrected for it.
+much alike neighbours are is estimated from the blocks of all problems together, and the p-value is corrected for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = 20
 
 
 def corrected(chance: float, excess: float) -> float:
-    """The chance of a deviation whose variance is larger than was reckoned with, by the factor `excess`."""
+    """The chance of a deviation whose variance is larger than assumed by the factor `excess`."""
     if excess <= 1 or chance >= 0.5:
         return chance
     distance = NormalDist().inv_cdf(1 - chance) if chance > 1e-12 else math.sqrt(-2 * math.log(chance))
@@ -29,7 +29,7 @@ def corrected(chance: float, excess: float) -> float:
 def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
     """How much more one more block at the end of each row strays from the mean than all do; 1 or more.
 
-    It goes by how alike neighbours are among the blocks before it, so that a change now is not taken for memory.
+    It uses only the blocks before it, so that a change now is not mistaken for memory.
     """
     lengths = Counter(len(row) for row in rows if len(set(row)) > 1)
     if not lengths or (length := lengths.most_common(1)[0][0]) < 3:
@@ -40,27 +40,27 @@ def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
             mean = math.fsum(row) / length
             off = [value - mean for value in row]
             together += math.fsum(a * b for a, b in pairwise(off))
-            spread += math.fsum(each * each for each in off)
+            spread += math.fsum(deviation * deviation for deviation in off)
     return _excess(_likeness(together / spread, length), length + 1)
 
 
-def _likeness(seen: float, length: int) -> float:
+def _likeness(observed: float, length: int) -> float:
     """The correlation of neighbours for which short rows look as they do: in a short row it seems smaller than it is."""
     low, high = 0.0, MOST
-    if seen <= _seen(low, length):
+    if observed <= _observed(low, length):
         return low
     for _ in range(STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _seen(middle, length) < seen else (low, middle)
+        low, high = (middle, high) if _observed(middle, length) < observed else (low, middle)
     return high
 
 
 @lru_cache(maxsize=10_000)
-def _seen(likeness: float, length: int) -> float:
+def _observed(likeness: float, length: int) -> float:
     """The mean product of neighbours' deviations over the mean square, times the numbers of each, if it fades by powers."""
     of_mean = _variance_of_mean(likeness, length)
-    with_mean = [_with_mean(likeness, length, place) for place in range(length)]
-    together = sum(likeness - with_mean[place] - with_mean[place + 1] + of_mean for place in range(length - 1))
+    with_mean = [_with_mean(likeness, length, index) for index in range(length)]
+    together = sum(likeness - with_mean[index] - with_mean[index + 1] + of_mean for index in range(length - 1))
     return together / (length * (1 - of_mean))
 
 
@@ -72,9 +72,9 @@ def _excess(likeness: float, length: int) -> float:
 
 
 def _variance_of_mean(likeness: float, length: int) -> float:
-    return sum(_with_mean(likeness, length, place) for place in range(length)) / length
+    return sum(_with_mean(likeness, length, index) for index in range(length)) / length
 
 
-def _with_mean(likeness: float, length: int, place: int) -> float:
-    """Covariance of one place with the mean of the row."""
-    return sum(likeness ** abs(place - other) for other in range(length)) / length
+def _with_mean(likeness: float, length: int, index: int) -> float:
+    """Covariance of one index with the mean of the row."""
+    return sum(likeness ** abs(index - other) for other in range(length)) / length

@@ -1,7 +1,7 @@
-"""What a schedule can see: the smallest drop it would find in time, and the size it needs for a wanted one. Pure.
+"""What a schedule can detect: the smallest drop it finds in time, and the size it needs for a given drop. Pure.
 
 A plan, not a guarantee: it uses the normal approximation of the tests in `drift`, for results that are independent, and is
-held against simulation.
+checked by simulation.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ POOL = 30
 
 
 @dataclass(frozen=True)
-class Sight:
-    """The terms of a statement about what can be seen."""
+class DetectionPower:
+    """The terms of a statement about what can be detected."""
 
     problems: int
     samples: int = 1
@@ -41,33 +41,33 @@ class Sight:
 
 def spread(histories: Iterable[tuple[int, int]]) -> float | None:
     """Mean p(1-p) over problems, each (results, passes); None without a problem that has two results."""
-    found = [spread_of(results, passed) for results, passed in histories if results >= 2]
-    return math.fsum(found) / len(found) if found else None
+    spreads = [spread_of(results, passed) for results, passed in histories if results >= 2]
+    return math.fsum(spreads) / len(spreads) if spreads else None
 
 
-def detectable_drop(sight: Sight) -> float:
+def detectable_drop(power: DetectionPower) -> float:
     """The smallest drop, as a share of results, that is found with the wanted power."""
-    return min(1.0, _reach(sight) * math.sqrt(sight.spread / (sight.problems * sight.samples)))
+    return min(1.0, _reach(power) * math.sqrt(power.spread / (power.problems * power.samples)))
 
 
-def problems_for(drop: float, sight: Sight) -> int:
+def problems_for(drop: float, power: DetectionPower) -> int:
     """How many problems are needed to find `drop`."""
-    return math.ceil(sight.spread / sight.samples * (_reach(sight) / drop) ** 2)
+    return math.ceil(power.spread / power.samples * (_reach(power) / drop) ** 2)
 
 
-def _reach(sight: Sight) -> float:
+def _reach(power: DetectionPower) -> float:
     """The drop that is found, in standard deviations of one run's score."""
-    window = max(each for each in WINDOWS if each <= max(1, sight.within))
-    level = 1 / (2 * len(WINDOWS) * threshold(sight.look, sight.alarm_rate))
-    distance = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(sight.power)
-    return distance * math.sqrt(1 / max(1, sight.pool) + 1 / window)
+    window = max(window for window in WINDOWS if window <= max(1, power.within))
+    level = 1 / (2 * len(WINDOWS) * threshold(power.look, power.alarm_rate))
+    distance = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(power.power)
+    return distance * math.sqrt(1 / max(1, power.pool) + 1 / window)
 
 
-def sentence(sight: Sight) -> str:
-    drop = detectable_drop(sight)
-    basis = "assuming a usual mix of problems" if sight.assumed else "going by this model's results so far"
+def sentence(power: DetectionPower) -> str:
+    drop = detectable_drop(power)
+    basis = "assuming a usual mix of problems" if power.assumed else "going by this model's results so far"
     return (
-        f"With {sight.problems} problems, once there are {sight.pool} runs to compare with, a drop of {100 * drop:.1f} "
-        f"points is found within {sight.within} runs in {100 * sight.power:.0f} % of cases, {basis}; "
-        f"false alarms in at most {100 * sight.alarm_rate:g} % of series, however long they are watched."
+        f"With {power.problems} problems, once there are {power.pool} runs to compare with, a drop of {100 * drop:.1f} "
+        f"points is found within {power.within} runs in {100 * power.power:.0f} % of cases, {basis}; "
+        f"false alarms in at most {100 * power.alarm_rate:g} % of series, however long they are watched."
     )

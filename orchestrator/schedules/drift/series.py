@@ -1,7 +1,7 @@
-"""The series of a schedule: is the newest run worse, better, or is no change seen? Pure.
+"""The series of a schedule: is the newest run worse, better, or unchanged? Pure.
 
-Every look spends a part of the false-alarm rate, and the parts add up to the rate however many looks there are. So somebody
-who looks every day for years is misled with at most the stated probability, once and for all. Each look compares the last
+Every look spends a part of the false-alarm rate, and the parts add up to the rate however many looks there are. So a person
+who looks every day for years gets a false alarm with at most the stated probability. Each look compares the last
 1, 3, 7 and 10 runs with the baseline before them, so that a sudden break and a small lasting drop are both seen; its p-value
 is corrected for these four windows and for the two directions.
 """
@@ -17,10 +17,10 @@ from orchestrator.stats.intervals import Interval
 
 WINDOWS = (1, 3, 7, 10)
 HEAD_START = 100
-"""The first hundred looks or so may spend about as much each; from then on less and less."""
+"""About the first hundred looks spend similar parts; later ones spend less and less."""
 MAX_FLIPPED = 50
 MIN_SHARED = 0.5
-"""Of the panel's problems, so many must have results on both sides."""
+"""Share of the panel's problems that must have results on both sides."""
 
 Key = tuple[str, str]
 """Benchmark and problem."""
@@ -28,17 +28,17 @@ Results = Mapping[Key, tuple[int, int]]
 """Of one run: (results, passes) of each problem, without errors that are not the model's."""
 
 
-class Verdict(StrEnum):
+class DriftVerdict(StrEnum):
     NO_CHANGE = "no_change"  #: no evidence of a change
     WORSE = "worse"  #: the series has enough evidence of a drop
     BETTER = "better"  #: the series has enough evidence of a rise
-    NOT_COMPARABLE = "not_comparable"  #: the run did not complete, had too much trouble, or has nothing to be compared with
+    NOT_COMPARABLE = "not_comparable"  #: the run did not complete, had too many errors, or has no earlier run
 
 
 class BaselineKind(StrEnum):
     ROLLING = "rolling"  #: a pool of the runs before
     LAST_GOOD = "last_good"  #: the newest earlier run that was not judged worse
-    RUN = "run"  #: a run that somebody chose
+    RUN = "run"  #: a chosen run
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Look:
     """One comparable run of the series."""
 
     run_id: str
-    verdict: Verdict | None
+    verdict: DriftVerdict | None
     results: Results
 
 
@@ -57,12 +57,12 @@ class Baseline:
     chosen: Results | None = None
 
     def before(self, window: int, series: Sequence[Look]) -> list[Results]:
-        """What the newest `window` runs are compared with; the series comes newest first."""
+        """The runs that the newest `window` runs are compared with; the series comes newest first."""
         older = series[window:]
         if self.kind is BaselineKind.RUN:
             return [self.chosen] if self.chosen is not None else []
         if self.kind is BaselineKind.LAST_GOOD:
-            return [look.results for look in older if look.verdict is not Verdict.WORSE][:1]
+            return [look.results for look in older if look.verdict is not DriftVerdict.WORSE][:1]
         return [look.results for look in older[: self.runs]]
 
 
@@ -77,16 +77,16 @@ class Flip:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    verdict: Verdict
+class DriftComparison:
+    verdict: DriftVerdict
     sentence: str
     effect: Interval | None = None
     """Later minus earlier, in shares of passed results."""
     window: int = 0
-    """How many of the newest runs the effect is of."""
+    """Number of newest runs that the effect covers."""
     reference_runs: int = 0
     problems: int = 0
-    """On which both sides have results; the verdict is of these."""
+    """Problems with results on both sides; the verdict is about these."""
     of_problems: int = 0
     """Problems with a result in the newest run."""
     p_value: float | None = None
@@ -104,27 +104,27 @@ def threshold(look: int, alarm_rate: float) -> float:
     return at * (at + 1) / ((HEAD_START + 1) * alarm_rate)
 
 
-def not_comparable(sentence: str) -> Comparison:
-    return Comparison(Verdict.NOT_COMPARABLE, sentence)
+def not_comparable(sentence: str) -> DriftComparison:
+    return DriftComparison(DriftVerdict.NOT_COMPARABLE, sentence)
 
 
-def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate: float) -> Comparison:
+def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate: float) -> DriftComparison:
     """Judge the newest run. `series` comes newest first; `look` is its number, counted from 1."""
     windows = {window: records(series, window, baseline) for window in WINDOWS if window <= len(series)}
-    windows = {window: found for window, found in windows.items() if found}
+    windows = {window: shared for window, shared in windows.items() if shared}
     if 1 not in windows:
         return not_comparable("There is no earlier run on these problems; this one is what later runs are compared with.")
     if len(windows[1]) < MIN_SHARED * len(series[0].results):
         return not_comparable("Too few problems have results in this run and in the baseline.")
-    found = {window: chances(list(each.values())) for window, each in windows.items()}
-    least = {verdict: min(found, key=lambda window: found[window][side]) for side, verdict in enumerate(_DIRECTIONS)}
-    direction = min(_DIRECTIONS, key=lambda verdict: found[least[verdict]][_DIRECTIONS.index(verdict)])
-    evidence = 1 / min(1.0, 2 * len(found) * found[least[direction]][_DIRECTIONS.index(direction)])
+    p_values = {window: chances(list(shared.values())) for window, shared in windows.items()}
+    least = {verdict: min(p_values, key=lambda window: p_values[window][side]) for side, verdict in enumerate(_DIRECTIONS)}
+    direction = min(_DIRECTIONS, key=lambda verdict: p_values[least[verdict]][_DIRECTIONS.index(verdict)])
+    evidence = 1 / min(1.0, 2 * len(p_values) * p_values[least[direction]][_DIRECTIONS.index(direction)])
     needed = threshold(look, alarm_rate)
-    verdict, window = (direction, least[direction]) if evidence >= needed else (Verdict.NO_CHANGE, 1)
-    tallies = {key: each.tally for key, each in windows[window].items()}
+    verdict, window = (direction, least[direction]) if evidence >= needed else (DriftVerdict.NO_CHANGE, 1)
+    tallies = {key: record.tally for key, record in windows[window].items()}
     effect = interval(list(tallies.values()))
-    return Comparison(
+    return DriftComparison(
         verdict=verdict,
         sentence=_sentence(verdict, effect, window, len(tallies), len(series[0].results)),
         effect=effect,
@@ -132,45 +132,45 @@ def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate
         reference_runs=len(baseline.before(window, series)),
         problems=len(tallies),
         of_problems=len(series[0].results),
-        p_value=min(1.0, 2 * min(found[1])),
+        p_value=min(1.0, 2 * min(p_values[1])),
         evidence=evidence,
         needed=needed,
         flipped=flips(tallies),
     )
 
 
-_DIRECTIONS = (Verdict.WORSE, Verdict.BETTER)
-"""In the order of the chances: of so few passes, of so many."""
+_DIRECTIONS = (DriftVerdict.WORSE, DriftVerdict.BETTER)
+"""In the order of `chances`: few passes, many passes."""
 
 
 def records(series: Sequence[Look], window: int, baseline: Baseline) -> dict[Key, Record]:
     """The problems of the newest run that have results on both sides."""
     later = [look.results for look in series[:window]]
     earlier = baseline.before(window, series)
-    found = {}
+    shared = {}
     for key in series[0].results:
         before, now = (tuple(run[key] for run in side if key in run and run[key][0]) for side in (earlier, later))
         if before and now:
-            found[key] = Record(before, now)
-    return found
+            shared[key] = Record(before, now)
+    return shared
 
 
 def flips(tallies: Mapping[Key, Tally]) -> tuple[Flip, ...]:
     """Problems whose share of passes crossed the middle, the largest change first."""
     crossed = [
-        Flip(*key, each.earlier_passed / each.earlier, each.later_passed / each.later)
-        for key, each in tallies.items()
-        if (2 * each.earlier_passed > each.earlier) != (2 * each.later_passed > each.later)
+        Flip(*key, tally.earlier_passed / tally.earlier, tally.later_passed / tally.later)
+        for key, tally in tallies.items()
+        if (2 * tally.earlier_passed > tally.earlier) != (2 * tally.later_passed > tally.later)
     ]
     return tuple(
         sorted(crossed, key=lambda flip: (-abs(flip.now - flip.before), flip.benchmark, flip.problem_id))[:MAX_FLIPPED]
     )
 
 
-def _sentence(verdict: Verdict, effect: Interval, window: int, shared: int, of: int) -> str:
+def _sentence(verdict: DriftVerdict, effect: Interval, window: int, shared: int, of: int) -> str:
     problems = f"{shared} problems" if shared == of else f"{shared} of {of} problems"
     points = f"{100 * effect.estimate:+.1f} points ({100 * effect.low:+.1f} to {100 * effect.high:+.1f})"
     runs = "the newest run" if window == 1 else f"the newest {window} runs"
-    if verdict is Verdict.NO_CHANGE:
+    if verdict is DriftVerdict.NO_CHANGE:
         return f"No change seen: {points} on {problems}."
     return f"{verdict.value.capitalize()} than the baseline: {points} in {runs}, on {problems}."

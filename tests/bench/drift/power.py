@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from orchestrator.schedules.drift.power import Sight, detectable_drop
+from orchestrator.schedules.drift.power import DetectionPower, detectable_drop
 from tests.bench.drift.looks import first_alarms, found_within
 from tests.bench.drift.worlds import World
 
@@ -14,7 +14,7 @@ MIXES = {"very unequal": (0.6, 0.4), "middling": (3.0, 2.0)}
 def main(series: int) -> None:
     for problems in (50, 100, 200, 300):
         for name, (a, b) in MIXES.items():
-            drop = detectable_drop(Sight(problems, spread=a * b / ((a + b) * (a + b + 1))))
+            drop = detectable_drop(DetectionPower(problems, spread=a * b / ((a + b) * (a + b + 1))))
             found = []
             for share in (1.0, 0.5):
                 world = World(series, problems=problems, days=40, drop=share * drop, at=30, shape=(a, b), seed=7)

@@ -21,8 +21,7 @@ from orchestrator.alerts import queries
 from orchestrator.alerts.deliveries import Deliveries, wait_after
 from orchestrator.alerts.feed import ATOM, atom
 from orchestrator.alerts.tables import Alert, Webhook, WebhookDelivery
-from orchestrator.alerts.webhook_message import message, new_secret, sign
-from orchestrator.alerts.webhook_sender import AllowedAddresses, WebhookSender
+from orchestrator.alerts.webhooks import AllowedAddresses, WebhookSender, message, new_secret, sign
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.settings import Settings
 from tests.manual_clock import START

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator.alerts.webhook_message import sign
+from orchestrator.alerts.webhooks import sign
 from tests.service.alerts.webhook_receiver import Receiver, Taken
 from tests.service.schedules.test_routes import save, until_fires
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.alerts.webhook_sender import AllowedAddresses
+from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.fetching import library
 from orchestrator.datasets.formats import source as source_module

@@ -14,8 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlmodel import Session
 
 from orchestrator.evals.tables import Eval, EvalSet
-from orchestrator.metrics.labels import BoundedLabels
-from orchestrator.metrics.run_metrics import RunMetrics
+from orchestrator.metrics.run_metrics import BoundedLabels, RunMetrics
 from tests.manual_clock import START
 from tests.rows import a_model, a_run, an_attempt, an_item
 

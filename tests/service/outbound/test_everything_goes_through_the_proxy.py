@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from orchestrator.alerts.webhook_sender import AllowedAddresses
+from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection
 from orchestrator.cli.errors import BadUsage, NotReachable

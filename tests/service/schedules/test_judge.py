@@ -92,7 +92,7 @@ async def test_trouble_never_counts_as_drift(world: ScheduleWorld) -> None:
     fire = await series.run(30, trouble=25)
     assert (fire.verdict, fire.look) == ("not_comparable", None)
     assert fire.comparison is not None
-    assert "trouble" in fire.comparison["sentence"]
+    assert "errors" in fire.comparison["sentence"]
     assert (await series.run(30)).look == 5, "it is no look, and not in the pool"
     assert await series.kinds() == []
 

@@ -13,6 +13,7 @@ from sqlmodel import Session, col, select
 
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.errors import Conflict, NotFound
+from orchestrator.leaderboard.queries import completed_runs
 from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules import queries as schedule_queries
@@ -98,8 +99,8 @@ async def test_an_informative_panel_goes_by_the_results(world: ScheduleWorld, se
         world.clock.advance(60)
     tallies = await world.db.read(lambda s: schedule_queries.problem_tallies(s, model_id, "sample"))
     assert [tallies[problem_id] for problem_id in ids] == [(3, 3), (3, 1), (3, 0), (3, 0), (3, 0), (3, 0)]
-    sight = await service.sight(saved.schedule)
-    assert (sight.assumed, sight.spread) == (False, pytest.approx(1 / 3 / 6))
+    power = await service.detection_power(saved.schedule)
+    assert (power.assumed, power.spread) == (False, pytest.approx(1 / 3 / 6))
     redrawn = await service.save("m", {**GIVEN, "draw": "informative"})
     assert redrawn.schedule.panel_version == 2
     panel = await world.db.read(lambda s: schedule_queries.panel(s, model_id, 2))
@@ -108,9 +109,9 @@ async def test_an_informative_panel_goes_by_the_results(world: ScheduleWorld, se
     assert chosen[0] == ids[1], "what varies comes first"
     assert not set(chosen) & {ids[0], *ids[2:]}
     assert "1 of 1 solved sometimes" in panel.how
-    newest, *_ = await world.db.read(lambda s: schedule_queries.completed_runs(s, "sample"))
+    newest, *_ = await world.db.read(lambda s: completed_runs(s, "sample"))
     assert (newest.model_id, newest.id) == (model_id, (await world.fires())[-1].run_id)
-    assert await world.db.read(lambda s: schedule_queries.completed_runs(s, "other")) == []
+    assert await world.db.read(lambda s: completed_runs(s, "other")) == []
 
 
 async def test_deleted_and_made_again(world: ScheduleWorld, service: ScheduleService) -> None:

@@ -16,7 +16,7 @@ from orchestrator.runs.views.compare import compare
 from orchestrator.runs.views.items import item_page
 from orchestrator.runs.views.run import Containers, run_page, stage_marks
 from orchestrator.runs.views.runs import explanation, run_line
-from orchestrator.schedules.form import Rhythm
+from orchestrator.schedules.pages import Rhythm
 from runner.contract import events
 from runner.contract.events import ItemResult, Outcome, Usage
 from tests.manual_clock import START

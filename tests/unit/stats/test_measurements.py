@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from orchestrator.stats.measurements import Verdict, compare, summary
+from orchestrator.stats.measurements import FigureVerdict, compare, summary
 from orchestrator.stats.student import t_quantile
 
 PUBLISHED = [(0.95, 1, 12.706), (0.95, 4, 2.776), (0.95, 30, 2.042), (0.99, 10, 3.169), (0.9, 2, 2.920), (0.95, 1e6, 1.960)]
@@ -63,21 +63,21 @@ def test_a_mean_is_held_by_its_interval_as_often_as_is_said(sigma: float, least:
 @pytest.mark.parametrize(
     ("larger", "these", "verdict"),
     [
-        (False, [2.0, 2.02, 1.98, 2.01], Verdict.WORSE),
-        (True, [2.0, 2.02, 1.98, 2.01], Verdict.BETTER),
-        (False, [0.5, 0.51, 0.49, 0.5], Verdict.BETTER),
-        (False, [1.0, 1.05, 0.96, 1.01], Verdict.NO_DIFFERENCE),
-        (False, [2.0], Verdict.TOO_FEW),
-        (False, [], Verdict.TOO_FEW),
+        (False, [2.0, 2.02, 1.98, 2.01], FigureVerdict.WORSE),
+        (True, [2.0, 2.02, 1.98, 2.01], FigureVerdict.BETTER),
+        (False, [0.5, 0.51, 0.49, 0.5], FigureVerdict.BETTER),
+        (False, [1.0, 1.05, 0.96, 1.01], FigureVerdict.NO_DIFFERENCE),
+        (False, [2.0], FigureVerdict.TOO_FEW),
+        (False, [], FigureVerdict.TOO_FEW),
     ],
 )
-def test_verdicts(larger: bool, these: list[float], verdict: Verdict) -> None:
+def test_verdicts(larger: bool, these: list[float], verdict: FigureVerdict) -> None:
     assert compare([these], [[1.0, 1.02, 0.98, 1.01]], larger_is_better=larger).verdict is verdict
 
 
 def test_a_figure_without_any_spread_is_compared_as_it_is() -> None:
-    assert compare([[5.0, 5.0]], [[5.0, 5.0]], larger_is_better=False).verdict is Verdict.NO_DIFFERENCE
-    assert compare([[5.0, 5.0]], [[4.0, 4.0]], larger_is_better=False).verdict is Verdict.WORSE
+    assert compare([[5.0, 5.0]], [[5.0, 5.0]], larger_is_better=False).verdict is FigureVerdict.NO_DIFFERENCE
+    assert compare([[5.0, 5.0]], [[4.0, 4.0]], larger_is_better=False).verdict is FigureVerdict.WORSE
 
 
 def test_values_that_are_not_positive_are_compared_by_difference() -> None:
@@ -85,7 +85,7 @@ def test_values_that_are_not_positive_are_compared_by_difference() -> None:
     assert found.ratio is None
     assert found.difference is not None
     assert found.difference.estimate == -10
-    assert found.verdict is Verdict.BETTER
+    assert found.verdict is FigureVerdict.BETTER
 
 
 @pytest.mark.parametrize("these", [[1e100, 2e100], [-1e100, 1e100], [-1e-100, -3e-100], [5e-324, 1e-320]], ids=str)
@@ -108,7 +108,7 @@ def test_runs_that_differ_more_than_their_repeats_widen_the_interval() -> None:
     assert alone.ratio is not None
     assert apart.ratio is not None
     assert apart.ratio.high - apart.ratio.low > alone.ratio.high - alone.ratio.low
-    assert apart.verdict is Verdict.NO_DIFFERENCE, "two runs a side that vary by a fifth show no third"
+    assert apart.verdict is FigureVerdict.NO_DIFFERENCE, "two runs a side that vary by a fifth show no third"
 
 
 def test_a_ratio_is_held_by_its_interval_as_often_as_is_said() -> None:

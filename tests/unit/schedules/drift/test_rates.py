@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orchestrator.schedules.drift.power import Sight, detectable_drop, problems_for, sentence, spread
+from orchestrator.schedules.drift.power import DetectionPower, detectable_drop, problems_for, sentence, spread
 from tests.bench.drift.looks import false_alarms, first_alarms, found_within
 from tests.bench.drift.worlds import World
 
@@ -48,7 +48,7 @@ def test_eight_points_are_found_within_ten_days(name: str) -> None:
 def test_what_is_said_to_be_detectable_is_detected(problems: int, shape: tuple[float, float]) -> None:
     a, b = shape
     known = a * b / ((a + b) * (a + b + 1))
-    drop = detectable_drop(Sight(problems, spread=known))
+    drop = detectable_drop(DetectionPower(problems, spread=known))
     world = World(series=50, problems=problems, days=40, drop=drop, at=30, shape=shape, seed=31)
     assert 0.78 <= found_within(first_alarms(world)[0][-1], 30, 10) <= 1.0
     half = World(series=25, problems=problems, days=40, drop=drop / 2, at=30, shape=shape, seed=32)
@@ -56,11 +56,11 @@ def test_what_is_said_to_be_detectable_is_detected(problems: int, shape: tuple[f
 
 
 def test_size_and_drop_are_two_sides_of_one_thing() -> None:
-    sight = Sight(200)
+    sight = DetectionPower(200)
     assert problems_for(detectable_drop(sight), sight) == pytest.approx(200, abs=1)
     assert problems_for(0.04, sight) == pytest.approx(4 * problems_for(0.08, sight), rel=0.02)
-    assert detectable_drop(Sight(200, samples=4)) == pytest.approx(detectable_drop(sight) / 2)
-    assert detectable_drop(Sight(1, pool=1)) == 1.0
+    assert detectable_drop(DetectionPower(200, samples=4)) == pytest.approx(detectable_drop(sight) / 2)
+    assert detectable_drop(DetectionPower(1, pool=1)) == 1.0
     assert "200 problems" in sentence(sight)
 
 

@@ -1,16 +1,21 @@
-"""One try to post an alert to an address: signed, quick, without redirects, and never to an address that nobody allowed."""
+"""Posts an alert to a webhook once, signed as Standard Webhooks asks (standardwebhooks.com), without redirects, and only to
+allowed addresses."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import ipaddress
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 import httpx
 
 from orchestrator.alerts.tables import Alert, Webhook
-from orchestrator.alerts.webhook_message import message, secrets_of
 from orchestrator.outbound.addresses import AddressRule, refusal, resolve
 from orchestrator.outbound.transports import PinnedTransport
 from orchestrator.system.clock import Clock
@@ -21,16 +26,16 @@ GONE = 410
 SETTING = "BENCHYARD_WEBHOOK_ALLOW"
 
 Transports = Callable[[str], httpx.AsyncBaseTransport]
-"""What connects to a host of that name, and refuses addresses that nobody may call."""
+"""Makes the transport to a host, which refuses forbidden addresses."""
 
 
 @dataclass(frozen=True)
-class Result:
+class DeliveryResult:
     status: int | None = None
-    """What the address answered, if it did."""
+    """The status that the address answered, if it did."""
     error: str | None = None
-    hopeless: bool = False
-    """The address said that it is gone for good."""
+    is_gone: bool = False
+    """The address answered that it is gone for good."""
 
 
 class AllowedAddresses:
@@ -55,7 +60,7 @@ class AllowedAddresses:
 
         def why_not(address: str) -> str | None:
             ip = ipaddress.ip_address(address.partition("%")[0])
-            if refusal(address, allow_private=True) is None and (listed or any(ip in each for each in self._networks)):
+            if refusal(address, allow_private=True) is None and (listed or any(ip in network for network in self._networks)):
                 return None
             if (why := refusal(address, allow_private=False)) is None:
                 return None
@@ -71,7 +76,7 @@ class AllowedAddresses:
         return PinnedTransport(host, self.judge(host))
 
     async def refusal(self, url: str) -> str | None:
-        """Why it may not be called, as far as can be said now; a name that has no address today is not refused."""
+        """Why it may not be called; a name without an address today is not refused."""
         try:
             host = httpx.URL(url).host
         except httpx.InvalidURL as error:
@@ -79,7 +84,7 @@ class AllowedAddresses:
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 addresses = await resolve(host, 0)
-        except (OSError, UnicodeError):  # time is up, or there is no such name: the deliveries will say so
+        except (OSError, UnicodeError):  # timeout, or no such name: the deliveries will report it
             return None
         reasons = ((address, self.judge(host)(address)) for address in addresses)
         return next((f"{host} is {address}: {why}" for address, why in reasons if why), None)
@@ -90,7 +95,7 @@ class WebhookSender:
         self._clock = clock
         self._transport = transport
 
-    async def send(self, webhook: Webhook, alert: Alert) -> Result:
+    async def send(self, webhook: Webhook, alert: Alert) -> DeliveryResult:
         now = self._clock.now()
         body, headers = message(alert, secrets_of(webhook, now), now)
         try:
@@ -101,8 +106,49 @@ class WebhookSender:
                 client.stream("POST", url, content=body, headers=headers) as answer,
             ):
                 status = answer.status_code
-        except Exception as error:  # unreachable, refused, no address, too slow: all the same to us, and written down
-            return Result(error=f"{type(error).__name__}: {error}".rstrip(": ")[:500])
+        except Exception as error:  # unreachable, refused, no address, too slow: all are recorded alike
+            return DeliveryResult(error=f"{type(error).__name__}: {error}".rstrip(": ")[:500])
         if 200 <= status < 300:
-            return Result(status)
-        return Result(status, f"it answered {status}", hopeless=status == GONE)
+            return DeliveryResult(status)
+        return DeliveryResult(status, f"it answered {status}", is_gone=status == GONE)
+
+
+PREFIX = "whsec_"
+SECRET_BYTES = 32
+
+
+def new_secret(entropy: bytes) -> str:
+    """A signing secret from random bytes."""
+    return PREFIX + base64.b64encode(entropy).decode()
+
+
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+
+
+def secrets_of(webhook: Webhook, now: datetime) -> list[str]:
+    """The secrets that sign now: its own, and the previous one until `previous_until`."""
+    if webhook.previous_secret and webhook.previous_until and now < webhook.previous_until:
+        return [webhook.secret, webhook.previous_secret]
+    return [webhook.secret]
+
+
+def message(alert: Alert, secrets: list[str], now: datetime) -> tuple[bytes, dict[str, str]]:
+    """Body and headers. The id stays the same over all tries: receivers deduplicate by it."""
+    content = {
+        "type": alert.kind,
+        "timestamp": alert.at.isoformat(),
+        "data": {**alert.data, "title": alert.title, "alert_id": alert.id, "model_id": alert.model_id},
+    }
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    timestamp = int(now.timestamp())
+    headers = {
+        "content-type": "application/json",
+        "user-agent": "benchyard",
+        "webhook-id": alert.uid,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(sign(secret, alert.uid, timestamp, body) for secret in secrets),
+    }
+    return body, headers
