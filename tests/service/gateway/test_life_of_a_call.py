@@ -30,6 +30,7 @@ from orchestrator.system.identifiers import token_hash
 from runner.contract.run_spec import ModelSpec, Protocol
 from runner.llm.calls import Calls
 from runner.llm.client import Prompt, open_client
+from tests.rows import a_benchmark_task
 from tests.service.gateway.fake_provider import FakeProvider
 from tests.service.gateway.gateway_server import serving
 
@@ -82,7 +83,7 @@ def seed(db: Session) -> None:
     )  # fmt: skip
     run = ContainerRun(
         id="run-1", model_id=1, benchmarks=["sample"], sample_size=1, samples_per_problem=2, instance_type="lite",
-        deadline_s=3600, plan=[{"name": "sample", "adapter": "x", "pack_digest": "x", "problem_ids": ["p"]}], budget_usd=1.0,
+        deadline_s=3600, task=a_benchmark_task(problem_ids=["p"]), budget_usd=1.0,
         status="running", attempt=1, created_at=now, started_at=now,
     )  # fmt: skip
     attempt = Attempt(
