@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.costs.views import quote
 from orchestrator.datasets.packs.pack import Entry
-from orchestrator.leaderboard.routes import PlaceOut
+from orchestrator.leaderboard.schemas import PlaceOut
 from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, timeline
 from orchestrator.runs.page_queries import ScoredRun, Verdict
 from orchestrator.runs.views.compare import compare
