@@ -1,5 +1,5 @@
-"""What runners' SDKs call: every model call of every run, once, within budget, at the rate the provider allows.
+"""The gateway: every model call of every run goes through it, once, within budget, at the rate the provider allows.
 
-`edge` takes the request; `coordinator` gives the call one `attempt`, which alone drives its row in `ledger`; `pacing` says
-when it may go, `upstream` sends it, `protocols` read and write the providers' formats.
+`edge` receives the request; `coordinator` gives each call one `attempt`, the only writer of the call's row in `ledger`;
+`pacing` decides when the call may go, `upstream` sends it, and `protocols` read and write the providers' formats.
 """

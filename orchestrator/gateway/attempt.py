@@ -1,7 +1,8 @@
-"""One attempt to get an answer to a call: opened, sent, settled or failed. It alone writes the call's row in the ledger.
+"""One attempt to get an answer to a call. Only the attempt writes the call's row in the ledger: opened, sent, settled,
+failed.
 
-It waits for the budget and for its turn, asks the provider, and asks again while that makes sense. Time in queues (turn and
-backoff) and time at the provider are kept apart, so that a busy orchestrator is not taken for a slow provider.
+It waits for budget and for its turn, asks the provider, and retries while a retry can help. Time in queues (turn and
+backoff) and time at the provider are measured separately, so that a busy orchestrator is not mistaken for a slow provider.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 POLL_S = 0.5
-"""How often the ledger is asked again about what another process does."""
+"""How often to ask the ledger again while another process makes the call."""
 STORE_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 10.0, 10.0, 10.0, 15.0)
-"""What happened at the provider is offered to an unavailable ledger again after these pauses before it is given up."""
+"""Pauses between attempts to write an outcome to an unavailable ledger, before giving up."""
 
 
 @dataclass(frozen=True)
 class AttemptServices:
-    """What every attempt uses. `call_ended` returns the event that is set when some other call here ends."""
+    """What every attempt uses. `call_ended` returns the event that is set when another call of this process ends."""
 
     ledger: Ledger
     clock: Clock
@@ -59,21 +60,22 @@ class AttemptServices:
 
 @dataclass(frozen=True)
 class WaitReason:
-    """What an attempt waits for; `sentence` is for people."""
+    """What an attempt is waiting for; `sentence` is shown to people."""
 
     since: float
     sentence: Callable[[], str]
 
 
 class AttemptOver(GatewayError):
-    """The run's attempt ended between its request and its call."""
+    """The run's attempt ended after it sent the request and before the call was opened."""
 
     def __init__(self) -> None:
         super().__init__(401, Code.UNAUTHORIZED, "the key must be the token of a run that is running")
 
 
 class CallAttempt:
-    """`at_provider`: it may have been sent, and its answer is not in the ledger yet: it is not to be interrupted."""
+    """While `at_provider` is set, the call may have been sent and its answer is not in the ledger yet: do not interrupt
+    it."""
 
     def __init__(self, call: Call, limiter: Limiter, upstream: Upstream | None, services: AttemptServices) -> None:
         self.call = call
@@ -91,7 +93,8 @@ class CallAttempt:
         self._provider_s = 0.0
 
     async def run(self) -> Answered:
-        """The answer, stored or bought; either is in the ledger when this returns, and so is a failure when it raises."""
+        """Returns the answer, stored or bought. By the time this returns or raises, the answer or failure is in the
+        ledger."""
         try:
             opened = await self._open()
             if isinstance(opened, Stored):
@@ -104,7 +107,8 @@ class CallAttempt:
             self._ledger.released(*self.call.id)
 
     async def _open(self) -> Reserved | Stored:
-        """Wait until the call is ours to make or has an answer. With a permit at hand it is opened as sent, in one write."""
+        """Wait until this attempt may make the call, or the call has an answer. If a permit is free, open and send in one
+        write."""
         while True:
             self._permit = self._limiter.try_acquire(self.call.context.run_id)
             self.at_provider = self._permit is not None
@@ -146,12 +150,12 @@ class CallAttempt:
         )
 
     async def _buy(self) -> Settlement:
-        """Settle the call that was reserved, or have it fail."""
+        """Settle the reserved call, or record its failure."""
         try:
             settlement = self._settlement(await self._ask_until_answered())
         except GatewayError as error:
             lost, message = isinstance(error, UpstreamError) and error.maybe_billed, error.message
-            with suppress(LedgerUnavailable):  # then the call counts as lost when it is opened again
+            with suppress(LedgerUnavailable):  # the call then counts as lost when it is next opened
                 await self._store(lambda: self._fail(message, lost=lost))
             raise
         except asyncio.CancelledError:
@@ -200,7 +204,7 @@ class CallAttempt:
             self._release_permit()
 
     async def _prepare_again(self, error: UpstreamError) -> None:
-        """Note in the ledger that the try failed and another follows."""
+        """Record in the ledger that the try failed and another follows."""
         if not error.maybe_billed:
             await self._store(lambda: self._ledger.refused(*self.call.id))
             return
@@ -241,7 +245,7 @@ class CallAttempt:
             self._permit = None
 
     async def _store(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Write what happened at the provider, again and again while the ledger is unavailable, for a while."""
+        """Write what happened at the provider, retrying for a while if the ledger is unavailable."""
         for pause_s in STORE_PAUSES_S:
             try:
                 return await write()
@@ -253,13 +257,13 @@ class CallAttempt:
         return self._ledger.fail(*self.call.id, Failure(error, lost, self._queue_s, self._provider_s))
 
     async def _wait(self, ended: asyncio.Event, reason: str) -> None:
-        """Until some call here has ended, or for a moment: other processes write to the ledger too."""
+        """Wait until another call of this process ends, or briefly: other processes write to the ledger too."""
         with self._note_wait(lambda: f"waiting for {reason}"), suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), POLL_S)
 
     @contextmanager
     def _waiting(self, sentence: Callable[[], str]) -> Iterator[None]:
-        """The block is a wait in the provider's queue."""
+        """Count the block as time in the provider's queue."""
         began = self._now()
         try:
             with self._note_wait(sentence):
@@ -289,7 +293,7 @@ class CallAttempt:
         return f"waiting for {self.call.context.provider}: {reason}, next try in {left_s} s"
 
     def _elapsed_s(self) -> float:
-        """Since the first try: waiting for one's turn before it is nobody's failure."""
+        """Time since the first try; waiting for a turn before that is not counted."""
         return 0.0 if self._first_sent_at is None else self._now() - self._first_sent_at
 
     def _now(self) -> float:
@@ -317,7 +321,7 @@ def key_taken(call: Call) -> GatewayError:
 
 
 def _check_room(call: Call, no_room: NoRoom) -> None:
-    """Refuse a call that will not fit even when everything under way turns out to cost nothing."""
+    """Raise if the call could not fit even if all calls in flight cost nothing."""
     budget, whose = (call.context.budget_nusd or 0, "of the run")
     if no_room.cap is not None:
         budget, whose = no_room.cap.nusd, no_room.cap.whose
@@ -331,7 +335,7 @@ def _check_room(call: Call, no_room: NoRoom) -> None:
 
 
 def _estimate(call: Call, message: Message) -> TokenUsage:
-    """For servers that do not count: four letters to a token, and marked as estimated."""
+    """For servers that report no usage: one token per four characters, marked as estimated."""
     output = len(str(message)) // 4
     limit = call.asked.max_output_tokens
     return TokenUsage(

@@ -1,4 +1,4 @@
-"""REST for the model calls of a run, as the gateway's ledger has them, without the answers."""
+"""REST routes for the model calls of a run, as recorded in the ledger, without the answers."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class CallOut(Answer):
 
 @router.get("/{run_id}/calls", policy=Policy(READ))
 async def list_calls(run_id: RunId, context: Context, limit: Limit = 100, after: CallCursor = None) -> Page[CallOut]:
-    """Model calls in the order of their keys: state, tokens, cost, and where the time went. Lost sends are tries that may
-    have been billed although they brought no answer. The source says whether this call bought its answer or was given one
-    that was bought before, by which run and call."""
+    """Model calls ordered by key: state, tokens, cost and timing. Lost sends are tries that may have been billed although
+    they returned no answer. The source says whether this call bought its answer or reused one, and from which run and
+    call."""
     await context.runs.get(run_id)
 
     def read(session: Session) -> list[CallOut]:

@@ -1,4 +1,4 @@
-"""A model call, the run that makes it and its answer, as they pass between the parts of the gateway."""
+"""Data classes that the parts of the gateway share: a model call, the run that makes it, and its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from runner.contract import run_spec
 
 @dataclass(frozen=True)
 class DayCap:
-    """What may be spent on one day: by all, by one workspace, or by one user within it."""
+    """A daily spending limit: for everybody, for one workspace, or for one user within it."""
 
     nusd: int
     workspace_id: int | None = None
@@ -32,7 +32,7 @@ class DayCap:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A living run as the gateway sees it. Only its one model may be called, through its one provider."""
+    """A live run as the gateway sees it. It may call only its one model, through its one provider."""
 
     run_id: str
     attempt: int
@@ -43,10 +43,10 @@ class RunContext:
     budget_nusd: int | None = None
     day_caps: tuple[DayCap, ...] = ()
     request_timeout_s: float = 600.0
-    reuse_since: datetime | None = None  #: answers that other runs bought since then may be used again
+    reuse_since: datetime | None = None  #: answers that other runs bought since then may be reused
     payer: Payer = SYSTEM
-    no_key: str | None = None  #: why there is no key that this run may use
-    plans: Callable[[str], bool] = lambda key: True  #: whether the plan of the run has a call with this key
+    no_key: str | None = None  #: why this run has no usable key
+    plans: Callable[[str], bool] = lambda key: True  #: whether the run's plan contains a call with this key
 
     @property
     def capped(self) -> bool:
@@ -54,12 +54,12 @@ class RunContext:
 
 
 FORM_FIELDS = frozenset({"stream", "stream_options"})
-"""Say how the answer is delivered, not what is asked: the same question, streamed or not, is the same call."""
+"""Body fields that only control delivery: the same question is the same call, streamed or not."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One question of one run. `headers` are the few that belong to the question and go to the provider with it."""
+    """One question of one run. `headers` are the few that belong to the question and are forwarded to the provider."""
 
     context: RunContext
     key: str
@@ -77,7 +77,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Settlement:
-    """A finished call: the answer, what it used, what it cost, and where the time went."""
+    """A finished call: answer, usage, cost and timing."""
 
     protocol: run_spec.Protocol
     message: Message
@@ -88,15 +88,15 @@ class Settlement:
     queue_s: float
     provider_s: float
     priced: bool = True
-    """False: the model has no price, and `cost_nusd` says nothing."""
+    """False if the model has no price; `cost_nusd` is then meaningless."""
 
 
 class Source(StrEnum):
-    """Where an answer comes from."""
+    """Where an answer came from."""
 
     BOUGHT = "bought"  #: this call paid for it
     REPLAYED = "replayed"  #: bought earlier by the same call, or by the run that this one retries
-    CACHED = "cached"  #: bought by another run that asked the same
+    CACHED = "cached"  #: bought by another run that asked the same question
 
 
 @dataclass(frozen=True)
@@ -106,18 +106,18 @@ class Answered:
 
 
 def request_hash(provider: str, path: str, body: Message, headers: Mapping[str, str]) -> str:
-    """What makes two requests the same question: all of the body but the form of delivery."""
+    """The identity of a question: provider, path, headers and body, except the fields that control delivery."""
     question = {name: value for name, value in body.items() if name not in FORM_FIELDS}
     text = json.dumps([provider, path, question, sorted(headers.items())], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def question_key(request_hash: str, server: str) -> str:
-    """The same question to the same server, whoever asks."""
+    """Identifies the same question to the same server, whichever run asks."""
     return hashlib.sha256(f"{request_hash} {server}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sample_index(call_key: str) -> int:
-    """The sample of `benchmark/problem/sample/turn`; a problem's id may contain slashes. Other keys are sample 0."""
+    """The sample number in `benchmark/problem/sample/turn`; a problem's id may contain slashes. 0 for other keys."""
     parts = call_key.rsplit("/", 2)
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and parts[1].isascii() else 0

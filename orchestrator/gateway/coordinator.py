@@ -1,5 +1,5 @@
-"""Gives every call one attempt, in a task of its own, and lets all who ask for the same call wait for it, whether or not
-they stay on the line. It never writes to the ledger: that is the attempt's."""
+"""Runs one attempt per call, each in its own task. Everybody who asks for the same call waits for that task; it goes on
+if they disconnect. The coordinator never writes to the ledger; the attempt does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orchestrator.gateway.upstream.port import Upstream
 from orchestrator.system.clock import Clock
 
 SHOWN_AFTER_S = 1.0
-"""A shorter wait is not shown."""
+"""Shorter waits are not shown."""
 
 log = structlog.get_logger()
 
@@ -45,17 +45,18 @@ class CallCoordinator:
         self._closing = False
 
     async def answer(self, call: Call) -> Answered:
-        """The answer to a call: stored, joined or bought. The call goes on if the caller is cancelled."""
+        """Returns the answer to a call: stored, from a running attempt, or bought. The call goes on if the caller is
+        cancelled."""
         answered = await self.ask(call).within(None)
         assert answered is not None
         return answered
 
     def ask(self, call: Call) -> Waiter:
-        """Have a call carried out, or join the attempt that is running."""
+        """Start a call, or join the attempt that is running."""
         return Waiter(self, call)
 
     def attempt_of(self, call: Call) -> tuple[CallAttempt, asyncio.Task[Answered], bool]:
-        """The attempt that will bring the answer, its task, and whether somebody asked for it before."""
+        """The attempt that will produce the answer, its task, and whether it was already running."""
         running = self._running.get(call.id)
         if running is None:
             return *self._start(call), False
@@ -64,7 +65,7 @@ class CallCoordinator:
         return *running, True
 
     def status(self, run_id: str) -> str | None:
-        """What the run's longest waiting call waits for, in one sentence; None while nothing holds it up."""
+        """What the run's longest-waiting call waits for, in one sentence; None if nothing delays it."""
         reasons = [attempt.wait_reason for (run, _), (attempt, _) in self._running.items() if run == run_id]
         oldest = min((reason for reason in reasons if reason is not None), key=lambda reason: reason.since, default=None)
         if oldest is None or self._clock.monotonic() - oldest.since < SHOWN_AFTER_S:
@@ -75,7 +76,7 @@ class CallCoordinator:
         return len(self._running)
 
     def limiter(self, provider: str, model: str, key_id: str = "") -> Limiter:
-        """Providers limit each key by itself."""
+        """One limiter per key as well: providers limit each key separately."""
         key = (provider, model, key_id)
         if key not in self._limiters:
             services = self._services
@@ -83,7 +84,7 @@ class CallCoordinator:
         return self._limiters[key]
 
     async def abandon(self, run_id: str) -> None:
-        """Give up the calls of a run that ended, except those at the provider, which are carried to their end."""
+        """Give up the calls of a run that ended, except those at the provider, which are allowed to finish."""
         running = [attempt for (run, _), attempt in self._running.items() if run == run_id]
         tasks = [task for attempt, task in running if not attempt.at_provider]
         for task in tasks:
@@ -91,7 +92,7 @@ class CallCoordinator:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self, grace_s: float) -> None:
-        """Take no more calls, wait for those at the provider for so long, then give up the rest."""
+        """Accept no more calls, wait up to `grace_s` for those at the provider, then give up the rest."""
         self._closing = True
         for run in {run for run, _ in self._running}:
             await self.abandon(run)
@@ -131,7 +132,7 @@ class CallCoordinator:
 
 
 class Waiter:
-    """Waits for the answer to a call. Whoever stops waiting does not stop the call."""
+    """Waits for the answer to a call. The call goes on if the waiter is cancelled."""
 
     def __init__(self, coordinator: CallCoordinator, call: Call) -> None:
         self._coordinator = coordinator
@@ -139,7 +140,7 @@ class Waiter:
         self._attempt, self._task, self._joined = coordinator.attempt_of(call)
 
     async def within(self, patience_s: float | None) -> Answered | None:
-        """The answer, or None when it is not there after so many seconds."""
+        """The answer, or None if it has not arrived within `patience_s` seconds."""
         while True:
             await asyncio.wait((self._task,), timeout=patience_s)
             if not self._task.done():
@@ -151,7 +152,7 @@ class Waiter:
             except AttemptOver:
                 if self._attempt.call.context.attempt == self._call.context.attempt:
                     raise
-                # it was an earlier attempt of the run that was over
+                # the attempt that ended was an earlier one of the run
                 self._attempt, self._task, self._joined = self._coordinator.attempt_of(self._call)
                 continue
             bought_by_another = self._joined and answered.source is Source.BOUGHT

@@ -1,4 +1,4 @@
-"""Joins the gateway to the rest: who a run token belongs to, where calls are kept, what the demo models say."""
+"""Connects the gateway to the rest of the service: run tokens, the ledger, keys and the demo models."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ async def open_gateway(
 
 
 async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
-    """Let go of calls that still wait for their turn when their run ends, and of what was known of runs that changed;
-    runs until it is cancelled."""
+    """Give up calls that still wait for their turn when their run ends, and forget cached runs that changed. Runs until
+    cancelled."""
     async for batch in live.follow(after=None, inside=True):
         for event in (told.event for told in batch):
             if event.run_id is None or event.type != "transition":
@@ -108,7 +108,7 @@ def _context(found: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | N
 
 
 def prices_of(model: LlmModel | Any) -> Prices | None:
-    """None when a price is missing: what it costs is then unknown, and a budget cannot be promised."""
+    """None if a price is missing: the cost is then unknown, and a budget cannot be kept."""
     if model.input_price is None or model.output_price is None:
         return None
     cached, written = model.cached_input_price, model.cache_write_price
@@ -142,7 +142,7 @@ async def assemble(
     grace_s: float = 5.0,
     keys: KeySource | None = None,
 ) -> AsyncIterator[GatewayDeps]:
-    """A gateway for as long as the block lasts. On leaving, calls at the provider have `grace_s` to come home."""
+    """A gateway for the duration of the block. On exit, calls at the provider have `grace_s` to finish."""
     _tell(await ledger.recover())
     upstreams: dict[str, Upstream] = {
         DEMO_PROVIDER: DemoUpstream(demo_load, clock=clock, sleep=sleep, latency_s=demo_latency_s)

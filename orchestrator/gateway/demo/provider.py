@@ -1,7 +1,6 @@
-"""The demo provider: recorded answers to the bundled sample problems, some wrong on purpose. It needs no key and says
-what it is in the names of its models. It knows nothing of grading: it finds a problem's text in the prompt and gives
-what was recorded for it.
-"""
+"""The demo provider: recorded answers to the bundled sample problems, some wrong on purpose. It needs no key, and its
+models' names say that they are demos. It knows nothing of grading: it finds a problem's text in the prompt and returns
+what was recorded for it."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ class DemoAnswers(Protocol):
 
 
 class DemoUpstream:
-    """Answers after a delay between the two of `latency_s`; the delay of a call is the same every time."""
+    """Answers after a delay within `latency_s`; the same call always has the same delay."""
 
     server = DEMO_PROVIDER
 

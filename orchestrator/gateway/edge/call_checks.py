@@ -1,4 +1,5 @@
-"""May this run ask this question, and what can it cost at most? Pure: request parts in, a `Call` or an error out."""
+"""Checks whether a run may ask a question, and what it can cost at most. Pure: request parts in, a `Call` or an error
+out."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def parse_body(raw: bytes) -> Message:
 def admit(
     context: RunContext, provider: str, wire: Wire, headers: Mapping[str, str], body: Message, body_bytes: int
 ) -> Call:
-    """The call that a request stands for; header names in lower case."""
+    """Build the call from a request. Header names are in lower case."""
     if provider != context.provider:
         raise GatewayError(403, Code.FORBIDDEN, f"this run may only call provider {context.provider}, not {provider}")
     if context.no_key is not None:

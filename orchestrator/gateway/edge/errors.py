@@ -1,9 +1,9 @@
-"""What the gateway refuses or gives up on, as one error with a status, a code from a closed list and a sentence.
+"""The gateway's errors: each has a status, a code from a closed list and a sentence.
 
     GatewayError
-    └── UpstreamError     one try at the provider failed; says whether another try may help and whether it may cost
+    └── UpstreamError     one try at the provider failed; says whether a retry may help and whether it may cost
 
-How an error looks on the wire is the business of `wires`.
+`protocols` render them for each SDK.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from runner.contract.run_spec import ErrorScope
 class Code(StrEnum):
     """Why a call got no answer."""
 
-    UNAUTHORIZED = "UNAUTHORIZED"  #: no token, or not one of a living run
+    UNAUTHORIZED = "UNAUTHORIZED"  #: no token, or no live run has it
     FORBIDDEN = "FORBIDDEN"  #: the run may not call this provider or model
     NOT_FOUND = "NOT_FOUND"  #: no such provider here
-    VALIDATION_ERROR = "VALIDATION_ERROR"  #: the request cannot be understood or carried out as it is
-    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  #: the request is larger than the gateway takes
-    CONFLICT = "CONFLICT"  #: the call key was used for another request
-    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"  #: the worst case of this call does not fit the run's budget any more
+    VALIDATION_ERROR = "VALIDATION_ERROR"  #: the request cannot be understood or carried out
+    PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"  #: the request is larger than the gateway accepts
+    CONFLICT = "CONFLICT"  #: the call key was already used for another request
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"  #: the worst case of this call no longer fits the run's budget
     PRICE_UNKNOWN = "PRICE_UNKNOWN"  #: the run has a budget but the model has no price
-    RATE_LIMITED = "RATE_LIMITED"  #: the provider kept on saying "too many", to the end of our patience
-    EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"  #: the provider failed or refused; its own words are in the message
-    PROVIDER_KEY_REFUSED = "PROVIDER_KEY_REFUSED"  #: the provider does not accept the key that is configured here
-    INTERNAL_ERROR = "INTERNAL_ERROR"  #: a mistake in the gateway itself; its log has it
-    UNAVAILABLE = "UNAVAILABLE"  #: the orchestrator cannot serve now (shutting down, database away)
+    RATE_LIMITED = "RATE_LIMITED"  #: the provider kept answering "too many" until retries ran out
+    EXTERNAL_API_ERROR = "EXTERNAL_API_ERROR"  #: the provider failed or refused; its own message is included
+    PROVIDER_KEY_REFUSED = "PROVIDER_KEY_REFUSED"  #: the provider rejects the configured key
+    INTERNAL_ERROR = "INTERNAL_ERROR"  #: a bug in the gateway; see its log
+    UNAVAILABLE = "UNAVAILABLE"  #: the orchestrator cannot serve now (shutting down, no database)
 
 
 SCOPES = {
@@ -41,11 +41,11 @@ SCOPES = {
     Code.PAYLOAD_TOO_LARGE: ErrorScope.ITEM,
     Code.CONFLICT: ErrorScope.ITEM,
 }
-"""Whom an error with this code concerns, unless the error itself says otherwise."""
+"""The scope of an error with this code, unless the error says otherwise."""
 
 
 class GatewayError(Exception):
-    """A call that ends without an answer. `scope` says whether every other call of the run would end so."""
+    """A call that ends without an answer. `scope` says whether every other call of the run would end the same way."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class GatewayError(Exception):
 class UpstreamError(GatewayError):
     """One try at the provider failed.
 
-    `retry` says that another try may help; `crowded` that the provider wants less of us; `maybe_billed` that the
-    provider may have done the work all the same; `body` is the provider's own error object, for SDKs to read.
+    `retry`: another try may help. `crowded`: the provider wants fewer calls. `maybe_billed`: the provider may have done the
+    work all the same. `body` is the provider's own error object, for SDKs to read.
     """
 
     def __init__(

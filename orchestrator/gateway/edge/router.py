@@ -1,13 +1,13 @@
-"""The HTTP edge of the gateway: who is it, what is asked, and the answer in the form of the SDK that asks.
+"""The HTTP edge of the gateway: authenticates the run, reads the request, and answers in the format of the calling SDK.
 
-An answer is stored before the first byte of it goes out, and a stream is made from the stored answer. While a streamed
-call takes long, the stream begins early and is kept alive; an error then comes inside the stream instead of as a status.
+An answer is stored before its first byte goes out, and a stream is made from the stored answer. If a streamed call takes
+long, the stream begins early and is kept alive; an error then arrives inside the stream instead of as a status.
 
-Whose token it is, is looked up once or twice a second and not for every call: a caller that keeps calling does not wait for
-it, since the answer is asked for anew beside a call. Trusting an old answer for a moment only saves the question: a call is
-not opened in the ledger, nor answered from it, unless the attempt is still the one that carries out the run.
+Run tokens are cached for about a second and refreshed in the background, so that a busy caller does not wait for the
+look-up. A stale entry is harmless: the ledger neither opens nor answers a call unless the attempt is still the run's current
+one.
 
-A plain ASGI application: all that a framework would do for a handler is more than the handler does.
+This is a plain ASGI application, because a framework's overhead would exceed the handler's own work.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _PLACE = re.compile(f"/gateway/([^/]+)({'|'.join(re.escape(path) for path in _WI
 
 @dataclass(frozen=True)
 class GatewayDeps:
-    """What the edge needs. `authenticate` turns a run token into its run, or None when no living run has it; `forget` is
-    told that a run has changed."""
+    """What the edge needs. `authenticate` returns the live run of a token, or None; `forget` is called when a run has
+    changed."""
 
     authenticate: Callable[[str], Awaitable[RunContext | None]]
     coordinator: CallCoordinator
@@ -71,11 +71,11 @@ class _Exchange:
 
 
 class _HungUp(Exception):
-    """The asker went before it had asked."""
+    """The client disconnected before its request was complete."""
 
 
 class Gateway:
-    """Answers `POST /gateway/{provider}/v1/...`, one path per protocol; everything else is for `others`."""
+    """Answers `POST /gateway/{provider}/v1/...`, one path per protocol; everything else goes to `others`."""
 
     def __init__(self, deps: GatewayDeps, others: ASGIApp) -> None:
         self._deps = deps
@@ -168,7 +168,7 @@ def _facts(answered: Answered) -> dict[str, str]:
 
 
 async def _send_error(send: Send, wire: Wire, error: GatewayError) -> None:
-    """The gateway has done all the retrying: SDKs are told to leave it at that, unless the gateway itself was away."""
+    """The gateway has done all retrying, so SDKs are told not to retry, unless the gateway itself was unavailable."""
     headers = {CODE_HEADER: error.code.value, "x-should-retry": "true" if error.status == 503 else "false"}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(math.ceil(error.retry_after_s))
@@ -198,7 +198,7 @@ class _Known:
 
 
 class Callers:
-    """`find` looks up the living run of a token by the token's hash."""
+    """Caches which live run a token belongs to. `find` looks the run up by the token's hash."""
 
     def __init__(self, find: Find, clock: Clock) -> None:
         self._find = find
@@ -221,19 +221,19 @@ class Callers:
         now, forgotten = self._clock.monotonic(), self._forgotten
         context = await self._find(digest)
         self._known.pop(digest, None)
-        if context is not None and forgotten == self._forgotten:  # else it may be of before the change
+        if context is not None and forgotten == self._forgotten:  # otherwise the result may predate a change
             if len(self._known) >= MANY:
                 self._known.clear()
             self._known[digest] = _Known(context, now + FRESH_S, now + BELIEVED_S)
         return context
 
     def forget(self, run_id: str) -> None:
-        """Something about the run has changed."""
+        """Drop what is cached of a run that has changed."""
         self._forgotten += 1
         self._known = {digest: known for digest, known in self._known.items() if known.context.run_id != run_id}
 
 
 def _noticed(asking: asyncio.Task[RunContext | None]) -> None:
-    """A look-up that fails is made again by the call that cannot do without."""
+    """Ignore a failed background refresh: the next call that needs the run looks it up again."""
     if not asking.cancelled():
         asking.exception()

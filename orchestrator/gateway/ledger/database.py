@@ -1,8 +1,8 @@
-"""The ledger in the database: the rules of `ledger`, written with the statements of `queries` and `spending_queries`.
+"""The ledger in the database: implements the rules of `ledger` with the statements of `queries` and `spending_queries`.
 
-Every process has a name that it keeps over restarts. A call under way has a flight with its owner's name and a time until
-which it is believed; `beat` extends it. So a process that comes back knows at once which calls its earlier life left, and
-other processes take over after the time has passed.
+Every process has a name that survives restarts. A call in flight has a row with its owner's name and an expiry time, which
+`beat` extends. A restarted process therefore knows at once which calls it left behind, and other processes take them over
+once they expire.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from runner.contract.run_spec import Protocol
 
 BELIEVED_S = 60.0
 NOBODY = "none"
-"""Paid for an answer that another run bought."""
+"""The payer of an answer that another run bought."""
 STOPPED = "the orchestrator stopped"
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class DatabaseLedger:
 
         def work(connection: Plain) -> None:
             if not calls.settle(connection, run_id, call_key, **values):
-                return  # an earlier try was stored although its answer was lost on the way
+                return  # an earlier write succeeded, but its confirmation was lost
             calls.remove_flight(connection, run_id, call_key)
             if settlement.cost_nusd:
                 spending_queries.charge(connection, run_id, cost_usd)
@@ -142,7 +142,7 @@ class DatabaseLedger:
             if flight is None:
                 over = True
             elif flight.owner == self._owner:
-                over = (run_id, call_key) not in self._live  # whatever the time of day has become
+                over = (run_id, call_key) not in self._live  # regardless of the clock
             else:
                 over = flight.until < self._clock.now()
             if over:
@@ -184,7 +184,7 @@ class DatabaseLedger:
         return Reserved()
 
     def _reused(self, connection: Plain, opening: Opening, *, new: bool) -> Stored | None:
-        """An answer of another run, taken into the book as this call's own."""
+        """Reuse another run's answer and record it as this call's own."""
         if opening.reuse_since is None or opening.question_key is None:
             return None
         run_id, call_key, now = opening.run_id, opening.call_key, self._clock.now()
@@ -209,7 +209,7 @@ class DatabaseLedger:
         return Stored(settlement, Source.CACHED)
 
     def _abandoned(self, connection: Plain, flights: list[tuple[str, str]]) -> Recovered:
-        """What a process that is gone left: free what was not sent, count the rest as lost."""
+        """Clean up after a dead process: free the calls that were not sent, count the others as lost."""
         unsent = lost = 0
         for run_id, call_key in flights:
             call = calls.under_way(connection, run_id, call_key)
@@ -219,7 +219,7 @@ class DatabaseLedger:
         return Recovered(unsent, lost)
 
     def _give_up(self, connection: Plain, run_id: str, call_key: str, error: str, *, lost: bool, **times: float) -> bool:
-        """End a call without an answer; False when it has ended already."""
+        """End a call without an answer; False if it has already ended."""
         calls.remove_flight(connection, run_id, call_key)
         call = calls.under_way(connection, run_id, call_key)
         if call is None or call.state not in (CallState.RESERVED, CallState.SENT):
@@ -277,7 +277,7 @@ def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
 
 
 def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
-    """Those who share a budget take turns; everybody takes the locks in the same order."""
+    """Serialise calls that share a budget. Everybody takes the locks in the same order."""
     for cap in sorted(day_caps, key=lambda each: (each.workspace_id or 0, each.user_id or 0)):
         calls.lock_run(connection, f"the budget of the day {cap.workspace_id} {cap.user_id}")
     calls.lock_run(connection, run_id)

@@ -1,17 +1,17 @@
-"""The ledger of all calls, as an interface: what is reserved, what was sent, what came back. `DatabaseLedger` implements it
-for the service; tests in virtual time have one in memory.
+"""The ledger of all model calls, as an interface. `DatabaseLedger` implements it for the service; tests in virtual time use
+one in memory.
 
 A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
 
-* `open` is atomic: of two that open the same key, one gets `Reserved`; the budget is checked in the same transaction.
-* A settled row never changes, but for its count of replays. Its answer is given for the same hash only.
-* A `failed` row holds no money but what was lost, and may be opened again.
-* What a try may have cost although it brought no answer is **lost**: it counts as spent, so that a cap holds whatever
+* `open` is atomic: if two callers open the same key, one gets `Reserved`; the budget is checked in the same transaction.
+* A settled row never changes, except for its count of replays. Its answer is returned only for the same request hash.
+* A `failed` row holds no money except what was lost, and may be opened again.
+* What a try may have cost although it returned no answer is **lost**: it counts as spent, so that a cap holds whatever
   happens, and it is counted and shown.
-* `recover` runs once before the first call. It frees rows that a dead process left `reserved`, and marks those that it
-  left `sent` as lost: nobody can know whether they were paid.
-* With `reuse_since`, an answer to the same question that another run bought since then is given instead of buying one, at
-  no cost. Each is given to a run once: two samples of a problem never get the same one.
+* `recover` runs once before the first call. It frees rows that a dead process left `reserved`, and marks those it left
+  `sent` as lost: nobody can know whether they were billed.
+* With `reuse_since`, an answer that another run bought since then to the same question is reused at no cost. A run uses each
+  answer once: two samples of a problem never share one.
 """
 
 from __future__ import annotations
@@ -26,24 +26,22 @@ from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
 
 
 class LedgerUnavailable(Exception):
-    """The book cannot be read or written now. Nothing was changed; it is worth trying again."""
+    """The ledger cannot be read or written now. Nothing was changed; try again."""
 
 
 class CallState(StrEnum):
-    """Where a call is."""
-
     RESERVED = "reserved"  #: money is set aside; nothing was sent
     SENT = "sent"  #: at the provider
     SETTLED = "settled"  #: answered, stored, paid
-    FAILED = "failed"  #: given up; may be asked again
+    FAILED = "failed"  #: given up; may be opened again
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A call that asks to be made. No budget means no cap.
+    """A request to open a call. No budget means no cap.
 
-    `sent`: it goes out as soon as it is opened, so that it needs no `sent` of its own. `attempt`: only if this is still
-    the attempt that carries out the run. `question_key`: the same for all runs that ask the same of the same server.
+    `sent`: the call goes out as soon as it is opened, so no separate `sent` is needed. `attempt`: open only if this is still
+    the run's current attempt. `question_key`: the same for all runs that ask the same question of the same server.
     """
 
     run_id: str
@@ -63,12 +61,12 @@ class Opening:
 
 @dataclass(frozen=True)
 class Reserved:
-    """The call is the opener's to make."""
+    """The opener must now make the call."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The call was made before, or an answer of another run was taken for it."""
+    """The call has an answer: made before, or reused from another run."""
 
     settlement: Settlement
     source: Source = Source.REPLAYED
@@ -81,14 +79,14 @@ class MadeElsewhere:
 
 @dataclass(frozen=True)
 class KeyTaken:
-    """The key belongs to another request, which was answered or is under way."""
+    """The key belongs to another request, which was answered or is in flight."""
 
 
 @dataclass(frozen=True)
 class NoRoom:
-    """The worst case does not fit now. It may later, if `reserved_nusd` of other calls turns out cheaper.
+    """The worst case does not fit now. It may fit later, if other calls cost less than their `reserved_nusd`.
 
-    `cap`: it is a budget of the day, of many runs together, and not that of the run.
+    `cap` is set if a daily limit shared by many runs was reached, rather than the run's own budget.
     """
 
     spent_nusd: int
@@ -98,7 +96,7 @@ class NoRoom:
 
 @dataclass(frozen=True)
 class NotRunning:
-    """The attempt that asks is over, and its token with it."""
+    """The attempt that asks has ended, so its token is no longer valid."""
 
 
 Opened = Reserved | Stored | MadeElsewhere | KeyTaken | NoRoom | NotRunning
@@ -134,28 +132,28 @@ class Recovered:
 
 class Ledger(Protocol):
     async def recover(self) -> Recovered:
-        """What an earlier life of this process left; once, before the first call."""
+        """Clean up what this process left behind before a restart; once, before the first call."""
 
     async def beat(self) -> Recovered:
-        """Say that this process lives, every few seconds, and take over what processes left that no longer do."""
+        """Report that this process is alive, every few seconds, and take over the calls of processes that are not."""
 
     async def open(self, opening: Opening) -> Opened: ...
 
     async def sent(self, run_id: str, call_key: str) -> None:
-        """A try goes out now."""
+        """Record that a try goes out now."""
 
     async def refused(self, run_id: str, call_key: str) -> None:
-        """The try that was sent cost nothing and another will follow: the call is reserved as before."""
+        """The try cost nothing and another will follow: the call is reserved again."""
 
     async def again(self, run_id: str, call_key: str, budget_nusd: int | None, day_caps: tuple[DayCap, ...] = ()) -> bool:
-        """The last try may have been billed: count it as lost and reserve anew. False: the budget has no room for that,
-        and nothing was changed."""
+        """The last try may have been billed: count it as lost and reserve again. Returns False, changing nothing, if the
+        budget has no room for that."""
 
     async def settle(self, run_id: str, call_key: str, settlement: Settlement) -> None: ...
 
     async def fail(self, run_id: str, call_key: str, failure: Failure) -> None: ...
 
     def released(self, run_id: str, call_key: str) -> None:
-        """This process does nothing more about the call, whatever the book says: it could not be written, perhaps."""
+        """This process is done with the call, whatever the ledger says; the last write may have failed."""
 
     async def spending(self, run_id: str) -> Spending: ...

@@ -1,4 +1,4 @@
-"""What calls cost: prices per million tokens, sums in whole nano-dollars so that adding up is exact. Pure."""
+"""The cost of calls: prices per million tokens, sums in whole nano-dollars so that addition is exact. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _NUSD_PER_USD_PER_MTOK = Decimal(1000)  # one dollar per million tokens is 1,000
 
 @dataclass(frozen=True)
 class Prices:
-    """US dollars per million tokens; a missing cache price means the input price. `entered_on`: when somebody typed them."""
+    """US dollars per million tokens; a missing cache price means the input price. `entered_on`: when somebody entered
+    them."""
 
     input_per_mtok: Decimal
     output_per_mtok: Decimal
@@ -36,7 +37,7 @@ def usd(amount_nusd: int) -> float:
 
 
 def cost_nusd(usage: TokenUsage, prices: Prices) -> int:
-    """The price of what was used, rounded up to a whole nano-dollar."""
+    """The cost of the tokens used, rounded up to a whole nano-dollar."""
     plain = max(usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens, 0)
     cached = prices.input_per_mtok if prices.cached_input_per_mtok is None else prices.cached_input_per_mtok
     written = prices.input_per_mtok if prices.cache_write_per_mtok is None else prices.cache_write_per_mtok
@@ -50,7 +51,7 @@ def cost_nusd(usage: TokenUsage, prices: Prices) -> int:
 
 
 def worst_case_nusd(prompt_bytes: int, max_output_tokens: int, prices: Prices) -> int:
-    """The most that a call can cost: no tokenizer makes more tokens than there are bytes, and the output is capped."""
+    """The most a call can cost: no tokenizer makes more tokens than there are bytes, and the output is capped."""
     dearest = max(
         prices.input_per_mtok, prices.cached_input_per_mtok or Decimal(0), prices.cache_write_per_mtok or Decimal(0)
     )

@@ -1,6 +1,6 @@
-"""Statements on model calls, without sessions: every call passes here twice. The rules of the ledger are in `database`.
+"""Statements on model calls, on plain connections: every call runs them twice. The rules of the ledger are in `database`.
 
-A flight is a row that names the process which makes a call now, and the time until which that is assumed.
+A flight is a row that names the process making a call now, and the time until which that is assumed.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Flight:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A call as it is before its end."""
+    """A call that has not ended."""
 
     state: str
     reserved_usd: float
@@ -128,7 +128,7 @@ class UnderWay:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """A call as the ledger has it, if it does; `runs`: the attempt that asks is the one that carries out the run."""
+    """A call as recorded in the ledger, if it is there; `runs`: the asking attempt is the run's current one."""
 
     runs: bool
     state: str | None
@@ -137,12 +137,11 @@ class LedgerRow:
 
 
 def caller(session: Session, token_digest: str) -> Any:
-    """What the gateway needs to know of the running run whose current attempt has this token, or None."""
+    """What the gateway needs of the running run whose current attempt has this token, or None."""
     return session.connection().execute(_CALLER, {"digest": token_digest}).first()
 
 
 def has_settled(session: Session, run_id: str, call_key: str) -> bool:
-    """Whether this call of the run has its answer."""
     wanted = (_CALLS.c.run_id == run_id, _CALLS.c.call_key == call_key, _CALLS.c.state == SETTLED)
     return session.connection().execute(sa_select(_CALLS.c.run_id).where(*wanted)).first() is not None
 
@@ -160,7 +159,7 @@ def count_replay(connection: Connection, run_id: str, call_key: str) -> None:
 
 
 def lock_run(connection: Connection, run_id: str) -> None:
-    """Serialise openings of one run until the end of the transaction; SQLite has one writer anyway."""
+    """Serialise openings of one run until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:run, 0))"), {"run": run_id})
 
@@ -171,12 +170,12 @@ def under_way(connection: Connection, run_id: str, call_key: str) -> UnderWay | 
 
 
 def add(connection: Connection, **values: Any) -> None:
-    """A new call, by the names of its columns."""
+    """Insert a call; `values` by column name."""
     _ADD.run(connection, values)
 
 
 def change(connection: Connection, run_id: str, call_key: str, **values: Any) -> None:
-    """Set columns of a call that is there; raises `LookupError` when it is not."""
+    """Set columns of a call. Raises `LookupError` if it does not exist."""
     _one(connection, _CHANGE, run_id, call_key, values)
 
 
@@ -190,7 +189,7 @@ def _one(connection: Connection, statement: Prepared, run_id: str, call_key: str
 
 
 def settle(connection: Connection, run_id: str, call_key: str, **values: Any) -> bool:
-    """Store the end of a call; False when it is stored already."""
+    """Store the end of a call; False if it is already stored."""
     return _SETTLE.run(connection, {"of_run": run_id, "of_key": call_key, **values}) == 1
 
 
@@ -217,13 +216,13 @@ def flights_of(connection: Connection, owner: str) -> list[tuple[str, str]]:
 
 
 def flights_overdue(connection: Connection, now: datetime) -> list[tuple[str, str]]:
-    """Those that their owner has not extended in time."""
+    """Flights that their owner has not extended in time."""
     query = sa_select(_FLIGHTS.c.run_id, _FLIGHTS.c.call_key).where(_FLIGHTS.c.until < now)
     return [(run_id, call_key) for run_id, call_key in connection.execute(query.with_for_update(skip_locked=True))]
 
 
 def reusable(connection: Connection, run_id: str, call_key: str, question_key: str, since: datetime) -> Any:
-    """An answer to the same question that another run of the workspace bought since then and this run has not used yet, or
-    None: the one to the same sample of the same problem if there is one, else the oldest."""
+    """An answer to the same question that another run of the workspace bought since then and this run has not used yet,
+    or None: preferably to the same sample of the same problem, else the oldest."""
     values = {"of_run": run_id, "of_key": call_key, "question": question_key, "since": since}
     return connection.execute(_REUSABLE, values).first()

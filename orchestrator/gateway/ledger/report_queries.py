@@ -1,4 +1,4 @@
-"""Statements about model calls for people: what they cost, how many were lost, which there were."""
+"""Statements for reports on model calls: cost, lost sends, lists of calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DAYS: Any = DaySpending.__table__  # type: ignore[attr-defined]
 
 
 def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
-    """Sums per day and model, or per model alone, newest or dearest first."""
+    """Sums per day and model (newest first), or per model alone (most expensive first)."""
     slug = _MODELS.c.slug.label("model")
     sums = [func.sum(column).label(column.name) for column in _DAYS.columns if column.name not in ("day", "model_id")]
     keys = [_DAYS.c.day, slug] if by_day else [slug]
@@ -38,7 +38,7 @@ def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
 
 
 def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any]:
-    """Completed runs of a model, newest first, as far as a quote needs them."""
+    """Completed runs of a model, newest first, with the columns a quote needs."""
     columns = ("benchmarks", "items_done", "concurrency", "input_tokens", "output_tokens", "started_at", "completed_at")
     query = sa_select(*(_RUNS.c[name] for name in columns)).where(
         workspace_filter(session, _RUNS),
@@ -52,7 +52,7 @@ def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any
 
 
 def lost_by_key(session: Session, run_id: str) -> dict[str, int]:
-    """How many tries of each call may have been billed for nothing; calls without any are left out."""
+    """How many tries of each call may have been billed without an answer; calls without any are left out."""
     query = sa_select(_LOST.c.call_key, func.count()).where(_LOST.c.run_id == run_id).group_by(_LOST.c.call_key)
     return {call_key: int(count) for call_key, count in session.connection().execute(query)}
 
@@ -68,7 +68,7 @@ def payers(session: Session, run_id: str) -> list[str]:
 
 
 def page(session: Session, run_id: str, *, limit: int, after: str | None = None) -> Sequence[Any]:
-    """The calls of a run in the order of their keys, without the answers."""
+    """The calls of a run ordered by key, without the answers."""
     columns = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]
     query = select(*columns).where(GatewayCall.run_id == run_id).order_by(col(GatewayCall.call_key)).limit(limit)
     if after is not None:

@@ -1,5 +1,5 @@
-"""Statements on money: what a run, a day, a workspace or a user has spent, lost and reserved. Lost is what a try may have
-cost although it brought no answer."""
+"""Statements on money: what a run, a day, a workspace or a user has spent, lost and reserved. Lost means what a try may
+have cost although it returned no answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ZERO_SUMS: dict[str, float] = {
     "lost_sends": 0,
     "unpriced_calls": 0,
 }
-"""The sums of a day, by the names of their columns."""
+"""A day's sums, all zero, by column name."""
 
 
 def _book_day(dialect: Any) -> Any:
@@ -47,7 +47,7 @@ def _book_day(dialect: Any) -> Any:
 
 
 def _book_user(dialect: Any) -> Any:
-    """For runs that a user made; others change nothing."""
+    """For runs that a user started; does nothing for others."""
     values = sa_select(
         bindparam("day"), _RUNS.c.workspace_id, _RUNS.c.user_id, bindparam("settled_usd"), bindparam("lost_usd")
     ).where(_RUNS.c.id == bindparam("of_run"), _RUNS.c.user_id.is_not(None))
@@ -95,7 +95,7 @@ _RESERVED = {
 
 @dataclass(frozen=True)
 class Money:
-    """What one run has spent, may have lost, and holds in reserve, in US dollars."""
+    """What one run has spent, may have lost, and has reserved, in US dollars."""
 
     settled_usd: float
     lost_usd: float
@@ -104,24 +104,24 @@ class Money:
 
 
 def charge(connection: Connection, run_id: str, cost_usd: float) -> None:
-    """Add to what the run is shown to have cost."""
+    """Add to the run's displayed cost."""
     _CHARGE.run(connection, {"of_run": run_id, "more_usd": cost_usd})
 
 
 def count_unpriced(connection: Connection, run_id: str) -> None:
-    """One more call of the run whose cost is unknown."""
+    """Count one more call of the run whose cost is unknown."""
     _UNPRICED.run(connection, {"of_run": run_id})
 
 
 def lose(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
-    """The last try of a call may have been billed."""
+    """Record that the last try of a call may have been billed."""
     book(connection, run_id, now, lost_usd=worst_usd, lost_sends=1)
     values = {"run_id": run_id, "call_key": call_key, "worst_usd": worst_usd, "reason": reason[:2000], "at": now}
     connection.execute(_ADD_LOSS, values)
 
 
 def book(connection: Connection, run_id: str, now: datetime, **sums: float) -> None:
-    """Add to the sums of the day, by the names of their columns, and to those of the run's user."""
+    """Add to the day's sums, by column name, and to those of the run's user."""
     day = now.date().isoformat()
     _BOOK_DAY.run(connection, {**_ZERO_SUMS, **sums, "of_run": run_id, "day": day})
     settled, lost = sums.get("settled_usd", 0.0), sums.get("lost_usd", 0.0)
@@ -130,7 +130,7 @@ def book(connection: Connection, run_id: str, now: datetime, **sums: float) -> N
 
 
 def money(connection: Connection, run_id: str) -> Money:
-    """What was settled is kept as a sum and only calls under way hold a reserve: this does not grow with the run."""
+    """Settled cost is kept as a sum and only calls in flight hold a reserve, so this does not slow down as the run grows."""
     run = {"of_run": run_id}
     (settled,) = _SETTLED_USD.first(connection, run) or (0,)
     lost_usd, lost_sends = _LOST_USD.first(connection, run) or (0, 0)
@@ -139,14 +139,14 @@ def money(connection: Connection, run_id: str) -> Money:
 
 
 def spent(connection: Connection, now: datetime, workspace_id: int | None, user_id: int | None) -> float:
-    """What was spent on this day, lost sends included, in US dollars."""
+    """What was spent on this day, in US dollars, including lost sends."""
     which, values = _which(workspace_id, user_id)
     (amount,) = _SPENT[which].first(connection, {**values, "of_day": now.date().isoformat()}) or (0,)
     return float(amount or 0)
 
 
 def reserved(connection: Connection, workspace_id: int | None, user_id: int | None) -> float:
-    """What calls under way may cost."""
+    """What calls in flight may cost."""
     which, values = _which(workspace_id, user_id)
     (amount,) = _RESERVED[which].first(connection, values) or (0,)
     return float(amount or 0)

@@ -1,4 +1,4 @@
-"""Tables beside `gateway_calls`: who is making a call now, tries of which nobody knows whether they were paid, and sums."""
+"""Tables of the ledger: calls, calls in flight, tries that may have been billed, and daily sums."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from orchestrator.runs.tables import EVENT_ID
 
 
 class GatewayFlight(SQLModel, table=True):
-    """A call that is being made, and by whom. The row is there only while the call is reserved or sent: so they are few,
-    and an index more would be written twice for every call to be read once in ten seconds."""
+    """A call in flight and the process that makes it. The row exists only while the call is reserved or sent. There are
+    so few that an index would cost two writes per call for one read in ten seconds."""
 
     __tablename__ = "gateway_flights"
     __table_args__ = (ForeignKeyConstraint(["run_id"], ["container_runs.id"]),)
@@ -33,7 +33,7 @@ class GatewayFlight(SQLModel, table=True):
 
 
 class LostSend(SQLModel, table=True):
-    """A try that brought no answer but may have been billed; its worst case counts as spent."""
+    """A try that returned no answer but may have been billed; its worst case counts as spent."""
 
     __tablename__ = "gateway_lost_sends"
     __table_args__ = (ForeignKeyConstraint(["run_id"], ["container_runs.id"]),)
@@ -46,7 +46,7 @@ class LostSend(SQLModel, table=True):
 
 
 class DaySpending(Owned, table=True):
-    """What one model used and cost in a workspace on one day (UTC), as sums: a cap per day asks for it with every call."""
+    """What one model used and cost in a workspace on one day (UTC), as sums: every call reads them to check daily limits."""
 
     __tablename__ = "gateway_spending"
     day: str = Field(primary_key=True, max_length=10)
@@ -99,4 +99,4 @@ class GatewayCall(SQLModel, table=True):
     payer: str = Field(default="system", max_length=20, sa_column_kwargs={"server_default": "system"})
     payer_name: str = Field(default="", max_length=200, sa_column_kwargs={"server_default": ""})
     priced: bool = Field(default=True, sa_column_kwargs={"server_default": true()})
-    """False: the model had no price, and what the call cost is not known."""
+    """False if the model had no price, so that the call's cost is unknown."""

@@ -1,8 +1,8 @@
 """How many calls may be at one (provider, model) at once, and how fast they may follow each other.
 
-Three verbs: `acquire` a permit, and say whether the provider `accepted` or `refused` the call. Acceptance is known long
-before the answer, and a refusal comes at once. A pause that the provider asks for holds back everybody. Runs take turns, so
-that none starves, and a call that was refused is next. Only counts and times: what is sent is not its business.
+`acquire` a permit, then report whether the provider `accepted` or `refused` the call. Acceptance is known long before the
+answer, and a refusal comes at once. A pause that the provider asks for holds back all calls. Runs take turns so that none
+starves, and a refused call goes next. The limiter sees only counts and times, never what is sent.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from orchestrator.gateway.pacing.provider_limits import CallRate, ConcurrencyLim
 from orchestrator.system.clock import Clock
 
 SHORTEST_LATENCY_S, LONGEST_LATENCY_S = 1.0, 60.0
-"""The refusal window is twice as long as refusals take, within these bounds: some servers say nothing before the answer."""
+"""The refusal window is about twice the time refusals take, within these bounds: some servers send nothing before the
+answer."""
 LATE_S = 0.05
-"""So much lateness of our own is made up for; more would be a burst."""
+"""How much of our own delay is made up for; more would cause a burst."""
 LONGEST_PAUSE_S = 3600.0
-"""However long a provider asks to be left alone, it is asked again after this."""
+"""The longest pause that is honoured, whatever the provider asks for."""
 
 
 class PausedTooLong(Exception):
-    """The provider wants to be left alone for longer than a call can wait."""
+    """The provider asks for a pause longer than a call may wait."""
 
     def __init__(self, reason: str, left_s: float) -> None:
         super().__init__(reason)
@@ -34,23 +35,22 @@ class PausedTooLong(Exception):
 
 @dataclass
 class Permit:
-    """The right to have one call at the provider. Say what the provider made of it, `accepted` or `refused`, and in the end
-    `release` it."""
+    """The right to have one call at the provider. Report `accepted` or `refused`, and finally `release` it."""
 
     limiter: Limiter
     run_id: str
     sent: Sent
-    ahead: int  #: calls that the provider had when this one came: those refused meanwhile it never had
-    last_one: bool  #: it took the last place there was
+    ahead: int  #: calls at the provider when this one arrived, without those refused since
+    last_one: bool  #: it took the last free place
     is_accepted: bool = False
     is_over: bool = False
 
     def accepted(self, pause_s: float | None = None) -> None:
-        """The provider took the call and works on it. `pause_s`: it said that its limit is used up for so long."""
+        """The provider accepted the call and is working on it. `pause_s`: it reported its limit as used up for that long."""
         self.limiter.accepted(self, pause_s)
 
     def refused(self, pause_s: float | None, reason: str) -> None:
-        """The provider said "too many" or "overloaded"; with this the permit is over."""
+        """The provider answered "too many" or "overloaded"; this ends the permit."""
         self.limiter.refused(self, pause_s, reason)
 
     def release(self, *, unused: bool = False) -> None:
@@ -77,7 +77,7 @@ class Limiter:
         self._clock = clock
         self._sleep = sleep
         self._unheard: OrderedDict[int, Permit] = OrderedDict()
-        """Calls of which nothing was heard yet, oldest first."""
+        """Calls without any response yet, oldest first."""
         self._sent = 0
         self._reacted_at = float("-inf")
         self._next_at = 0.0
@@ -88,12 +88,12 @@ class Limiter:
 
     @property
     def limit(self) -> float:
-        """So many may be at the provider at once."""
+        """How many calls may be at the provider at once."""
         return self._concurrency.limit
 
     @property
     def per_s(self) -> float | None:
-        """Calls per second, when that is what holds them back."""
+        """Calls per second; None while the rate is not limited."""
         return self._rate.per_s
 
     @property
@@ -101,13 +101,13 @@ class Limiter:
         return sum(len(queue) for queue in self._waiting.values())
 
     async def acquire(self, run_id: str, *, again: bool = False) -> Permit:
-        """Wait for this run's turn; who was refused and tries `again` is next. Raises `PausedTooLong` when it is far off."""
+        """Wait for this run's turn; a refused call that tries `again` goes next. Raises `PausedTooLong`."""
         while True:
             permit = await self._acquire(run_id, again=again)
             if self.pause_left_s() <= 0:
                 return permit
             again = True
-            self.release(permit, unused=True)  # the pause began between its turn and its waking up
+            self.release(permit, unused=True)  # a pause began between the grant and this task waking up
 
     async def _acquire(self, run_id: str, *, again: bool) -> Permit:
         if self.pause_left_s() > self._too_long_s:
@@ -128,7 +128,7 @@ class Limiter:
             raise
 
     def try_acquire(self, run_id: str) -> Permit | None:
-        """A place if there is one for the taking: nobody waits, and no pace or pause holds calls back."""
+        """A permit if one is free now: nobody is waiting, and no rate or pause holds calls back. Otherwise None."""
         now = self._clock.monotonic()
         held = self._waiting or self._rate.closed_for_s(now) > 0 or self._next_at > now or self.pause_left_s() > 0
         if held or self.at_provider >= self._concurrency.now(now):
@@ -147,7 +147,7 @@ class Limiter:
         latency_s = max(self._refusal_latency_s + 0.2 * (took_s - self._refusal_latency_s), took_s, SHORTEST_LATENCY_S)
         self._refusal_latency_s = min(latency_s, LONGEST_LATENCY_S)
         counted = self._concurrency.counted
-        if permit.sent.began >= self._reacted_at:  # once for all that were out together
+        if permit.sent.began >= self._reacted_at:  # react once to all calls that were out together
             self._reacted_at = now
             paced = self._rate.per_s is not None
             counted = self._concurrency.refused(permit.ahead, now, pause_s or 0.0, paced=paced)
@@ -172,7 +172,7 @@ class Limiter:
         self._give_back(permit)
 
     def allowance(self) -> str:
-        """What the provider takes now, for people."""
+        """What the provider currently takes, for people."""
         per_s = self._rate.per_s
         return f"{int(self.limit)} calls at once" + ("" if per_s is None else f", {per_s * 60:.0f} a minute")
 

@@ -1,15 +1,15 @@
-"""What a provider takes, found out by trying: how fast calls may follow each other, and how many it takes at once. Pure: the
-moment is an argument.
+"""Learns by trial what a provider takes: how fast calls may follow each other, and how many at once. Pure: time is an
+argument.
 
-**Rate.** A provider refuses because its allowance is used up; so between two refusals it took as many calls as its rate
-allows, less what went unused while it was left alone. Every refusal makes the estimate better, and the longer the time
-between two, the better. After a refusal one call asks whether there is room again; then calls go on a little below the
-rate, stay near it, and only after a while go beyond it to see whether it has grown. The while is long enough that
-refusals and what they cost are one part in twenty. Why not something simpler: docs/decisions/0054.
+**Rate.** A provider refuses when its allowance is used up, so between two refusals it took as many calls as its rate allows,
+less what went unused while no calls were sent. Every refusal improves the estimate, the more so the longer the time between
+two. After a refusal, one call at a time probes for room; then calls continue a little below the rate, stay near it, and only
+after a while exceed it to see whether it has grown. That while is long enough for refusals and their cost to stay at one
+part in twenty. Why not something simpler: docs/decisions/0054.
 
-**Concurrency.** A provider that counts calls under way refuses at the same number each time and never takes more. After
-it has done so twice, that number is held, without a rate, and one more is tried now and then. A provider that refuses at
-other numbers counts something else.
+**Concurrency.** A provider that counts calls in flight refuses at the same number each time and never takes more. After two
+such refusals that number becomes the limit, without a rate, and one more call is tried now and then. A provider that refuses
+at varying numbers counts something else.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 DIP = 0.06
-"""So far below the rate calls go on after a refusal."""
+"""How far below the estimated rate calls continue after a refusal."""
 COST_SHARE = 20.0
-"""A refusal should come once in so many calls, and once in so many times as long as it holds calls back."""
+"""The aim is at most one refusal in this many calls, and in this many times the delay that a refusal causes."""
 SHORTEST_ROUND_S = 5.0
 LONG_ROUND = 2.5
-"""A provider that refuses nothing for so many times as long as it should has a much higher rate now."""
+"""After this many times the expected time without a refusal, assume a much higher rate."""
 TELLING = 10
-"""Calls between two refusals from which the rate is known."""
+"""How many calls between two refusals are enough to know the rate."""
 SLOWEST, FIRST = 0.05, 1.0
-"""Calls per second that are tried whatever the provider says, and that are tried at first."""
+"""Calls per second: the minimum that is always tried, and the minimum of the first estimate."""
 SEEN_S = 5.0
-"""The first pace is what a provider took in so many seconds."""
+"""The first estimate is what the provider took in this many seconds."""
 REMEMBERED = 200
 ALIKE = 0.15
-"""Two refusals at paces as near as this are at the provider's."""
+"""Two refusals at rates that differ by less than this are both near the provider's rate."""
 FIRST_PROBE_S, LAST_PROBE_S = (0.05, 2.0), 5.0
-"""After a refusal that names no time, a call asks again after so long, and then less and less often."""
+"""Bounds of the first delay before a probe, if the refusal names no time, and the longest delay: it grows with each
+probe."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A call on its way: its number, since when, and whether others waited for its place."""
+    """A sent call: its number, when it was sent, and whether other calls were waiting."""
 
     number: int
     began: float
@@ -49,11 +50,11 @@ class Sent:
 
 
 class CallRate:
-    """`per_s` is None while nothing holds calls back."""
+    """The estimated rate; `per_s` is None while the rate is not limited."""
 
     def __init__(self) -> None:
         self.per_s: float | None = None
-        self.closed = False  #: the provider refused, and one call at a time asks whether it still does
+        self.closed = False  #: the provider refused; calls go one at a time, as probes, until one is accepted
         self.probe_at = 0.0
         self._probe: int | None = None
         self._probe_after_s = 0.0
@@ -70,7 +71,7 @@ class CallRate:
         self._refusal_latency_s = 0.0
 
     def closed_for_s(self, now: float) -> float:
-        """Seconds until the next call may go while the provider is closed; for ever while one is asking."""
+        """Seconds until the next probe may go while the provider is closed; infinite while a probe is out."""
         if not self.closed:
             return 0.0
         return float("inf") if self._probe is not None else max(self.probe_at - now, 0.0)
@@ -83,7 +84,7 @@ class CallRate:
             self._probe = call.number
 
     def unsent(self, call: Sent) -> None:
-        """It was not made after all."""
+        """The call was not sent after all."""
         self._forget(call)
         if self._probe == call.number:
             self._probe = None
@@ -91,7 +92,6 @@ class CallRate:
             self._refused = replace(self._refused, number=self._refused.number + 1)
 
     def accepted(self, call: Sent, now: float) -> None:
-        """The provider took the call."""
         if self.per_s is None:
             return
         if self.closed:
@@ -107,7 +107,7 @@ class CallRate:
             self._probe, self.probe_at = None, now
 
     def refused(self, call: Sent, now: float, refusal_latency_s: float) -> None:
-        """`refusal_latency_s`: how long it takes to hear of a refusal."""
+        """`refusal_latency_s`: how long it takes to learn of a refusal."""
         before = self._refused or call
         self._forget(call)
         if call.number > before.number:
@@ -119,7 +119,7 @@ class CallRate:
                 self.probe_at = now + self._probe_after_s
             return
         if call.began < self._reacted_at:
-            return  # it was sent before the last one was heard of
+            return  # sent before the last refusal was known
         self._reacted_at = now
         self._refusal_latency_s = refusal_latency_s
         took, span_s = call.number - before.number - 1, call.began - before.began
@@ -136,15 +136,15 @@ class CallRate:
         self._probe_after_s = min(max(1 / self.per_s, FIRST_PROBE_S[0]), FIRST_PROBE_S[1])
         self.probe_at, self._probe = now + self._probe_after_s, None
         self.closed = refusal_latency_s < LAST_PROBE_S
-        if not self.closed:  # asking one at a time would take longer than it saves
+        if not self.closed:  # probing one at a time would cost more time than it saves
             self._opened_at = now
 
     def lift(self) -> None:
-        """Nothing holds calls back any more."""
+        """Stop limiting the rate."""
         self.per_s, self.closed, self._probe = None, False, None
 
     def resume(self) -> None:
-        """What was lifted holds again."""
+        """Limit the rate again, to the last estimate."""
         if self._rate:
             self.per_s = self._rate * (1 - DIP)
 
@@ -155,18 +155,18 @@ class CallRate:
         if took >= TELLING and call.began - self._opened_at >= 4 * self._closed_s:
             self._rate = min(max(self._lately(call), least), self.per_s)
             self._finding = False
-        elif self._refusal_latency_s >= LAST_PROBE_S:  # many more were sent before it was heard of
+        elif self._refusal_latency_s >= LAST_PROBE_S:  # many more calls were sent before the refusal was known
             self._rate = max(min(1.1 * self._lately(call), 0.95 * self.per_s), least)
             self._finding = False
         elif refused_at is not None and abs(self.per_s / refused_at - 1) < ALIKE:
             self._rate = max(0.95 * min(self.per_s, refused_at), least)
             self._finding = False
-        else:  # it may be far off: what a provider saves up hides its rate
+        else:  # the estimate may be far off: a burst allowance hides the rate
             self._rate = max(math.sqrt(max(least, self.per_s / 16) * self.per_s), least)
             self._finding = True
 
     def _lately(self, call: Sent, since: float = float("-inf")) -> float:
-        """Calls per second that were taken before this one."""
+        """Accepted calls per second before this one."""
         taken = [sent.began for sent in self._sends if sent.number < call.number and sent.began >= since]
         if since == float("-inf"):
             taken = taken[-2 * TELLING :]
@@ -196,10 +196,11 @@ class CallRate:
 
 
 SURE, SURE_OF_FEW = 2, 4
-"""Refusals at the same number, one after the other, that make it the provider's; more where chance hits often."""
+"""Consecutive refusals at the same number that prove a concurrency limit; more for small numbers, where chance hits
+often."""
 FEW = 4
 PROBE_CALLS = 20.0
-"""One more is tried once in so many calls, and once in so many times as long as a refusal holds calls back."""
+"""One more call is tried once in this many calls, and once in this many times the pause after a refusal."""
 LONGEST_PROBE_S, FREE_PROBE_S = 60.0, 20.0
 
 
@@ -217,22 +218,22 @@ class ConcurrencyLimit:
 
     @property
     def counted(self) -> bool:
-        """The provider counts those under way."""
+        """Whether the provider limits the calls in flight."""
         few = self._refused_at is not None and self._refused_at < FEW
         return self._sure >= (SURE_OF_FEW if few else SURE)
 
     def now(self, now: float) -> int:
-        """How many may be under way."""
+        """How many calls may be in flight."""
         if self.counted and self._refused_at is not None and now >= self._probe_at:
             return min(max(int(self.limit), self._refused_at) + 1, int(self._ceiling))
         return int(self.limit)
 
     def probe_in(self, now: float) -> float | None:
-        """Seconds until one more is tried."""
+        """Seconds until one more call is tried; None if none is due."""
         return self._probe_at - now if self.counted and now < self._probe_at else None
 
     def taken(self, level: int, now: float, *, wanted: bool) -> None:
-        """The provider has taken a call and has `level` now; `wanted`: there is use for more places."""
+        """The provider accepted a call and now has `level`; `wanted`: more calls could be sent."""
         if self._taken_at is not None:
             self._between_s += 0.1 * (min(now - self._taken_at, LONGEST_PROBE_S) - self._between_s)
         self._taken_at = now
@@ -242,17 +243,17 @@ class ConcurrencyLimit:
             if wanted:
                 self.limit = min(self.limit + 1, self._ceiling)
         elif self._refused_at is not None and level > self._refused_at:
-            self._sure -= 1  # it takes more than that
+            self._sure -= 1  # the provider takes more than that
             self._refused_at = level
             self.limit = min(max(self.limit, level) + 1, self._ceiling)
 
     def refused(self, level: int, now: float, pause_s: float, *, paced: bool) -> bool:
-        """It refused a call when it had `level`; `paced`: a pace holds calls back already. Whether those under way are what
-        it counts."""
+        """The provider refused a call when it had `level`; `paced`: the rate is limited already. Returns whether the
+        provider limits the calls in flight."""
         same = self._same(level)
         if not same:
             self._sure = 0
-        elif self._took:  # else nothing has changed since the last one
+        elif self._took:  # otherwise nothing has changed since the last refusal
             self._sure = min(self._sure + 1, SURE_OF_FEW)
         self._took = False
         if not same or self._refused_at is None:
@@ -267,7 +268,7 @@ class ConcurrencyLimit:
         return self.counted
 
     def _same(self, level: int) -> bool:
-        """It refuses at the number at which it refused before, and took no more meanwhile."""
+        """Whether it refuses at the same number as before, and took no more in between."""
         if self._refused_at is None or level == 0:
             return False
         near = 1 if self._refused_at >= 2 * FEW else 0  # a call may end at the same moment

@@ -1,4 +1,4 @@
-"""When a failed try is made again and after how long: our policy, and what providers say in headers. Pure; time and
+"""When to retry a failed try, and after how long: our policy, and what providers say in headers. Pure; time and
 randomness are arguments."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CROWDED_STATUSES = frozenset({429, 503, 529})
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """At most `max_tries` tries that failed by themselves; being told to wait counts only against the time.
+    """At most `max_tries` failed tries; being told to wait counts only against the time.
 
     `total_s` bounds everything from the first try to the last.
     """
@@ -28,17 +28,17 @@ class RetryPolicy:
     total_s: float = 900.0
     base_s: float = 0.5
     longest_s: float = 60.0
-    longest_crowded_s: float = 5.0  #: the limiter holds calls back as it is
+    longest_crowded_s: float = 5.0  #: short, because the limiter holds calls back anyway
 
     def delay_s(self, error: UpstreamError, failures: int, spent_s: float, rng: random.Random) -> float | None:
-        """Seconds until the next try after the given number of failures, or None to give up."""
+        """Seconds until the next try after `failures` failures, or None to give up."""
         if not error.retry or (failures >= self.max_tries and not error.crowded):
             return None
         longest_s = self.longest_crowded_s if error.crowded else self.longest_s
         backoff = min(self.base_s * 2.0 ** min(failures - 1, 30), longest_s)
         delay = backoff * rng.uniform(0.5, 1.0)
         if error.retry_after_s is not None:
-            # A little later than asked and not all at once.
+            # A little later than asked, and not all at once.
             delay = error.retry_after_s + rng.uniform(0.0, min(backoff, 0.1 * error.retry_after_s + 0.05))
         return delay if spent_s + delay <= self.total_s else None
 
@@ -49,12 +49,12 @@ def retried(status: int) -> bool:
 
 LONGEST_S = 24 * 3600.0
 EPOCH_S = 1e9
-"""A larger number is not how long, but when."""
+"""Larger numbers are points in time, not durations."""
 _SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """How long the provider asks to be left alone; header names in lower case."""
+    """How long the provider asks us to wait; header names in lower case."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_S)
@@ -66,8 +66,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def exhausted_for_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """How long until a limit that is used up is fresh again, by `anthropic-ratelimit-*`, `x-ratelimit-*` and `ratelimit-*`
-    headers."""
+    """How long until a used-up limit is replenished, according to `anthropic-ratelimit-*`, `x-ratelimit-*` and
+    `ratelimit-*` headers."""
     waits: list[float] = []
     for kind in ("requests", "tokens", "input-tokens", "output-tokens"):
         if _number(headers.get(f"anthropic-ratelimit-{kind}-remaining")) == 0:
@@ -82,7 +82,7 @@ def exhausted_for_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    """Of a header that came more than once, the largest."""
+    """The largest value of a repeated header."""
     if not text:
         return None
     try:
@@ -93,7 +93,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _until(text: str | None, now: datetime) -> float | None:
-    """Seconds to a moment in RFC 3339 or HTTP form; 0 when it has passed."""
+    """Seconds until a time in RFC 3339 or HTTP format; 0 if it has passed."""
     if not text:
         return None
     try:
@@ -109,7 +109,7 @@ def _until(text: str | None, now: datetime) -> float | None:
 
 
 def _span(text: str | None, now: datetime) -> float | None:
-    """Seconds of `1s`, `6m0s`, `120ms`, `1h2m3s`, of a plain number, or until a moment: a date, or seconds or milliseconds
+    """Seconds in `1s`, `6m0s`, `120ms`, `1h2m3s` or a plain number, or until a time: a date, or seconds or milliseconds
     since 1970."""
     if not text:
         return None

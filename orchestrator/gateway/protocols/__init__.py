@@ -1,1 +1,1 @@
-"""The providers' protocols, one module each: how a request is read, an answer put together, streamed, counted."""
+"""The providers' protocols, one module each: reading requests, assembling and streaming answers, counting tokens."""

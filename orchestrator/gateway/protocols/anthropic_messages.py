@@ -154,7 +154,7 @@ class AnthropicMessages:
 
 
 def _taken_apart(block: Message) -> tuple[Message, list[dict[str, Any]]]:
-    """A content block as its empty beginning and the deltas that fill it; kinds not known here begin whole."""
+    """Split a content block into its empty start and the deltas that fill it; unknown kinds start complete."""
     match block.get("type"):
         case "text":
             citations = block.get("citations") or []
@@ -229,7 +229,7 @@ class AnthropicAssembler:
             self._stopped = True
         elif self._message is None:
             if kind not in _PARTS:
-                return  # a ping, or something new
+                return  # a ping, or an event type unknown here
             raise BadStream(f"{kind} came before message_start")
         elif kind == "content_block_start":
             self._blocks[data["index"]] = dict(data["content_block"])

@@ -1,4 +1,4 @@
-"""OpenAI chat completions: `POST /v1/chat/completions`, as spoken by OpenAI and by everything that says it is compatible."""
+"""OpenAI chat completions, `POST /v1/chat/completions`: OpenAI's and that of compatible servers."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class OpenAIChat:
         return said(
             TokenUsage(
                 input_tokens=asked,
-                # Some leave reasoning out of this figure, and have it in the total.
+                # Some servers leave reasoning out of this count, but include it in the total.
                 output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
                 cached_tokens=count(prompt.get("cached_tokens")),
                 cache_write_tokens=count(prompt.get("cache_write_tokens")),
@@ -154,7 +154,7 @@ class OpenAIChat:
 
 
 def _deltas(message: Message) -> Iterator[dict[str, Any]]:
-    """A message as the deltas that a stream brings: role first, then growing texts, then tool calls, then the rest whole."""
+    """Split a message into the deltas of a stream: role, text in pieces, tool calls, then the remaining fields whole."""
     rest = {k: v for k, v in message.items() if k not in ("role", "tool_calls", *_GROWING) and v is not None}
     content = "" if isinstance(message.get("content"), str) else None
     yield {"role": message.get("role", "assistant"), "content": content, "refusal": None} | rest
@@ -179,7 +179,7 @@ class ChatAssembler:
 
     @property
     def complete(self) -> bool:
-        """Every choice has said why it ended; servers differ in whether they send `[DONE]`."""
+        """Whether every choice has its finish reason; not all servers send `[DONE]`."""
         return bool(self._choices) and all(choice.finish_reason is not None for choice in self._choices.values())
 
     @property
@@ -215,7 +215,7 @@ class ChatAssembler:
 
 
 def choice_error(choice: Message) -> StreamedError | None:
-    """A choice that ended with an error is no answer: OpenRouter's, when the server behind it failed."""
+    """A choice that ended with an error is no answer: OpenRouter sends one if the server behind it failed."""
     if choice.get("error"):
         return told_error(choice)
     return told_error({"error": "the choice ended with an error"}) if choice.get("finish_reason") == "error" else None
@@ -230,7 +230,7 @@ class _Choice:
         self._logprobs: Message | None = None
 
     def take(self, choice: Message) -> int:
-        """Take one delta; returns how much larger the answer became."""
+        """Apply one delta; returns by how much the answer grew."""
         size = 0
         if choice.get("finish_reason") is not None:
             self.finish_reason = choice["finish_reason"]
@@ -298,7 +298,7 @@ def error_body(error: GatewayError) -> Message:
 
 
 def told_in_stream(error: GatewayError) -> Message:
-    """SDKs keep only the inner object of an error in a stream, so that everything must be in it."""
+    """SDKs keep only the inner object of an error in a stream, so it must contain everything."""
     body = error_body(error)
     body["error"]["status"] = error.status
     return body

@@ -187,7 +187,7 @@ EventBody = dict[str, Any]
 
 
 def response_events(response: Message) -> Iterator[EventBody]:
-    """Every event of the stream, in order and without its number."""
+    """Every event of the stream, in order, without sequence numbers."""
     opening = {**response, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     yield {"type": "response.created", "response": opening}
     yield {"type": "response.in_progress", "response": opening}

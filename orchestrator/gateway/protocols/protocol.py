@@ -1,7 +1,7 @@
-"""What every protocol offers: the interface that `router`, `sender` and the demo provider are written against.
+"""The interface of all protocols, used by `edge.router`, `upstream` and the demo provider.
 
-A message is the provider's own final answer as plain JSON: what a request without streaming gets. Streams are made from
-it and put together into it, so that an answer is stored once and given in either form.
+A message is the provider's final answer as plain JSON, as a request without streaming receives it. Streams are made from
+messages and assembled into them, so that an answer is stored once and delivered in either form.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from runner.contract import run_spec
 class Finish(StrEnum):
     """Why the model stopped."""
 
-    STOP = "stop"  #: it was done, or met a stop sequence
-    LENGTH = "length"  #: the token limit of the request
+    STOP = "stop"  #: finished, or reached a stop sequence
+    LENGTH = "length"  #: reached the request's token limit
     CONTEXT_WINDOW = "context_window"  #: the model's context is full
     REFUSAL = "refusal"  #: the model declined
-    CONTENT_FILTER = "content_filter"  #: the provider's filter stepped in
-    TOOL_USE = "tool_use"  #: it wants a tool called
+    CONTENT_FILTER = "content_filter"  #: the provider's filter intervened
+    TOOL_USE = "tool_use"  #: it asks for a tool call
     PAUSE = "pause"  #: the provider paused a long turn
-    OTHER = "other"  #: the provider said something that is not in this list
+    OTHER = "other"  #: a reason that is not in this list
 
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """What a call used. `input_tokens` includes cached and cache-written ones, `output_tokens` includes reasoning."""
+    """Tokens of a call. `input_tokens` includes cached and cache-written ones, `output_tokens` includes reasoning."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -44,16 +44,16 @@ class TokenUsage:
 Message = dict[str, Any]
 
 PIECE_CHARS = 512
-"""Streamed text goes out in pieces of this size."""
+"""Streamed text goes out in pieces of this many characters."""
 TOKEN_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-"""What servers call the limit of output tokens. One may obey a name that its protocol does not have."""
+"""Names of the output token limit. A server may obey a name that its protocol does not have."""
 MOST_TOKENS = 10**9
-"""A server that counts more in one answer has not counted."""
+"""A larger count for one answer is not believed."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the gateway must know of a request."""
+    """What the gateway needs to know of a request."""
 
     model: str
     stream: bool
@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class PlainReply:
-    """An answer that does not come from a provider, for `Wire.compose`."""
+    """An answer that no provider made, for `Wire.compose`."""
 
     id: str
     model: str
@@ -76,7 +76,7 @@ class PlainReply:
 
 
 class BadStream(Exception):
-    """The provider's stream or answer is not what its protocol says. `said`: its own words as they came, secrets and all."""
+    """The provider's stream or answer violates its protocol. `said` is its raw text, which may contain secrets."""
 
     def __init__(self, why: str, said: str = "") -> None:
         super().__init__(why)
@@ -93,7 +93,7 @@ class StreamedError(Exception):
 
 
 def told_error(data: Message) -> StreamedError | None:
-    """The error that an event or an answer of an OpenAI-compatible server is, in whichever of the usual shapes."""
+    """The error in an event or answer of an OpenAI-compatible server, in any of the usual shapes."""
     error = data.get("error")
     if data.get("object") == "error":
         error = data
@@ -104,13 +104,13 @@ def told_error(data: Message) -> StreamedError | None:
 
 
 class Assembler(Protocol):
-    """Puts a stream together. Feed it every event; `complete` tells a whole answer from a cut one, `over` that no more
-    will come."""
+    """Assembles a message from a stream. Feed it every event; `complete` tells a whole answer from a truncated one,
+    `over` that no more events will come."""
 
     size: int
 
     def feed(self, event: Event) -> None:
-        """Take one event; raises `BadStream` or `StreamedError`."""
+        """Process one event; raises `BadStream` or `StreamedError`."""
 
     @property
     def complete(self) -> bool: ...
@@ -127,18 +127,18 @@ class Wire(Protocol):
     protocol: run_spec.Protocol
     path: str
     last_words: tuple[bytes, ...]
-    """What a stream says when its answer is whole, or when there will be none: not to be kept waiting."""
+    """Bytes that mark the end of an answer, or an error, in a stream; they are passed on without delay."""
 
     def read(self, body: Message) -> Asked:
-        """Raises `ValueError` with a sentence when the body is not a request of this protocol."""
+        """Raises `ValueError` with a sentence if the body is not a request of this protocol."""
 
     def outgoing(self, body: Message) -> Message:
-        """The body for the provider: always streamed, so that a slow answer can be told from a dead one."""
+        """The body for the provider: always streamed, so that a slow answer can be told from a dead connection."""
 
     def assembler(self) -> Assembler: ...
 
     def check(self, message: Message) -> None:
-        """Raises `BadStream` or `StreamedError` when a whole answer is not one of this protocol."""
+        """Raises `BadStream` or `StreamedError` if a whole answer does not follow this protocol."""
 
     def stream(self, message: Message, body: Message) -> Iterator[bytes]: ...
 
@@ -151,21 +151,21 @@ class Wire(Protocol):
     def error_body(self, error: GatewayError) -> Message: ...
 
     def error_event(self, error: GatewayError) -> bytes:
-        """An error after the stream began."""
+        """An error after the stream has begun."""
 
     def ping(self) -> bytes:
-        """Keeps a stream alive while there is nothing to say."""
+        """Keeps a stream alive while there is nothing to send."""
 
 
 def pieces(text: str | None) -> Iterator[str]:
-    """Some servers write null for a text that is empty."""
+    """The text in pieces; some servers send null for an empty text."""
     text = text or ""
     for start in range(0, len(text), PIECE_CHARS):
         yield text[start : start + PIECE_CHARS]
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """All texts of a prompt in reading order: plain strings, and parts that have a `text`."""
+    """All texts of a prompt in reading order: plain strings, and parts with a `text`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -177,27 +177,27 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def count(value: Any) -> int:
-    """A token count as providers send it; anything but a number that can be one is none."""
+    """A token count as providers send it; 0 if it is not a plausible number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST_TOKENS:
         return 0
     return int(value)
 
 
 def part_of(usage: Message, name: str) -> Message:
-    """The details of a usage, if there are any."""
+    """The details in a usage object, if any."""
     details = usage.get(name)
     return details if isinstance(details, dict) else {}
 
 
 def said(usage: TokenUsage) -> TokenUsage | None:
-    """Nothing at all was used by no answer: a server that says so does not count."""
+    """None if all counts are 0: no answer uses nothing, so the server does not count."""
     return usage if usage.input_tokens or usage.output_tokens else None
 
 
 def positive(body: Message, *names: str) -> int | None:
-    """The largest of the named limits: no matter which of them a server obeys, it gives no more than that.
+    """The largest of the named limits: whichever of them a server obeys, it gives no more than that.
 
-    Raises `ValueError` when one of them is not a positive whole number.
+    Raises `ValueError` if one of them is not a positive integer.
     """
     limits = {name: body[name] for name in names if body.get(name) is not None}
     for name, value in limits.items():

@@ -1,4 +1,4 @@
-"""Server-sent events, as bytes: writing one, and reading them from pieces of any size under a cap."""
+"""Server-sent events as bytes: writes them, and reads them from chunks of any size, with a size limit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class EventTooLarge(Exception):
 
 
 def encode(data: Any, name: str | None = None) -> bytes:
-    """One event; `data` is written as JSON unless it is text already."""
+    """Encode one event; `data` is written as JSON unless it is already text."""
     text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode()
 
 
 class EventReader:
-    """Turns received bytes into events. Holds at most one unfinished event, never more than `max_bytes` of it."""
+    """Parses received bytes into events. Holds at most one unfinished event, and at most `max_bytes` of it."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -38,10 +38,11 @@ class EventReader:
         self._data: list[str] = []
         self._begins = True
         self._head = b""
-        """What may be the beginning of the mark that some put before a text."""
+        """The start of the input, while it may still turn out to be a byte order mark."""
 
     def feed(self, piece: bytes) -> Iterator[Event]:
-        """The events that `piece` completes. Lines end with LF or CR LF; a lone CR, which no provider sends, does not."""
+        """The events that `piece` completes. Lines end with LF or CR LF; a lone CR, which no provider sends, does not end
+        a line."""
         if self._begins:
             piece = self._head + piece
             self._head = piece if BOM.startswith(piece) else b""
@@ -65,8 +66,8 @@ class EventReader:
         self._keep(rest)
 
     def _plain(self, piece: bytes) -> Generator[Event, None, int]:
-        """The events at the beginning of `piece` that are written as most are: perhaps a name, and data of one line. How
-        far they go."""
+        """Fast path for events at the start of `piece` in the usual form: an optional name and one line of data. Returns
+        how far it got."""
         begin = 0
         while True:
             name, at = None, begin
@@ -85,7 +86,7 @@ class EventReader:
             begin = end + 2
 
     def end(self) -> Iterator[Event]:
-        """What is left when the stream ended properly but without the last blank line."""
+        """The last event, if the stream ended properly but without the final blank line."""
         for line in (b"".join(self._rest), b""):
             event = self._line(line.removesuffix(b"\r"))
             if event is not None:

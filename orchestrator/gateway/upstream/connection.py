@@ -1,7 +1,7 @@
-"""One connection to a provider: a request out, an answer in, one after the other. Made by `connections`.
+"""One connection to a provider, for one request after the other. Made by `connections`.
 
-The pieces of an answer are handed over in batches: a model sends a piece for every few letters, and waking the reader for
-each would cost more than everything else. The end of the answer, and what looks like its last event, is handed over at once.
+An answer is passed on in batches: models send a piece for every few letters, and waking the reader for each would cost more
+than everything else. The end of the answer, and anything that looks like its last event, is passed on at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FULL_BYTES = 256 << 10
 
 
 class ConnectFailed(Exception):
-    """No connection was made, so nothing was sent. `lasting`: trying again will not help."""
+    """No connection was made, so nothing was sent. `lasting`: retrying will not help."""
 
     def __init__(self, why: str, *, lasting: bool = False) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class ConnectionBroke(Exception):
 
 
 class Silence(Exception):
-    """Nothing came for too long."""
+    """Nothing was received for too long."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -38,9 +38,9 @@ class HttpConnection(asyncio.Protocol):
         self._idle_s = idle_s
         self._transport: asyncio.Transport | None = None
         self._answer: Answer | None = None
-        """The answer to the request that is under way; None between requests."""
+        """The answer to the current request; None between requests."""
         self._waiting_bytes = 0
-        """Of the answer, received and not handed over yet."""
+        """The part of the answer that was received but not passed on yet."""
         self._last_words: tuple[bytes, ...] = ()
         self._ended: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -51,18 +51,19 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Another request may be sent on it."""
+        """Whether another request may be sent."""
         return self._ended is None and self._answer is None
 
     @property
     def all_here(self) -> bool:
-        """All of the answer has come: `piece` will not wait."""
+        """Whether the whole answer has arrived, so that `piece` will not wait."""
         return self._answer is not None and self._answer.done
 
     async def request(self, data: bytes, last_words: tuple[bytes, ...] = ()) -> Head:
-        """Send a request; the head of its answer. What has one of `last_words` in it is handed over at once.
+        """Send a request and return the head of the answer. Data that contains one of `last_words` is passed on at once.
 
-        Raises `ConnectionBroke`, `Silence` or `BadResponse`."""
+        Raises `ConnectionBroke`, `Silence` or `BadResponse`.
+        """
         if self._transport is None or not self.usable:
             raise ConnectionBroke("the connection is closed")
         self._answer = answer = Answer()
@@ -77,8 +78,8 @@ class HttpConnection(asyncio.Protocol):
         return answer.head
 
     async def piece(self) -> bytes:
-        """The next piece of the body, or nothing at its end: then the connection is usable again, if the provider keeps it
-        open. Raises as `request` does."""
+        """The next piece of the body, empty at its end: the connection is then usable again if the provider keeps it
+        open. Raises the same errors as `request`."""
         assert self._answer is not None
         while True:
             if self._answer.pieces:
@@ -96,7 +97,7 @@ class HttpConnection(asyncio.Protocol):
             await self._wait()
 
     def detach(self) -> asyncio.Transport:
-        """Give the transport up to another protocol."""
+        """Hand the transport over to another protocol."""
         assert self._transport is not None
         self._stop_watching()
         return self._transport
@@ -109,12 +110,12 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not of this class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not of this class
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None or self._ended is not None:
-            self.abort()  # an answer to nothing; the next request must not get it
+            self.abort()  # an answer without a request; the next request must not get it
             return
         self._heard_at = self._loop.time()
         had_head = answer.head is not None
@@ -149,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         self._stop_watching()
 
     def _has_last_words(self, data: bytes) -> bool:
-        for words in self._last_words:  # noqa: SIM110 -- a generator costs more than all the rest
+        for words in self._last_words:  # noqa: SIM110 -- a generator would cost more than the whole check
             if words in data:
                 return True
         return False
@@ -186,7 +187,7 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
 
     def _look(self) -> None:
-        """Whether anything came lately: one timer per request, not one per piece."""
+        """Check whether anything arrived recently: one timer per request, not one per piece."""
         left = self._heard_at + self._idle_s - self._loop.time()
         if left > 0 or self._paused:
             self._watch = self._loop.call_later(max(left, 0.05), self._look)

@@ -17,7 +17,7 @@ from orchestrator.outbound.tls import why_refused
 CONNECT_S = 10.0
 KEEP_S = 15.0
 MAX_IDLE = 1000
-"""As many as there are calls at once at the most: those of a burst serve the next one."""
+"""As many as the highest number of concurrent calls, so that one burst's connections serve the next."""
 
 
 class Connections:
@@ -45,7 +45,7 @@ class Connections:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[HttpConnection]:
-        """A connection for one exchange; afterwards it is kept if the exchange was whole. Raises `ConnectFailed`."""
+        """A connection for one exchange, kept afterwards if the exchange was complete. Raises `ConnectFailed`."""
         connection = self._kept() or await self._made()
         try:
             yield connection
@@ -87,11 +87,11 @@ class Connections:
                 failed = error
                 if error.lasting:
                     break
-        self._addresses.forget()  # it may have moved
+        self._addresses.forget()  # the host may have moved
         raise failed
 
     async def _through(self, proxy: Proxy) -> HttpConnection:
-        """A name is resolved by the proxy; an address that is written out is subject to the rule as ever."""
+        """The proxy resolves names; a literal address is subject to the address rule as usual."""
         if (address := address_of(self._host)) is not None:
             check(self._host, [str(address)], self._rule)
         try:
@@ -144,7 +144,7 @@ def refused_by(proxy: Proxy, status: int) -> ConnectFailed:
 
 @asynccontextmanager
 async def _connecting() -> AsyncIterator[None]:
-    """Says why a connection could not be made, as `ConnectFailed`."""
+    """Turn errors while connecting into `ConnectFailed` with a reason."""
     try:
         async with asyncio.timeout(CONNECT_S):
             yield

@@ -1,6 +1,6 @@
-"""Whose key a call is paid with: the installation's, a workspace's, or a user's own, which may also be the access token that
-their identity provider gave them. Who that is, is known before a call waits for its turn, since limits are per key; the
-secret is asked for only when the call goes out."""
+"""Whose key pays for a call: the installation's, a workspace's, or a user's own, which may be the access token from their
+identity provider. The payer is known before a call waits for its turn, because limits are per key; the secret is read
+only when the call goes out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PayerKind(StrEnum):
 
 @dataclass(frozen=True)
 class Payer:
-    """`key_id` tells keys of one provider apart; `name` is the user's or the workspace's."""
+    """`key_id` tells keys of one provider apart; `name` is the user's or workspace's name."""
 
     kind: PayerKind = PayerKind.SYSTEM
     name: str = ""
@@ -31,11 +31,11 @@ SYSTEM = Payer()
 
 class KeySource(Protocol):
     async def secret(self, payer: Payer, provider: Provider) -> str:
-        """The secret as it is now; never for another origin than it was given for. Raises `GatewayError`."""
+        """The current secret; never for another origin than it was entered for. Raises `GatewayError`."""
 
 
 class NoKeys:
-    """Where there are only the keys of the settings."""
+    """For services that have only the keys in their settings."""
 
     async def secret(self, payer: Payer, provider: Provider) -> str:
         raise LookupError(f"there is no key {payer.key_id}")

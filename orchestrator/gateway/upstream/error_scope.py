@@ -1,8 +1,8 @@
-"""Whom a provider's error concerns: one question, or every call of the run. Pure.
+"""Whether a provider's error concerns one question or every call of the run. Pure.
 
-Providers, and servers that speak their protocols, say it by status, error code, type or parameter; LiteLLM, vLLM and
-llama-server often only by a sentence. What says neither is `UNKNOWN`, and the runner counts how often it comes in a row.
-Signs of one question are looked for first: to stop a run over one long prompt would be worse than to ask a few times more.
+Providers and compatible servers express it by status, error code, type or parameter; LiteLLM, vLLM and llama-server often
+only by a sentence. Anything else is `UNKNOWN`, and the runner counts how many come in a row. Signs of a single question are
+checked first: stopping a run over one long prompt would be worse than a few calls more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ITEM_WORDS = frozenset(
         "string_above_max_length",
     }
 )
-"""Codes and types about one question."""
+"""Codes and types that concern one question."""
 RUN_WORDS = frozenset(
     {
         "authentication_error",
@@ -58,7 +58,7 @@ RUN_WORDS = frozenset(
         "unsupportedparamserror",
     }
 )
-"""Codes and types about key, model or parameters, which are the same in every call of a run."""
+"""Codes and types that concern key, model or parameters, which are the same in every call of a run."""
 FIXED_PARAMETERS = (
     "model",
     "temperature",
@@ -105,14 +105,14 @@ _OUTPUT_BEYOND_CONTEXT = re.compile(
 
 
 def scope_of(status: int, error: Mapping[str, Any]) -> ErrorScope:
-    """Of an error that a provider answered with, from its status and its error object."""
+    """The scope of a provider's error, from its status and error object."""
     text = str(error.get("message") or "")
     words = {word for name in ("code", "type") if (word := str(error.get(name) or "").lower())}
     inner = error.get("innererror")
     if isinstance(inner, Mapping):
         words.add(str(inner.get("code") or "").lower())
     if (beyond := _OUTPUT_BEYOND_CONTEXT.search(text)) and int(beyond[1]) >= int(beyond[2]):
-        return ErrorScope.RUN  # the answer alone is asked to be longer than prompt and answer may be together
+        return ErrorScope.RUN  # the requested answer alone exceeds the limit for prompt and answer together
     if words & ITEM_WORDS or status in ITEM_STATUSES:
         return ErrorScope.ITEM
     if words & RUN_WORDS and not (status == 403 and _ITEM_TEXT.search(text)):

@@ -1,4 +1,4 @@
-"""What a failed try means: another try or not, less of us or not, paid for or not. Pure; keys are scrubbed here."""
+"""Classifies failed tries: whether to retry, whether to slow down, whether it may have been billed. Pure; removes keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def status_error(
 
 
 def streamed_error(provider: str, error: StreamedError, secrets: Sequence[str]) -> UpstreamError:
-    """The provider answered 200 and then an error; it had begun, so the try may have cost something."""
+    """The provider answered 200 and then sent an error; it had begun, so the try may have cost something."""
     status = _status_of(error.kind) or _status_of(str(error.body.get("type"))) or 500
     return _judged(provider, status, scrubbed(dict(error.body), secrets), None, None, maybe_billed=True)
 
@@ -63,7 +63,7 @@ def _status_of(kind: str) -> int | None:
 
 
 def transport_error(provider: str, error: Exception) -> UpstreamError:
-    """No answer, or not all of it. What never reached the provider cannot have cost anything."""
+    """No answer, or only part of it. What never reached the provider cannot have cost anything."""
     if isinstance(error, ConnectFailed):
         message = f"{provider} cannot be reached: {error}"
         return UpstreamError(502, message, retry=not error.lasting, scope=ErrorScope.RUN)
@@ -75,19 +75,19 @@ def transport_error(provider: str, error: Exception) -> UpstreamError:
 
 
 def bad_answer(provider: str, why: str, said: str = "", secrets: Sequence[str] = ()) -> UpstreamError:
-    """The answer cannot be understood. What was `said` is cut last: half a key is no longer found."""
+    """The answer cannot be understood. `said` is truncated after scrubbing: half a key would not be recognised."""
     words = f": {scrubbed(said, secrets)[:200]!r}" if said else ""
     message = f"the answer of {provider} is unusable: {scrubbed(why, secrets)}{words}"
     return UpstreamError(502, storable(message), retry=True, maybe_billed=True)
 
 
 def unknown_coding(provider: str, why: str) -> UpstreamError:
-    """It would come like that again."""
+    """Not retried: the next answer would have the same encoding."""
     return UpstreamError(502, f"the answer of {provider} is unusable: {why}", retry=False, maybe_billed=True)
 
 
 def too_large(provider: str, max_bytes: int) -> UpstreamError:
-    """Asking again would only buy the same again."""
+    """Not retried: it would only buy the same answer again."""
     return UpstreamError(502, f"the answer of {provider} is larger than {max_bytes} bytes", retry=False, maybe_billed=True)
 
 
@@ -108,7 +108,7 @@ def _judged(
         code = Code.PROVIDER_KEY_REFUSED
     elif status == 429:
         code = Code.RATE_LIMITED
-    # 402 is the gateway's own word for a run's budget; an account without credit is the operator's trouble.
+    # 402 is the gateway's own status for a run's budget; an account without credit is the operator's problem.
     shown = 403 if broke else status
     message = f"{provider} answered {status}: {error.get('message') or 'no reason given'}"
     return UpstreamError(
@@ -125,7 +125,7 @@ def _judged(
 
 
 def _error_object(text: str, secrets: Sequence[str]) -> dict[str, Any]:
-    """The error in a provider's body, in whichever of the usual shapes, without the secrets."""
+    """The error object in a provider's body, in any of the usual shapes, without secrets."""
     try:
         body = scrubbed(json.loads(text), secrets)
     except (ValueError, RecursionError):

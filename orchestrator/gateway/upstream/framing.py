@@ -1,5 +1,5 @@
-"""HTTP/1.1 as bytes: requests out, answers in, decompressed where a proxy compressed them unasked. httptools takes answers
-apart; every length is capped. Pure."""
+"""HTTP/1.1 as bytes: writes requests and parses answers with httptools, decompressing if a proxy compressed them unasked.
+Every length is capped. Pure."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 class BadResponse(Exception):
-    """What came is not HTTP/1.1."""
+    """The received bytes are not HTTP/1.1."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """Status and headers; names in lower case, values of repeated ones joined."""
+    """Status and headers; names in lower case, repeated values joined."""
 
     status: int
     headers: dict[str, str]
 
 
 class Answer:
-    """One answer as it arrives. `done`: all of it is here; `extra`: more came than belongs to it; `lasting`: the connection
-    may be used again afterwards."""
+    """One answer as it arrives. `done`: it is complete; `extra`: more bytes came than belong to it; `lasting`: the
+    connection may be reused."""
 
     def __init__(self) -> None:
         self.head: Head | None = None
@@ -45,7 +45,7 @@ class Answer:
         self._refused: BadResponse | None = None
         self._until_closed = False
         self._overhead, self._most_overhead = 0, MAX_HEAD_BYTES
-        """Bytes that were not part of the body, since its last piece or since the beginning."""
+        """Bytes outside the body since its last piece, or since the beginning."""
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_optional_cr_before_lf=True, lenient_chunked_length=True, lenient_spaces_after_chunk_size=True
@@ -69,13 +69,13 @@ class Answer:
             raise BadResponse("its head is too long" if self.head is None else "it has a line that is too long")
 
     def end(self) -> None:
-        """The connection was closed in good order; raises `BadResponse` when more should have come."""
+        """The connection was closed properly; raises `BadResponse` if the answer is incomplete."""
         if self.head is not None and self._until_closed:
             self.done = True
         if not self.done:
             raise BadResponse("it was cut short")
 
-    # What httptools calls.
+    # Callbacks of httptools.
 
     def on_message_begin(self) -> None:
         self.extra = self.done
@@ -113,14 +113,14 @@ class Answer:
 
 
 class Target:
-    """An address to post to, with the headers that are the same for every call. `headers` may be overruled by a call's.
+    """A URL to post to, with the headers that all calls share. A call's own headers override `headers`.
 
-    Through a proxy, plain HTTP is asked for by its whole address. HTTPS goes through a tunnel and looks as ever.
+    Through a proxy, plain HTTP uses the absolute URL. HTTPS goes through a tunnel and looks as usual.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], proxy: Proxy | None = None) -> None:
         parts = urlsplit(url)
-        # Some proxies add a Content-Length of their own beside one that is not spelt like this.
+        # Some proxies add a second Content-Length if the first is not spelt like this.
         self._headers = {name.lower(): value for name, value in headers.items() if name.lower() != "content-length"}
         self._headers["host"] = host_header(parts.scheme, parts.hostname or "", parts.port)
         path = quote(parts.path, safe="/%:@!$&()*+,;=~-._") or "/"
@@ -131,7 +131,7 @@ class Target:
         self._line = f"POST {path} HTTP/1.1\r\n"
 
     def post(self, headers: Mapping[str, str], content: bytes) -> bytes:
-        """Raises `ValueError` when a header cannot be sent."""
+        """Raises `ValueError` if a header cannot be sent."""
         everything = {**self._headers, **headers, "Content-Length": str(len(content))}
         for name, value in everything.items():
             if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
@@ -141,7 +141,7 @@ class Target:
 
 
 def tunnel_request(host: str, port: int, proxy: Proxy) -> bytes:
-    """What asks a proxy for a connection to a host."""
+    """The CONNECT request that asks a proxy for a tunnel to a host."""
     target = f"{host_header('', host, None)}:{port}"
     credentials = f"proxy-authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
     return f"CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n{credentials}\r\n".encode("latin-1")
@@ -160,20 +160,20 @@ _PLAIN = frozenset({"", "identity", "none"})
 
 
 class UnknownCoding(Exception):
-    """It is compressed in a way that is not known here."""
+    """The content encoding is not supported."""
 
 
 class BadCoding(Exception):
-    """What came is not compressed as it says."""
+    """The data does not match its content encoding."""
 
 
 class Decoder(Protocol):
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What `data` stands for, in pieces of bounded size. Raises `BadCoding`."""
+        """Decompress `data` in pieces of bounded size. Raises `BadCoding`."""
 
 
 def decoder_of(coding: str) -> Decoder | None:
-    """What undoes a `content-encoding`; None for nothing to undo. Raises `UnknownCoding`."""
+    """The decoder for a `content-encoding`; None if there is nothing to decode. Raises `UnknownCoding`."""
     names = {part.strip().lower() for part in coding.split(",")} - _PLAIN
     if not names:
         return None

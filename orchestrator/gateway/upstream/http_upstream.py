@@ -1,7 +1,7 @@
 """One try at a real provider over HTTP. The only place where a provider's key is read to make a call.
 
-The answer is always asked for as a stream and put together here: a slow model can be told from a dead connection, and a
-cut answer from a whole one. Redirects are not followed. Memory is bounded by `max_answer_bytes`.
+The answer is always requested as a stream and assembled here, so that a slow model can be told from a dead connection, and a
+truncated answer from a whole one. Redirects are not followed. Memory is bounded by `max_answer_bytes`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from runner.contract.run_spec import ErrorScope, Protocol
 
 MAX_ANSWER_BYTES = 16 << 20
 STREAM_OVERHEAD = 16
-"""A stream wraps every few letters of an answer into an event of some hundred bytes."""
+"""A stream wraps every few letters of an answer in an event of some hundred bytes."""
 MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
@@ -188,7 +188,7 @@ class HttpUpstream:
         return _put_together(assembler)
 
     def _whole(self, call: Call, body: bytes) -> Message:
-        """An answer that does not say that it is a stream; it may be one all the same."""
+        """An answer without the content type of a stream; it may be one all the same."""
         if not body.lstrip(BLANK).startswith(STREAM_BEGINS):
             return _object(body)
         assembler, reader = call.wire.assembler(), EventReader(self._max_answer_bytes)
@@ -199,7 +199,7 @@ class HttpUpstream:
 
 
 class _Pieces:
-    """The pieces of an answer as they come, decompressed where that is needed. Raises as `HttpConnection.piece` does."""
+    """The pieces of an answer as they arrive, decompressed if needed. Raises the same errors as `HttpConnection.piece`."""
 
     def __init__(self, connection: HttpConnection, headers: Mapping[str, str]) -> None:
         self.connection = connection
@@ -207,7 +207,7 @@ class _Pieces:
         self._plain: Iterator[bytes] = iter(())
 
     async def next(self) -> bytes:
-        """Nothing at the end."""
+        """Empty at the end."""
         if self._decoder is None:
             return await self.connection.piece()
         while not (plain := next(self._plain, b"")):
@@ -215,7 +215,7 @@ class _Pieces:
             if not piece:
                 return b""
             self._plain = self._decoder.feed(piece)
-        await asyncio.sleep(0)  # a little may become much
+        await asyncio.sleep(0)  # a small piece may decompress to a large one
         return plain
 
 
@@ -238,7 +238,7 @@ async def _body(pieces: _Pieces, max_bytes: int, *, cut: bool = False) -> bytes:
 
 
 async def _goodbye(connection: HttpConnection) -> None:
-    """Read to the proper end so that the connection can be used again, but do not wait long for it."""
+    """Read to the proper end so that the connection can be reused, but do not wait long for it."""
     try:
         async with asyncio.timeout(None if connection.all_here else GOODBYE_S):
             while await connection.piece():

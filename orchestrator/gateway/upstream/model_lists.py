@@ -1,4 +1,4 @@
-"""Which models a provider says it has: `GET /v1/models`, as Anthropic and OpenAI and those like them answer it."""
+"""The models that a provider lists: `GET /v1/models`, as answered by Anthropic, OpenAI and compatible servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 
 class ListFailed(Exception):
-    """The list could not be had; the message says why, without the key."""
+    """The list could not be fetched; the message says why, without the key."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ async def _get(client: httpx.AsyncClient, url: str, headers: dict[str, str], que
     except RecursionError as error:
         raise ListFailed("the answer is not a list of models") from error
     if isinstance(page, list) and page:
-        page = {"data": page}  # as some give it
+        page = {"data": page}  # some servers send a bare list
     if not isinstance(page, dict) or not isinstance(page.get("data"), list):
         raise ListFailed("the answer is not a list of models")
     return page
@@ -105,7 +105,7 @@ def _models(page: Mapping[str, object]) -> list[ListedModel]:
     for entry in entries:
         name = entry.get("id") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME_CHARS:
-            continue  # not something that a run could ask for
+            continue  # not something that a run could call
         title = entry.get("display_name") or entry.get("name") or ""
         found.append(ListedModel(name, title[:200] if isinstance(title, str) and title.isprintable() else ""))
     return found

@@ -1,4 +1,4 @@
-"""One try at a provider, as an interface: `DemoUpstream` and `HttpUpstream` implement it, `sender` calls it."""
+"""One try at a provider, as an interface: `DemoUpstream` and `HttpUpstream` implement it, `CallAttempt` calls it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Reply:
 
 
 Received = Callable[[float | None], None]
-"""Told when the provider has taken the call and works on it, and for how long it says that its limit is now used up."""
+"""Called when the provider has accepted the call, with how long it reports its limit as used up, if it does."""
 
 
 class Upstream(Protocol):
     @property
     def server(self) -> str:
-        """What answers here, for telling it from another that has the same name: never the key."""
+        """Identifies the server, to tell it from another of the same name; never contains the key."""
 
     async def ask(self, call: Call, received: Received) -> Reply:
         """Ask once.
 
-        Raises `UpstreamError` for what happened at the provider, `GatewayError` for what never got there.
+        Raises `UpstreamError` for failures at the provider, `GatewayError` for calls that never got there.
         """
 
     async def close(self) -> None: ...

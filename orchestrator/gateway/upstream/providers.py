@@ -1,8 +1,9 @@
-"""Which providers there are, from environment variables. Pure: a mapping in, frozen values out; no key is read here.
+"""The providers, read from environment variables. Pure: a mapping in, frozen values out; no key is read here.
 
-`anthropic` and `openai` are always known and take their usual variables (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`,
-`OPENAI_API_KEY`, `OPENAI_BASE_URL`). Any `BENCHYARD_PROVIDER_<NAME>_BASE_URL` adds an OpenAI-compatible one. Every key
-may be a file instead: the same variable with `_FILE`. What a provider says is stored only without its secrets (`scrubbed`).
+`anthropic` and `openai` always exist and use their usual variables (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`,
+`OPENAI_API_KEY`, `OPENAI_BASE_URL`). Any `BENCHYARD_PROVIDER_<NAME>_BASE_URL` adds an OpenAI-compatible one. Every key may
+be in a file instead, named by the same variable with `_FILE`. What a provider answers is stored without its secrets
+(`scrubbed`).
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
 class BadProvider(BadConfiguration):
-    """A provider's variables do not make sense; the message names the variable."""
+    """A provider's variables make no sense; the message names the variable."""
 
 
 @dataclass(frozen=True)
 class KeyRef:
-    """Where a key is found, never the key itself."""
+    """Where a key is stored, never the key itself."""
 
     variable: str
     file: Path | None = None
 
     def read(self, env: Mapping[str, str]) -> str:
-        """The key as it is now; files may be rotated. Empty when there is none."""
+        """The current key; files may be rotated. Empty if there is none."""
         if self.file is not None:
             return self.file.read_text().strip()
         return env.get(self.variable, "").strip()
@@ -45,7 +46,7 @@ class KeyRef:
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider. Its key goes to its own base URL's origin and nowhere else."""
+    """One provider. Its key goes only to the origin of its base URL."""
 
     name: str
     protocols: frozenset[Protocol]
@@ -57,14 +58,14 @@ class Provider:
     list_without_key: bool = False
 
     def configured(self, env: Mapping[str, str]) -> bool:
-        """Whether somebody set it up: it has a key, or needs none."""
+        """Whether it has a key or needs none."""
         return not self.key_needed or self.has_key(env)
 
     def has_key(self, env: Mapping[str, str]) -> bool:
         return self.key.file is not None or bool(env.get(self.key.variable, "").strip())
 
     def address_rule(self, address: str) -> str | None:
-        """Why an address that its name resolves to may not be called, or None."""
+        """Why an address that its host name resolves to may not be called, or None."""
         return refusal(address, allow_private=self.allow_private)
 
     @property
@@ -73,7 +74,7 @@ class Provider:
         return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
     def url(self, protocol: Protocol, path: str) -> str:
-        """The address for a protocol's path: Anthropic's base URL is without `/v1`, OpenAI's is with it."""
+        """The URL for a protocol's path: Anthropic's base URL lacks `/v1`, OpenAI's includes it."""
         return self.base_url + (path if protocol is Protocol.ANTHROPIC else path.removeprefix("/v1"))
 
 
@@ -163,13 +164,13 @@ def _loopback(url: str) -> bool:
 
 MASK = "[key]"
 SECRET_CHARS = 8
-"""What is shorter is a switch, or the word that servers without keys are given: it would be found in any answer."""
+"""Shorter values are switches or placeholder keys, and would match in any answer."""
 PUBLIC_HEADERS = frozenset({"http-referer", "referer", "user-agent", "x-openrouter-title", "x-title"})
 SCHEMES = frozenset({"api-key", "apikey", "basic", "bearer", "key", "token"})
 
 
 def secrets_in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """What may be a secret among the headers that an operator set: their values, and what stands after `Bearer` alone."""
+    """Possible secrets in the headers that an operator set: their values, and what follows `Bearer`."""
     values = [value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS]
     parted = [value.partition(" ") for value in values]
     bare = [rest.strip() for scheme, _, rest in parted if scheme.lower() in SCHEMES]
@@ -177,7 +178,7 @@ def secrets_in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
-    """The same text, list or object without the secrets. Of parsed values: in JSON a secret can be written in many ways."""
+    """The value without the secrets. Works on parsed values: JSON can spell a secret in many ways."""
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)
@@ -190,7 +191,7 @@ def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def clean_answer(message: dict[str, Any], secrets: Sequence[str]) -> dict[str, Any]:
-    """An answer has no business with our key, but there are servers that repeat everything."""
+    """Remove our key from an answer: some servers echo everything they receive."""
     text = json.dumps(message, ensure_ascii=False)
     long = [secret for secret in secrets if len(secret) >= SECRET_CHARS]
     if not any(secret in text or json.dumps(secret)[1:-1] in text for secret in long):
@@ -200,5 +201,5 @@ def clean_answer(message: dict[str, Any], secrets: Sequence[str]) -> dict[str, A
 
 
 def storable(text: str) -> str:
-    """The same text without what no database takes: halves of letters, and zeros."""
+    """The text without what databases reject: lone surrogates and NUL characters."""
     return text.encode("utf-8", "replace").decode().replace("\0", "?")

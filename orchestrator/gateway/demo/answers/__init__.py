@@ -1,6 +1,6 @@
-"""Recorded answers of the demo models, found by the problem statement that a prompt contains.
+"""Recorded answers of the demo models, looked up by the problem statement in the prompt.
 
-The demo provider serves these texts as if a model had written them. This module knows statements and recorded texts only:
+The demo provider serves these texts as if a model had written them. This module knows only statements and recorded texts,
 nothing of tests, grading or whether an answer is right.
 """
 
@@ -17,7 +17,7 @@ from orchestrator.gateway.demo.answers.word_counts import word_count_eval
 #: The models that have recorded answers to the sample problems.
 MODELS = ("demo-strong", "demo-weak")
 
-#: What each model answers when it is asked for an eval: the name of a recording in `evals.jsonl`.
+#: What each model answers when asked to write an eval: the name of a recording in `evals.jsonl`.
 EVALS = {
     "demo-strong": "good",
     "demo-weak": "repaired",
@@ -29,7 +29,7 @@ EVALS = {
 }
 EVAL_MARK = "def evaluate(trace: dict) -> dict:"
 SAMPLE_MARK = "look_up_order"
-"""A step of every sample trace."""
+"""A step that every sample trace contains."""
 
 
 class StopReason(StrEnum):
@@ -59,8 +59,8 @@ class DemoAnswers:
     def __init__(
         self, statements: Mapping[str, str], answers: Sequence[DemoAnswer], evals: Sequence[DemoAnswer] = ()
     ) -> None:
-        """`statements` maps question ids to `question_content`; the answers of a question are in order of their sample.
-        `evals` are the answers to somebody who wants an eval written, turn by turn; the last one is repeated."""
+        """`statements` maps question ids to `question_content`; the answers to a question are ordered by sample. `evals`
+        are the answers to requests to write an eval, turn by turn; the last one is repeated."""
         self._evals = evals
         self._statements = {question_id: _squeeze(statement) for question_id, statement in statements.items()}
         self._answers: dict[str, list[DemoAnswer]] = {}
@@ -68,7 +68,7 @@ class DemoAnswers:
             self._answers.setdefault(answer.question_id, []).append(answer)
 
     def find(self, prompt_text: str, sample: int) -> DemoAnswer | None:
-        """The answer to the problem whose statement is in the prompt, or None if there is none or no answer to it.
+        """The answer to the problem whose statement is in the prompt; None if no statement or no answer is found.
 
         Whitespace and text around the statement do not matter. If a prompt holds several statements (examples first), the
         last one is the question. Samples beyond the recorded ones start again from the first.
@@ -84,7 +84,7 @@ class DemoAnswers:
 
 
 def load(model: str) -> DemoAnswers:
-    """Read the recorded answers of `model`; an unknown name is a KeyError that says which there are."""
+    """Read the recorded answers of `model`. Raises a KeyError that lists the known models if there are none."""
     if model not in EVALS:
         raise KeyError(f"no recorded answers for {model!r}; there are some for {', '.join(EVALS)}")
     evals = [_answer(line) for line in _read(files(__name__) / "evals.jsonl") if line["question_id"] == EVALS[model]]
@@ -100,7 +100,7 @@ def load(model: str) -> DemoAnswers:
 
 
 def _eval_answer(recorded: DemoAnswer, prompt_text: str) -> DemoAnswer:
-    """The recording; where it is the good one, and the traces are not those that it was made for, an honest try."""
+    """The recording. If it is the good one but the traces are not those it was made for, a word-count eval instead."""
     if recorded.question_id != "good" or SAMPLE_MARK in prompt_text:
         return recorded
     text = word_count_eval(prompt_text)

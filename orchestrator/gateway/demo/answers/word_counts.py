@@ -1,6 +1,6 @@
-"""An eval for traces that nobody recorded an answer for: words that tell good examples from bad ones, counted in the prompt.
+"""Writes an eval for traces without a recorded answer, from words that distinguish good from bad examples in the prompt.
 
-So that the demo also does something sensible with somebody's own traces. Pure; a real model does better.
+It lets the demo do something sensible with a user's own traces. Pure; a real model does better.
 """
 
 import json
@@ -43,7 +43,7 @@ def evaluate(trace):
 
 
 def word_count_eval(prompt_text: str) -> str | None:
-    """The answer to a prompt with examples of both kinds; None if it has none."""
+    """The answer to a prompt with examples of both kinds; None if one kind is missing."""
     good, bad = _examples(prompt_text, GOOD), _examples(prompt_text, BAD)
     if not good or not bad:
         return None
@@ -68,7 +68,7 @@ def _examples(prompt_text: str, heading: str) -> list[dict[str, Any]]:
         try:
             examples.append(json.loads(line))
         except ValueError:
-            continue  # it was cut
+            continue  # the example was truncated
     return examples
 
 
