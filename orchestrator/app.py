@@ -1,4 +1,4 @@
-"""The composition root: `create_app(settings)`. Its lifespan opens everything and closes it again, in one place."""
+"""The composition root: `create_app(settings)`. Its lifespan opens and closes all services, in one place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ MODEL_CALLS = Policy(ANYONE, body=Body.EVENTS, deadline=False, audit=Audit.NEVER
 
 
 def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine | None = None) -> FastAPI:
-    """The whole service. `clock` and `engine` replace the real ones in tests."""
+    """Build the whole service. `clock` and `engine` replace the real ones in tests."""
     clock = clock or SystemClock()
 
     @asynccontextmanager
@@ -239,7 +239,7 @@ async def open_services(
             clock,
             runs.leadership,
             data_dir=data_dir,
-            # A copy shares its original's object store, and nobody has asked it to delete old results.
+            # A copy shares its original's object store, and nobody asked it to delete old results.
             remove_archive=None if installation.is_quiet else archives.runs.remove_stored,
             keep_days=0 if installation.is_quiet else settings.result_retention_days,
         )
@@ -295,7 +295,7 @@ async def open_services(
 def _serve_runners(
     app: FastAPI, listener: RunnerListener, settings: Settings, gateway: GatewayDeps, deps: RunnerDeps
 ) -> None:
-    """Runners reach their API and the gateway at an address of their own, and at the service's."""
+    """Runners reach their API and the gateway at a separate address as well as at the service's."""
     runner_app = FastAPI(title="Benchyard runner API", docs_url=None, redoc_url=None, openapi_url=None)
     problems.install(runner_app)
     runners = runner_router(deps)

@@ -1,7 +1,7 @@
-"""Errors that reach a caller over HTTP, as a tree of two halves: the caller's and ours.
+"""Errors that reach a caller over HTTP: the caller's mistakes, and failures of the service.
 
     ServiceError
-    +-- ClientError            the request cannot be served as it is
+    +-- ClientError            the request must be changed
     |   +-- NotFound           404 NOT_FOUND
     |   +-- Invalid            422 VALIDATION_ERROR
     |   +-- TooFewExamples     422 INSUFFICIENT_EXAMPLES
@@ -12,9 +12,9 @@
     |   +-- TooSlow            408 TIMEOUT
     |   +-- TooLarge           413 TOO_LARGE
     |   +-- RateLimited        429 RATE_LIMITED
-    +-- ServerError            the request is fine, we are not
+    +-- ServerError            the request is fine, the service is not
         +-- Unavailable        503 UNAVAILABLE, with Retry-After
-        |   +-- NoDatabase     503 DATABASE_ERROR, the same for evals, traces and jobs
+        |   +-- NoDatabase     503 DATABASE_ERROR, for evals, traces and jobs
         +-- TookTooLong        504 TIMEOUT
         +-- NoSpace            507 NO_SPACE
 
@@ -50,7 +50,7 @@ class Code(StrEnum):
 
 
 class ServiceError(Exception):
-    """Base of what is rendered as problem+json."""
+    """Base of all errors that are rendered as problem+json."""
 
     status: ClassVar[int] = 500
     code: ClassVar[Code] = Code.INTERNAL_ERROR

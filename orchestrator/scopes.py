@@ -1,5 +1,5 @@
-"""What a caller may do, in steps: look, start and stop work, schedule it, everything in a workspace, everything; and, apart
-from these, agents. People have roles, which come to the same steps. Pure."""
+"""What callers may do, in steps: read, start and stop work, schedule it, everything in a workspace, everything; and,
+separately, agents. People have roles, which map to these steps. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Scope(StrEnum):
-    READ = "read"  #: may look at everything but tokens, webhooks and share links, which are secrets or hold some
+    READ = "read"  #: may read everything except tokens, webhooks and share links, which are or contain secrets
     RUN = "run"  #: may also start, cancel, retry and regrade runs and batches, grade stored answers, run a schedule now,
     #: import and rate traces, and have evals written and executed
-    SCHEDULE = "schedule"  #: may also make, pause and remove schedules
-    ADMIN = "admin"  #: may do everything in its workspace; if an owner made it, everything
-    OWNER = "owner"  #: what owners may do: also change what all workspaces share. No token is made with it
+    SCHEDULE = "schedule"  #: may also create, pause and delete schedules
+    ADMIN = "admin"  #: may do everything in its workspace; a token made by an owner, everything
+    OWNER = "owner"  #: may also change what all workspaces share; no token can have it
     AGENT = "agent"  #: may run containers for this installation on another machine, and nothing else
 
     def allows(self, needed: Scope) -> bool:
@@ -24,9 +24,9 @@ class Scope(StrEnum):
 
 
 class Role(StrEnum):
-    VIEWER = "viewer"  #: may look
+    VIEWER = "viewer"  #: may read
     MEMBER = "member"  #: may also start, stop and schedule work
-    ADMIN = "admin"  #: may do everything in the workspace, and say who else is in it
+    ADMIN = "admin"  #: may do everything in the workspace, and manage its members
     OWNER = "owner"  #: may do everything in every workspace, and change what they share: models, datasets, machines
 
     @property

@@ -1,4 +1,4 @@
-"""Runs the service: one uvicorn server that ends open streams when it is told to stop, so that a stop is quick."""
+"""Runs the service: a uvicorn server that closes open streams when told to stop, so that stopping is quick."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from orchestrator.system.files import only_for_owner
 from orchestrator.system.log import LogRotation, configure
 
 LOG_FILE = "benchyard.log"
-"""Where `benchyard up` has the service write."""
+"""The file to which `benchyard up` redirects the service's output."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn waits for open streams at SIGTERM; we end them first."""
+    """uvicorn waits for open streams at SIGTERM; this server ends them first."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -38,7 +38,7 @@ class Server(uvicorn.Server):
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until told to stop; returns the exit code."""
     configure(settings.log_level)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     only_for_owner()
@@ -55,7 +55,7 @@ def serve(settings: Settings) -> int:
         settings.data.absolute() / LOG_FILE, max_bytes=settings.log_max_bytes, keep=settings.log_files_kept
     )
     rotation.start()
-    with contextlib.suppress(SystemExit):  # uvicorn's way to say that it did not start
+    with contextlib.suppress(SystemExit):  # raised by uvicorn if it did not start
         event_loop.run(server.serve())
     rotation.close()
     if (reason := getattr(app.state, "cannot_start", None)) is not None:
@@ -72,7 +72,7 @@ def _refuse(error: CannotStart) -> int:
 
 
 def _without_traceback(app: FastAPI) -> ASGIApp:
-    """Where the application says itself why it cannot start, the traceback that uvicorn would print says nothing more."""
+    """Hide uvicorn's traceback if the application itself says why it cannot start."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
         async def told(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Checks of single settings, each with a sentence that says what to write instead. Pure; a leaf."""
+"""Checks of single settings; each error says what to write instead. Pure; a leaf."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}")
 
 
 def json_object(example: str) -> Callable[[object], object]:
-    """Reads a JSON object from the environment."""
+    """Parses a JSON object from the environment."""
 
     def read(given: object) -> object:
         if not isinstance(given, str):
@@ -39,7 +39,7 @@ def log_level(given: object) -> object:
 
 
 def web_address(given: object) -> object:
-    """An address with scheme and host; empty means none."""
+    """A URL with scheme and host; empty means none."""
     if given is None or given == "":
         return None
     try:
@@ -53,7 +53,7 @@ def web_address(given: object) -> object:
 
 
 def store_url(given: object) -> object:
-    """Where an object store keeps archives; empty means none."""
+    """The URL of an object store for archives; empty means none."""
     if given is None or given == "":
         return None
     if not isinstance(given, str) or not _STORE.fullmatch(given):
@@ -64,7 +64,7 @@ def store_url(given: object) -> object:
 
 
 def resource_name(given: object) -> object:
-    """A name that an engine accepts for containers, labels and networks."""
+    """A name that engines accept for containers, labels and networks."""
     if given is None or given == "":
         return None
     if not isinstance(given, str) or not _NAME.fullmatch(given):
@@ -73,7 +73,7 @@ def resource_name(given: object) -> object:
 
 
 def token(given: object) -> object:
-    """What a header can carry."""
+    """A token that can be sent in a header."""
     if given is None or given == "":
         return None
     text = given.get_secret_value() if hasattr(given, "get_secret_value") else given

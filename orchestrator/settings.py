@@ -1,4 +1,4 @@
-"""All settings, from the environment. Every one is listed in docs/configuration.md; a test holds the two together."""
+"""All settings, read from the environment. Every one is listed in docs/configuration.md; a test checks that."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DEFAULT_INSTANCE_TYPES = {
 
 
 def _hosts_and_networks(given: object) -> object:
-    """A list with commas, each entry a host's name, an address or a network."""
+    """A comma-separated list of host names, addresses and networks."""
     if not isinstance(given, str):
         return given
     entries = tuple(filter(None, (entry.strip() for entry in given.split(","))))
@@ -60,7 +60,7 @@ def _hosts_and_networks(given: object) -> object:
 
 
 def _networks(given: object) -> object:
-    """A list with commas, each entry an address or a network."""
+    """A comma-separated list of addresses and networks."""
     if not isinstance(given, str):
         return given
     try:
@@ -70,7 +70,7 @@ def _networks(given: object) -> object:
 
 
 def _origins(given: object) -> object:
-    """A list with commas, each entry an origin as browsers send it."""
+    """A comma-separated list of origins as browsers send them."""
     if not isinstance(given, str):
         return given
     entries = tuple(entry.strip().rstrip("/") for entry in given.split(",") if entry.strip())
@@ -81,12 +81,12 @@ def _origins(given: object) -> object:
 
 
 def _patterns(given: object) -> object:
-    """A list with commas."""
+    """A comma-separated list."""
     return tuple(filter(None, (each.strip() for each in given.split(",")))) if isinstance(given, str) else given
 
 
 class Settings(BaseSettings):
-    """Read once at start. `BENCHYARD_` in front of the name, except where an alias says otherwise."""
+    """Read once at start. Variables have the prefix `BENCHYARD_`, except where an alias is given."""
 
     model_config = SettingsConfigDict(
         env_prefix="BENCHYARD_", env_ignore_empty=True, extra="ignore", frozen=True, populate_by_name=True
@@ -186,7 +186,8 @@ class Settings(BaseSettings):
     reuse_answers: bool = False
     reuse_answers_days: int = Field(default=30, ge=1, le=36500)
     ca_bundle: Path | None = None
-    """For documents and containers: `outbound.tls` reads the variable itself, for the command line and agents as well."""
+    """Listed for documentation and containers; `outbound.tls` reads the variable itself, also for the command line and
+    agents."""
     dataset_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     webhook_allow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts_and_networks)] = ()
     demo_latency_s: float = Field(default=0.15, ge=0)
@@ -196,7 +197,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        """What one setting says of another. Each sentence names the variable to change."""
+        """Checks that involve several settings. Each message names the variable to change."""
         known = ", ".join(self.instance_types)
         if self.default_instance_type not in self.instance_types:
             wanted = self.default_instance_type[:60]
@@ -213,22 +214,22 @@ class Settings(BaseSettings):
 
     @property
     def room(self) -> DiskRoom:
-        """What may still be written into the data directory."""
+        """The space that may still be used in the data directory."""
         return DiskRoom(self.data.absolute(), self.min_free_disk_bytes, self.min_free_disk_share)
 
     @property
     def address(self) -> str:
-        """Where people open it."""
+        """Where people open the service."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
         return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
 
     @property
     def root(self) -> str:
-        """The path in front of all links: that of the public address, where a proxy serves us under one."""
+        """The path prefix of all links: that of the public URL, if a proxy serves us under one."""
         return urlsplit(self.public_url or "").path.rstrip("/")
 
     def pool(self, name: str) -> tuple[int, float]:
-        """How many runners of a type stand ready, and after how many idle seconds those beyond that number go."""
+        """The size of a type's warm pool, and after how many idle seconds runners beyond it are stopped."""
         setting = self.instance_types[name]
         return self.warm.get(name, setting.warm), setting.sleep_after_s
 

@@ -1,7 +1,7 @@
 """Why the service cannot start, as one sentence for the operator instead of a traceback. A leaf.
 
-CannotStart           1  something here must be put right first
-+-- BadConfiguration  2  a setting, or a file that stands for one, cannot be used
+CannotStart           1  something must be fixed first
++-- BadConfiguration  2  a setting, or a file named by one, cannot be used
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class CannotStart(Exception):
-    """The message says what is wrong and what to do; `exit_code` ends the process."""
+    """The message says what is wrong and what to do; `exit_code` is the process's exit code."""
 
     exit_code: ClassVar[int] = 1
 

@@ -1,1 +1,1 @@
-"""The program on another machine that runs containers for an orchestrator. It knows the REST API and an engine."""
+"""The agent: runs containers on another machine for an orchestrator. It depends only on the REST API and an engine."""

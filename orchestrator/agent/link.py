@@ -1,4 +1,4 @@
-"""Requests of an agent to its orchestrator: repeated while there is no answer, for a while."""
+"""An agent's requests to its orchestrator, retried for a while if there is no answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRY_AGAIN = frozenset({408, 425, 429})
 
 
 class LinkRefused(Exception):
-    """The orchestrator said no; trying again is no use."""
+    """The orchestrator refused the request; retrying will not help."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -27,7 +27,7 @@ class LinkRefused(Exception):
 
 
 class LinkLost(Exception):
-    """No answer for too long."""
+    """The orchestrator did not answer for too long."""
 
 
 class Link:

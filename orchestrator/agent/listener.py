@@ -1,7 +1,7 @@
-"""Forwards the requests of containers on this machine to the orchestrator; they reach nothing else.
+"""Forwards requests of the containers on this machine to the orchestrator, the only thing they can reach.
 
-Containers are on a network without a way out, as on the orchestrator's own machine. Only paths for runners are forwarded,
-streamed both ways over the agent's own connection.
+Containers are on a network without outside access, as on the orchestrator's own machine. Only the paths for runners are
+forwarded, streamed in both directions over the agent's own connection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOP_BY_HOP = frozenset(
 
 
 def forwarding_app(client: httpx.AsyncClient) -> ASGIApp:
-    """`client` has the orchestrator's address and no token: each runner sends its own."""
+    """`client` has the orchestrator's address but no token: each runner sends its own."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

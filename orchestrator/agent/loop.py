@@ -1,4 +1,4 @@
-"""The agent's work: claim, start, watch, report, clean up."""
+"""The agent's main loop: claims work, starts and watches containers, reports on them and cleans up."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ T = TypeVar("T")
 HEARTBEAT_S = 10.0
 LOG_TAIL_BYTES = 64 * 1024
 LOG_TAILS_BYTES = 128 * 1024
-"""Of one report together: a byte may become six of JSON, and the service accepts a MiB."""
+"""For all log tails of one report: a byte may become six of JSON, and the service accepts 1 MiB."""
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
 SMALLEST_PER_CPU = 16
-"""Of the smallest instance type: without a number of its own, processors and memory bound an agent, not the count."""
+"""Containers of the smallest instance type per CPU: without an explicit limit, CPUs and memory bound an agent, not a
+count."""
 
 
 @dataclass(frozen=True)
@@ -60,27 +61,27 @@ class AgentLoop:
         self._refused: dict[str, str] = {}
         self._launching: set[str] = set()
         self._fetching: dict[str, asyncio.Task[None]] = {}
-        """Launches that may have to wait for a user's image, which nothing else waits for."""
+        """Launches that may be waiting for a user's image; nothing else waits for them."""
         self._untouched: set[str] = set()
-        """Launches at any moment since the last report began: what a list says of them may be outdated."""
+        """Names launching at any time since the last report began: a container listing may be outdated for them."""
         self._alive: set[str] = set()
-        """What ran at the last report; what is gone since then was removed by somebody else."""
+        """Containers running at the last report; any that are missing since then were removed by somebody else."""
         self.kept: set[str] = set()
         self._changed = asyncio.Event()
         self.leaving = asyncio.Event()
         self._dismissed = False
-        """The service has deleted our row, so that it no longer takes reports."""
+        """The service has deleted our row, so it no longer accepts reports."""
 
     async def run(self) -> None:
-        """Until told to leave and nothing runs any more. Raises `LinkLost` and `LinkRefused`, and `EngineError` if the
-        engine does not answer at the start; later it is waited for."""
+        """Runs until told to leave and no container is left. Raises `LinkLost` and `LinkRefused`, and `EngineError` if
+        the engine does not answer at the start; later it waits for the engine."""
         info = await self._engine.info()
         await self._guarded(self._report())
         async with asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(self._watch())
             reporting = tasks.create_task(self._reports())
             await self._claims(info, tasks)
-            while self._fetching or (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- the engine is asked
+            while self._fetching or (await self._guarded(self._living())) != []:  # noqa: ASYNC110 -- polls the engine
                 await asyncio.sleep(0.5)
             watching.cancel()
             reporting.cancel()
@@ -89,7 +90,7 @@ class AgentLoop:
                 await asyncio.sleep(0.1)
 
     async def stop_all(self) -> None:
-        """Stop what runs here; what became of it is reported as far as there is time."""
+        """Stop all containers here and report their ends, as far as time allows."""
         for fetching in self._fetching.values():
             fetching.cancel()
         with contextlib.suppress(EngineError):
@@ -101,7 +102,7 @@ class AgentLoop:
 
     async def _claims(self, info: EngineInfo, tasks: asyncio.TaskGroup) -> None:
         while not self.leaving.is_set():
-            fetching = [*self._fetching]  # before the list: what ends in between is in one of them
+            fetching = [*self._fetching]  # before listing: a launch that ends in between is in one of the two
             names = await self._guarded(self._names())
             if names is None:
                 await asyncio.sleep(1)
@@ -206,7 +207,7 @@ class AgentLoop:
         except LinkRefused as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
-            if not self._dismissed:  # it does not know us yet: the next claim introduces us
+            if not self._dismissed:  # the service does not know us yet; the next claim introduces us
                 return
             answer = {"stop": []}
         self._alive = {fact.name for fact in facts if fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)}
@@ -257,7 +258,7 @@ class AgentLoop:
             await asyncio.sleep(2)
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """An engine that does not answer proves nothing: asked again in the next round."""
+        """An engine that does not answer proves nothing: return None and ask again in the next round."""
         try:
             return await work
         except EngineError as error:

@@ -1,4 +1,4 @@
-"""Puts an agent together and runs it: engine, listener for its containers, link to the orchestrator."""
+"""Assembles an agent and runs it: engine, listener for its containers, link to the orchestrator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PASSED_ON_S = httpx.Timeout(None, connect=10.0)
 
 
 async def run_agent(settings: Settings, url: str, token: str, options: AgentOptions) -> str | None:
-    """Work until told to leave; why it ended, if that was not in good order."""
+    """Work until told to leave. Returns why it ended, if something went wrong."""
     async with AsyncExitStack() as stack:
         instance = f"agent-{options.agent_id}"
         choice = choose_engine(settings, instance, settings.data.absolute(), owner=options.agent_id)
@@ -69,7 +69,7 @@ async def run_agent(settings: Settings, url: str, token: str, options: AgentOpti
 
 
 async def _keep_reachable(engine: Engine, listener: RunnerListener) -> None:
-    """A runner network that was removed is made again, and the listener follows to its address."""
+    """Recreate the runner network if it was removed, and move the listener to its address."""
     while True:
         await asyncio.sleep(UPKEEP_S)
         try:
@@ -88,7 +88,7 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
         log.info("stopped", action="agent_stopped")
     except (LinkLost, LinkRefused, EngineError) as error:
         trouble = str(error)
-    except ExceptionGroup as group:  # of the tasks that claim and report
+    except ExceptionGroup as group:  # raised by the tasks that claim and report
         known = [each for each in group.exceptions if isinstance(each, LinkLost | LinkRefused)]
         if not known:
             raise
@@ -98,14 +98,14 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
 
 
 async def _is_empty(engine: Engine) -> bool:
-    """Whether no container of ours is there, in whatever state."""
+    """Whether there is no container of ours in any state."""
     with contextlib.suppress(EngineError):
         return not await engine.list()
     return False
 
 
 def _leave_nothing(docker_host: str | None, instance: str, owner: str) -> None:
-    """The network of our containers, and its firewall rules; what cannot be removed does no harm."""
+    """Remove our containers' network and its firewall rules; leftovers do no harm."""
     cleanup = DockerCleanup(docker_host)
     try:
         cleanup.sweep(cleanup.find(instance, owner))
@@ -116,7 +116,7 @@ def _leave_nothing(docker_host: str | None, instance: str, owner: str) -> None:
 
 
 def _obey_signals(loop: AgentLoop, work: asyncio.Task[None]) -> None:
-    """SIGINT: nothing new, and what runs may end; again, or SIGTERM: stop what runs."""
+    """SIGINT: take no new work and let containers finish. A second SIGINT, or SIGTERM: stop the containers."""
 
     def interrupted() -> None:
         if loop.leaving.is_set():

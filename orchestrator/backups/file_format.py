@@ -1,7 +1,7 @@
-"""A backup as one file: a tar archive, compressed by gzip.
+"""The format of a backup file: a gzip-compressed tar archive.
 
-`about.json` comes first: which program, format, schema and kind of database. Then come the files, and `manifest.json` last,
-with size and sha256 of each. A file without its end, or of which one byte was changed, is not restored.
+`about.json` comes first, with the program's version, the format, the schema and the kind of database. The files follow, and
+`manifest.json` comes last, with size and sha256 of each. A truncated or altered file is not restored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class About:
     format: int
     version: str
     revision: str
-    """The schema of the database."""
+    """The schema revision of the database."""
     dialect: str
     created_at: str
     instance: str
@@ -42,7 +42,8 @@ class About:
 
 
 def write(target: IO[bytes], about: About, files: Iterable[tuple[str, Path]]) -> dict[str, int]:
-    """Write a backup of (name inside, file); how many bytes there are of each root. Files that vanish are left out."""
+    """Write a backup of (name inside, file). Returns the bytes per top-level folder. Files that vanish meanwhile are left
+    out."""
     sums: dict[str, dict[str, Any]] = {}
     totals: dict[str, int] = {}
     with tarfile.open(fileobj=target, mode="w:gz", compresslevel=1) as tar:
@@ -65,7 +66,7 @@ def write(target: IO[bytes], about: About, files: Iterable[tuple[str, Path]]) ->
 
 
 def read_about(path: Path) -> About:
-    """What the file says of itself, without reading the rest."""
+    """Read the file's header without the rest."""
     with _opened(path) as tar:
         first = tar.next()
         if first is None or first.name != ABOUT:
@@ -127,7 +128,7 @@ def _opened(path: Path) -> tarfile.TarFile:
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise BadBackup(f"{path} is not a backup of Benchyard ({error})") from error
     except OSError as error:
-        if error.errno is None:  # gzip's way to say that it is none
+        if error.errno is None:  # gzip raises this if the file is not gzip
             raise BadBackup(f"{path} is not a backup of Benchyard ({error})") from error
         raise BadBackup(f"{path} cannot be read: {error.strerror}") from error
 
@@ -161,7 +162,7 @@ def _add_json(tar: tarfile.TarFile, name: str, value: object) -> None:
 
 
 class _Hashed:
-    """Exactly as many bytes as were announced, hashed on the way: a file that grows meanwhile is cut there."""
+    """Reads exactly the announced number of bytes and hashes them; a file that grows meanwhile is cut off there."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self.size, self._left = file, size, size

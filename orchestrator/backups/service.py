@@ -1,7 +1,7 @@
-"""Makes a backup of an installation while it runs, and an installation of a backup.
+"""Backs up a running installation, and restores an installation from a backup.
 
-The master key and the token are never in a backup: whoever finds it cannot open stored secrets. Nor is the identity of the
-data directory: a backup that is restored elsewhere is a copy, and starts as one.
+The master key and the token are never in a backup, so whoever finds one cannot decrypt stored secrets. Neither is the
+identity of the data directory: a backup restored elsewhere is a copy, and starts as one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Written:
     path: Path
     size_bytes: int
     parts: dict[str, int]
-    """Bytes of each part before they were compressed."""
+    """Uncompressed bytes of each part."""
 
 
 def make_backup(
     url: str, data_dir: Path, target: Path, *, parts: frozenset[str], version: str, now: datetime, force: bool = False
 ) -> Written:
-    """Write a backup to `target`; it appears there only when it is whole."""
+    """Write a backup to `target`, which appears only once it is complete."""
     if target.exists() and not force:
         raise BadBackup(f"{target} is there already; choose another name, or --force to replace it")
     revision = stored_revision(url)
@@ -71,7 +71,7 @@ def make_backup(
 
 
 def _files(dumped: Path, data_dir: Path, parts: frozenset[str]) -> Iterator[tuple[str, Path]]:
-    """The database first: what it names is then still there, or was deleted since."""
+    """The database first: whatever it refers to then still exists, or was deleted since."""
     for path in sorted(dumped.iterdir()):
         yield f"database/{path.name}", path
     for part in PARTS:
@@ -90,7 +90,7 @@ class Restored:
 
 
 def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False) -> Restored:
-    """Make the data directory and the database what the backup says. The service must not run there."""
+    """Replace the data directory and the database by the backup. The service must not be running there."""
     about = read_about(path)
     if about.revision not in known_revisions():
         raise BadBackup(
@@ -110,7 +110,7 @@ def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False)
     try:
         with tempfile.TemporaryDirectory(prefix=".restore-", dir=data_dir) as name:
             folder = Path(name)
-            extract(path, folder)  # everything is checked before anything is replaced
+            extract(path, folder)  # check everything before replacing anything
             dump.load(url, folder / "database", about.revision, replace=replaced)
             for part in PARTS:
                 _merge(folder / part, data_dir / part)
@@ -120,7 +120,7 @@ def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False)
 
 
 def _merge(source: Path, target: Path) -> None:
-    """Files of the backup take the place of those of the same name; others stay."""
+    """Files of the backup replace those of the same name; others stay."""
     if not source.is_dir():
         return
     for path in sorted(source.rglob("*")):

@@ -15,7 +15,7 @@ from orchestrator.system.zstd import compress_quickly, decompress
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC time; a naive value is an error, since it would mean whatever the machine's zone is."""
+    """An aware UTC time. A naive value is an error, since its meaning would depend on the machine's time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -34,7 +34,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class CompressedJson(TypeDecorator[Any]):
-    """JSON, zstd-compressed: for texts that are large, repetitive and read one at a time."""
+    """zstd-compressed JSON, for texts that are large, repetitive and read one at a time."""
 
     impl = LargeBinary
     cache_ok = True
@@ -49,7 +49,7 @@ class CompressedJson(TypeDecorator[Any]):
 
 
 class TypedJson(CompressedJson):
-    """Compressed JSON of one type, checked whenever it is read."""
+    """Compressed JSON of one type, validated on every read."""
 
     cache_ok = True
 
@@ -89,7 +89,7 @@ def _no_number(_name: str) -> float:
 
 
 def _whole(value: Any) -> Any:
-    """Without lone surrogates, which no answer could carry."""
+    """Replace lone surrogates, which no response can carry."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):

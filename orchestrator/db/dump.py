@@ -1,7 +1,7 @@
-"""The whole database as files, taken in one consistent view while it is in use, and files as a database again.
+"""Dumps the whole database into files, in one consistent snapshot while it is in use, and loads such files.
 
-SQLite is copied by its own backup interface. PostgreSQL's rows are copied table by table by the server's COPY, in one
-snapshot: no pg_dump is needed. A dump is loaded into a database without tables, which is first brought to the dump's schema.
+SQLite is copied with its own backup interface. PostgreSQL's tables are copied with the server's COPY in one snapshot, so
+pg_dump is not needed. A dump is loaded into a database without tables, which is first migrated to the dump's schema.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PIECE = 1 << 20
 
 
 class DumpFailed(Exception):
-    """The message says why."""
+    """The dump could not be made or loaded; the message says why."""
 
 
 def dialect_of(url: str) -> str:
@@ -51,11 +51,11 @@ def _dump_sqlite(source: Path, target: Path) -> None:
     if not source.exists():
         raise DumpFailed(f"there is no database at {source}; has the service run here?")
     private_file(target)
-    # All pages in one step: in write-ahead mode that is one view of the database, and no writer waits for it.
+    # All pages in one step: in write-ahead mode that is one snapshot, and no writer waits for it.
     with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as before, closing(sqlite3.connect(target)) as after:
         before.execute("PRAGMA busy_timeout=10000")
         before.backup(after, pages=-1)
-        after.execute("PRAGMA journal_mode=DELETE")  # one file, complete in itself
+        after.execute("PRAGMA journal_mode=DELETE")  # a single, self-contained file
         check_sqlite(after)
 
 
@@ -89,7 +89,7 @@ def _dump_postgres(url: str, folder: Path) -> None:
 
 
 def is_empty(url: str) -> bool:
-    """Whether the database has no table; a file that is not there has none."""
+    """Whether the database has no tables; a missing file has none."""
     path = make_url(url).database or ""
     if dialect_of(url) == "sqlite" and not Path(path).exists():
         return True
@@ -98,7 +98,7 @@ def is_empty(url: str) -> bool:
 
 
 def load(url: str, folder: Path, revision: str, *, replace: bool = False) -> None:
-    """Make the database what a dump says. With `replace`, what was there is dropped, in the same transaction."""
+    """Replace the database's content by a dump. With `replace`, existing tables are dropped in the same transaction."""
     try:
         if dialect_of(url) == "sqlite":
             _load_sqlite(Path(make_url(url).database or ""), folder / SQLITE_FILE)
@@ -126,7 +126,7 @@ def _load_postgres(url: str, folder: Path, revision: str, *, replace: bool) -> N
     with engine.begin() as connection:
         written = _checked(json.loads((folder / TABLES_FILE).read_text()))
         for entry in reversed(written):
-            # Migrations put some first rows there. The audit log refuses to be emptied, and is empty.
+            # Migrations insert some rows. The audit log refuses to be emptied, but it is empty.
             if connection.execute(text(f'SELECT 1 FROM "{entry["table"]}" LIMIT 1')).first():  # noqa: S608 -- it was checked
                 connection.execute(text(f'TRUNCATE TABLE "{entry["table"]}" CASCADE'))
         for entry in written:
@@ -150,20 +150,20 @@ def _drop_ours(connection: Connection) -> None:
 
 
 def _set_sequences(connection: Connection, table: str, columns: list[str]) -> None:
-    """New rows get numbers after those that were loaded."""
+    """Make new rows get numbers after those that were loaded."""
     for column in columns:
         found = connection.execute(
             text("SELECT pg_get_serial_sequence(:table, :column)"), {"table": f'"{table}"', "column": column}
         ).scalar()
         if found:
-            highest = f'SELECT coalesce(max("{column}"), 0) + 1 FROM "{table}"'  # noqa: S608 -- both were checked
+            highest = f'SELECT coalesce(max("{column}"), 0) + 1 FROM "{table}"'  # noqa: S608 -- both names were checked
             start = connection.execute(text(highest)).scalar()
             values = {"sequence": found, "start": start}
             connection.execute(text("SELECT setval(CAST(:sequence AS regclass), :start, false)"), values)
 
 
 def _checked(written: Any) -> list[dict[str, Any]]:
-    """Names go into statements: only tables that we know, and columns that could be ours."""
+    """Names go into statements: accept only known tables, and plausible column names."""
     known = set(whole_schema().tables)
     for entry in written if isinstance(written, list) else [None]:
         if not isinstance(entry, dict) or entry.get("table") not in known:

@@ -1,4 +1,4 @@
-"""One request, one result: a client that repeats a request with its Idempotency-Key gets the first answer again."""
+"""Idempotency keys: a client that repeats a request with the same Idempotency-Key gets the first answer again."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def find(session: Session, scope: str, key: str) -> IdempotencyKey | None:
 def remember(
     session: Session, scope: str, key: str, request_hash: str, answer: dict[str, Any], now: datetime
 ) -> IdempotencyKey | None:
-    """Keep the answer; or the answer that is kept already, if another request with this key was quicker."""
+    """Store the answer. Returns the answer already stored if another request with this key was faster."""
     row = IdempotencyKey(key=key, scope=scope, request_hash=request_hash, answer=answer, created_at=now)
     return None if insert_once(session, row) else find(session, scope, key)
 
 
 def settle(session: Session, scope: str, key: str, answer: dict[str, Any]) -> None:
-    """Put the answer to a key that was remembered in the same transaction, before the answer was known."""
+    """Store the answer to a key that was remembered in the same transaction, before the answer was known."""
     row = find(session, scope, key)
     assert row is not None
     row.answer = answer
@@ -43,19 +43,20 @@ def forget_before(session: Session, before: datetime) -> int:
 
 
 LATER = "later"
-"""Marks a field that requests got later: at its default it does not count, so that the digests of older requests hold."""
+"""Marks a field added later: it is left out of the digest at its default value, so that digests of older requests stay
+valid."""
 
 
 @dataclass(frozen=True)
 class Idempotency:
-    """A client's key for one endpoint (`scope`), and a digest of the request that it came with."""
+    """A client's key for one endpoint (`scope`), and the digest of its request."""
 
     scope: str
     key: str
     digest: str = ""
 
     def of(self, request: Any) -> Idempotency:
-        """The same key, for this request: dataclasses, or whatever JSON can express."""
+        """The same key with the digest of this request: dataclasses, or anything JSON can express."""
         text = json.dumps(_plain(request), sort_keys=True, default=str)
         return replace(self, digest=hashlib.sha256(text.encode()).hexdigest())
 
@@ -72,12 +73,12 @@ def _plain(value: Any) -> Any:
 
 
 def keyed(scope: str, key: str | None) -> Idempotency | None:
-    """The key of a request that has one."""
+    """None if the request has no key."""
     return None if key is None else Idempotency(scope, key)
 
 
 def known_answer(session: Session, idempotency: Idempotency | None) -> dict[str, Any] | None:
-    """The answer that this request was given before. Raises `Conflict` if the key came with another request."""
+    """The answer given to this request before. Raises `Conflict` if the key was used for another request."""
     row = None if idempotency is None else find(session, idempotency.scope, idempotency.key)
     if row is None or idempotency is None:
         return None
@@ -89,7 +90,7 @@ def known_answer(session: Session, idempotency: Idempotency | None) -> dict[str,
 def answer_once(
     session: Session, idempotency: Idempotency | None, now: datetime, make: Callable[[], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """The answer of `make`, or the one that the same request was given before. All within the caller's transaction."""
+    """The answer of `make`, or the one given to the same request before. All within the caller's transaction."""
     if idempotency is None:
         return make()
     scope, key = idempotency.scope, idempotency.key

@@ -1,4 +1,4 @@
-"""Insert a row unless its key is taken: the first one stays, also when two transactions try at the same time."""
+"""Inserts a row unless its key exists: the first insert wins, even if two transactions try at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.db.workspaces import assign_workspace
 
 
 def insert_once(session: Session, row: SQLModel) -> bool:
-    """Whether it was stored. On PostgreSQL it waits for a transaction that is inserting the same key."""
+    """Returns whether the row was stored. On PostgreSQL, waits for a transaction that is inserting the same key."""
     assign_workspace(session, row)
     table = type(row)
     values = {column.name: getattr(row, column.name) for column in table.__table__.columns}  # type: ignore[attr-defined]
@@ -23,6 +23,6 @@ def insert_once(session: Session, row: SQLModel) -> bool:
 
 @cache
 def _statement(table: type[SQLModel], dialect: str) -> Any:
-    """Made once: building it costs more than running it. A returned row says it for sure; a row count may be -1."""
+    """Cached: building it costs more than running it. It returns the row, because a row count may be -1."""
     insert: Any = (postgresql if dialect == "postgresql" else sqlite).insert(table)
     return insert.on_conflict_do_nothing().returning(literal(1))

@@ -1,4 +1,4 @@
-"""Bring a database to the newest schema. Safe to repeat, and to run from several processes at once."""
+"""Migrates a database to the newest schema. Safe to repeat, and to run from several processes at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class DatabaseTooNew(CannotStart):
-    """A newer version of Benchyard has changed the tables."""
+    """The tables were changed by a newer version of Benchyard."""
 
 
 class DatabaseUnusable(CannotStart):
@@ -37,7 +37,7 @@ def alembic_config(url: str) -> Config:
 
 
 def migrate(url: str) -> None:
-    """Apply what is missing, each migration in a transaction of its own: killed half-way, it resumes."""
+    """Apply the missing migrations, each in its own transaction, so that an interrupted one can be resumed."""
     config = alembic_config(url)
     try:
         revision = stored_revision(url)
@@ -52,7 +52,7 @@ def migrate(url: str) -> None:
 
 
 def stored_revision(url: str) -> str | None:
-    """The schema that a database has; None where it has none yet."""
+    """The schema revision of a database; None if it has no schema yet."""
     path = make_url(url)
     if path.get_backend_name() == "sqlite" and path.database:
         try:
@@ -77,7 +77,7 @@ def newest_revision() -> str:
 
 
 def check(url: str) -> None:
-    """Fail when the tables in the code and the migrations differ."""
+    """Fail if the tables in the code differ from the migrations."""
     command.check(alembic_config(url))
 
 

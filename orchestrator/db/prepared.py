@@ -1,5 +1,5 @@
-"""Statements that are compiled once and handed to the driver as they are: for the path that every model call takes, where
-the way through SQLAlchemy costs several times what the database needs."""
+"""Statements that are compiled once and passed straight to the driver. For the path of every model call, where
+SQLAlchemy's overhead is several times the database's own work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _Converter = Callable[[Any], Any]
 
 
 class Prepared:
-    """One statement, or one for each dialect. Values go in and out as they would through SQLAlchemy, whose types convert
-    them; lists of values (`IN`) and defaults that are computed are not for it."""
+    """One statement, or one per dialect. SQLAlchemy's types convert values in both directions. Lists of values (`IN`) and
+    computed defaults are not supported."""
 
     def __init__(self, statement: Any) -> None:
         self._statements = statement
         self._compiled: dict[tuple[str, tuple[str, ...]], _Compiled] = {}
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
-        """Carry it out; how many rows it touched."""
+        """Execute it; returns the number of affected rows."""
         return self._executed(connection, values)[1]
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Row | None:
@@ -43,7 +43,7 @@ class Prepared:
             cursor.execute(compiled.sql, parameters)
             row = cursor.fetchone() if fetch else None
             return row and compiled.converted(row, cursor.description), cursor.rowcount
-        except dialect.loaded_dbapi.Error as error:  # callers know SQLAlchemy's errors only
+        except dialect.loaded_dbapi.Error as error:  # callers handle only SQLAlchemy's errors
             raise DBAPIError.instance(
                 compiled.sql, parameters, error, dialect.loaded_dbapi.Error, dialect=dialect
             ) from error
@@ -76,7 +76,7 @@ class _Compiled:
         return {name: convert(found[name]) if convert else found[name] for name, convert in self._order}
 
     def converted(self, row: Row, description: Any) -> Row:
-        if self._converters is None:  # some depend on what the driver calls the type
+        if self._converters is None:  # some depend on the driver's name for the type
             told = zip(self._types, description, strict=True)
             self._converters = [each.result_processor(self._dialect, column[1]) for each, column in told]
         return tuple(convert(value) if convert else value for convert, value in zip(self._converters, row, strict=True))

@@ -1,4 +1,4 @@
-"""Tables of db."""
+"""Tables of the service itself: idempotency keys and shared facts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orchestrator.db.workspaces import Owned, owned_key
 
 
 class IdempotencyKey(Owned, table=True):
-    """The answer that a POST with this key was given, for a day."""
+    """The answer given to a POST with this key, kept for a day."""
 
     __tablename__ = "idempotency_keys"
     workspace_id: int = owned_key()
@@ -29,7 +29,7 @@ class IdempotencyKey(Owned, table=True):
 
 
 class ServiceFact(SQLModel, table=True):
-    """A fact that all orchestrators of one database share, such as the instance name on their containers."""
+    """A fact shared by all orchestrators of one database, such as the instance name on their containers."""
 
     __tablename__ = "service_facts"
     name: str = Field(primary_key=True, max_length=100)

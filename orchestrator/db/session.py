@@ -1,9 +1,9 @@
-"""The one door to the database: `await db.read(fn)` and `await db.write(fn)`, where `fn` takes a session.
+"""The only access to the database: `await db.read(fn)` and `await db.write(fn)`, where `fn` takes a session.
 
-Database work is plain synchronous functions on threads: one hop per transaction instead of one per statement. `write`
-returns only after the commit, so an answer that was sent is an answer that is stored. On SQLite there is one writer
-thread, and jobs that arrive together share a transaction (group commit), each in its own savepoint; on PostgreSQL each
-job has its own transaction. A session never leaves its function.
+Database work is plain synchronous functions on threads, with one thread switch per transaction instead of one per statement.
+`write` returns only after the commit, so whatever was answered is stored. SQLite has one writer thread; jobs that arrive
+together share a transaction (group commit), each in its own savepoint. On PostgreSQL each job has its own transaction. A
+session never leaves its function.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ class DatabaseUnavailable(Exception):
 
 
 class NotStorable(Exception):
-    """A value does not fit its column: NUL or half a character in a text, a number too large. Nothing was stored."""
+    """A value does not fit its column: a NUL or lone surrogate in a text, a number too large. Nothing was stored."""
 
 
 Plain = Connection
-"""What work of statements alone is handed."""
+"""The argument of work that needs no session."""
 
 KeyTaken = IntegrityError
-"""What a write raises when a unique key is taken, or when a row is still pointed at. Nothing of the job was stored."""
+"""Raised by a write if a unique key exists already, or a row is still referenced. Nothing of the job was stored."""
 
 
 class Database:
-    """Readers and the writer of one database. Made by `open_database`."""
+    """The readers and the writer of one database. Made by `open_database`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -100,7 +100,7 @@ class Database:
         self._read_pool = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")
 
     def on_commit(self, call: Callable[[], None]) -> None:
-        """Have `call` run (on a database thread) after every commit; it must not block or raise."""
+        """Run `call` on a database thread after every commit; it must not block or raise."""
         self._committed.append(call)
 
     async def read(self, fn: Callable[[Session], T]) -> T:
@@ -109,14 +109,15 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._read_pool, self._read, fn, current_actor())
 
     async def write(self, fn: Callable[[Session], T]) -> T:
-        """Run `fn` in a transaction and return its result once that is committed. An error of `fn` undoes only `fn`."""
+        """Run `fn` in a transaction and return its result after the commit. An error in `fn` rolls back only `fn`."""
         return await self._submit(_in_session(fn, current_actor()), plain=False)
 
     async def write_plain(self, fn: Callable[[Connection], T], *, synced: bool = True) -> T:
-        """As `write`, for work of statements alone: without a session, which costs more than some statements.
+        """Like `write`, but without a session, which costs more than some statements.
 
-        Without `synced` it returns once the commit would survive the end of this process; that of the machine a moment
-        later (SQLite; PostgreSQL knows no difference here)."""
+        Without `synced`, it returns once the commit survives a crash of this process; it survives a crash of the machine
+        only a moment later (SQLite only; PostgreSQL makes no difference).
+        """
         return await self._submit(fn, plain=True, synced=synced)
 
     async def _submit(self, work: Callable[[Connection], T], *, plain: bool, synced: bool = True) -> T:
@@ -127,12 +128,12 @@ class Database:
             return await loop.run_in_executor(self._write_pool, self._write_alone, work)
         job = _Job(work, plain, synced, loop, loop.create_future())
         self._jobs.put(job)
-        # A caller that is cancelled does not take the job with it: the writer never looks at the future before the commit.
+        # Cancelling the caller does not cancel the job: the writer does not look at the future before the commit.
         result: T = await job.future
         return result
 
     async def checkpoint(self) -> None:
-        """Fold SQLite's write-ahead log into the database file."""
+        """Move SQLite's write-ahead log into the database file."""
         if self.dialect == "sqlite":
             await asyncio.get_running_loop().run_in_executor(self._read_pool, self._checkpoint)
 
@@ -159,7 +160,7 @@ class Database:
         except MISFITS as error:
             raise NotStorable(_first_line(error)) from error
         except DatabaseError as error:
-            if type(error) is not DatabaseError:  # a statement of ours is wrong; else the file is damaged
+            if type(error) is not DatabaseError:  # a bug in our statement; a plain DatabaseError means a damaged file
                 raise
             raise DatabaseUnavailable(_first_line(error)) from error
 
@@ -215,7 +216,7 @@ class Database:
         results: list[_Result]
         try:
             connection = self._connection or self._write_engine.connect()
-            self._connection = connection  # kept: taking it from the pool costs more than some jobs
+            self._connection = connection  # kept, because taking it from the pool costs more than some jobs
             raw: Any = connection.connection.driver_connection
             self._log.before(raw, synced=any(job.synced for job in group))
             plain = all(job.plain for job in group)
@@ -234,7 +235,7 @@ class Database:
         _answer(results)
 
     def _let_go(self) -> None:
-        """After a mishap the next group begins with a fresh connection."""
+        """After a failure, drop the connection so that the next group starts with a fresh one."""
         self._log.close()
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -260,7 +261,7 @@ _Result = tuple[_Job, Any, BaseException | None]
 
 
 def _carry_out(connection: Connection, group: list[_Job]) -> list[_Result]:
-    """The jobs in one transaction, and what each of them came to. Raises what undoes them all."""
+    """Run the jobs in one transaction and return the result of each. Raises errors that roll all of them back."""
     results: list[_Result] = []
     alone = len(group) == 1
     with connection.begin() as transaction:
@@ -280,8 +281,8 @@ def _carry_out(connection: Connection, group: list[_Job]) -> list[_Result]:
 
 
 def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Result]:
-    """As `_carry_out`, for jobs without sessions: the driver is told where the transaction begins and ends. SQLAlchemy,
-    which would be half of the cost of a small job, is not asked; a job that asks it finds itself in a transaction."""
+    """Like `_carry_out`, for jobs without sessions. Begins and ends the transaction in the driver, bypassing SQLAlchemy,
+    which would be half the cost of a small job. A job that uses SQLAlchemy finds itself in a transaction."""
     raw: Any = connection.connection.driver_connection
     results: list[_Result] = []
     alone = len(group) == 1
@@ -303,12 +304,12 @@ def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Resul
     if raw.in_transaction:
         raw.execute("COMMIT")
     if connection.in_transaction():
-        connection.commit()  # it has nothing to do, but does not know
+        connection.commit()  # nothing to commit, but SQLAlchemy does not know that
     return results
 
 
 def _told(error: BaseException) -> BaseException:
-    """What the caller of a job is told of an error in it."""
+    """The exception to raise in the job's caller."""
     not_json = isinstance(error, StatementError) and isinstance(error.orig, stored_json.NotJson)
     if not (not_json or isinstance(error, MISFITS)):
         return error
@@ -318,7 +319,7 @@ def _told(error: BaseException) -> BaseException:
 
 
 def _answer(results: list[_Result]) -> None:
-    """Wake the callers, those of one loop together."""
+    """Wake the callers, once per event loop."""
     of_loop: dict[asyncio.AbstractEventLoop, list[_Result]] = {}
     for result in results:
         of_loop.setdefault(result[0].loop, []).append(result)
@@ -330,16 +331,16 @@ def _answer(results: list[_Result]) -> None:
 def _settle(results: list[_Result]) -> None:
     for job, value, error in results:
         if job.future.done():
-            continue  # its caller was cancelled
+            continue  # the caller was cancelled
         if error is None:
             job.future.set_result(value)
         else:
             job.future.set_exception(error)
-            job.future.exception()  # nobody may be waiting any more; asyncio would complain
+            job.future.exception()  # mark as retrieved: if nobody awaits it any more, asyncio would complain
 
 
 def _in_session(fn: Callable[[Session], T], who: Actor | None) -> Callable[[Connection], T]:
-    """A failed flush undoes what the connection is in: the job's savepoint, or its transaction."""
+    """A failed flush rolls back the enclosing savepoint or transaction."""
 
     def work(connection: Connection) -> T:
         with NarrowSession(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
@@ -369,7 +370,7 @@ def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # SQLAlchemy's begin hook below is the only one that begins
+        connection.isolation_level = None  # transactions begin only in SQLAlchemy's hook below
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         cursor.execute("PRAGMA journal_mode=WAL")
@@ -379,10 +380,10 @@ def _sqlite_engine(url: str, begin: str, size: int) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Any) -> None:
-        if not connection.connection.driver_connection.in_transaction:  # else the writer has begun it itself
+        if not connection.connection.driver_connection.in_transaction:  # otherwise the writer has begun it itself
             connection.exec_driver_sql(begin)
 
-    # SQLAlchemy compiles these anew each time, and there is one for every job.
+    # SQLAlchemy would compile these anew each time, and every job needs one.
     for name, command in SAVEPOINTS.items():
         setattr(engine.dialect, name, _sending(command))
     return engine
@@ -396,7 +397,7 @@ def _sending(command: str) -> Callable[[Connection, str], None]:
 
 
 def database_url(url: str | None, data_dir: Path) -> str:
-    """The SQLAlchemy URL for `DATABASE_URL`, or SQLite in the data directory."""
+    """The SQLAlchemy URL for `DATABASE_URL`; by default, SQLite in the data directory."""
     if not url:
         return f"sqlite:///{(data_dir / 'benchyard.db').absolute()}"
     parsed = make_url(url)

@@ -1,6 +1,6 @@
-"""Every module that defines tables. Whoever needs the whole schema loads them all; a test finds one that is missing here.
+"""Every module that defines tables, for code that needs the whole schema; a test finds missing ones.
 
-By name, because a feature's own folder stands above this package.
+Listed by name, because feature packages are in a higher layer than this one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Gives the space of deleted rows back to the disk, while others read and write.
+"""Returns the space of deleted rows to the disk while the database is in use.
 
-SQLite does that page by page, in short transactions, in databases that were made for it (`auto_vacuum`); one of an older
-version is made so by a single full VACUUM, for which the service must be stopped. PostgreSQL's VACUUM makes the space usable
-for new rows, and returns to the disk what lies at the end of its files.
+SQLite does that page by page, in short transactions, if the database was created with `auto_vacuum`; an older one needs a
+single full VACUUM first, with the service stopped. PostgreSQL's VACUUM makes space reusable for new rows, and returns only
+the space at the end of its files to the disk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Vacuumed:
 
 
 def vacuum(url: str, *, in_use: bool, step: Callable[[int], None] = lambda _left: None) -> Vacuumed:
-    """`in_use`: somebody else may read and write meanwhile. `step` is told the free pages that are left."""
+    """`in_use`: others may read and write meanwhile. `step` is called with the number of free pages left."""
     place = make_url(url)
     try:
         if place.get_backend_name() == "sqlite":
@@ -63,7 +63,7 @@ def _vacuum_sqlite(path: Path, *, in_use: bool, step: Callable[[int], None]) -> 
             connection.execute("VACUUM")
         while (left := _number(connection, "freelist_count")) > 0:
             step(left)
-            # The pragma frees a page with each row that is fetched.
+            # The pragma frees one page per fetched row.
             connection.execute(f"PRAGMA incremental_vacuum({STEP_PAGES})").fetchall()
             if _number(connection, "freelist_count") >= left:
                 break

@@ -1,9 +1,9 @@
-"""Which workspace rows belong to, and the rule that a session in a workspace sees and writes nothing of another.
+"""Workspace isolation: a session in one workspace neither sees nor writes rows of another.
 
-The gate says once per request for whom it works (`acting_as`); `Database` carries it to its threads; every query through a
-session is then narrowed to the workspace, and every new row gets it, whoever wrote the query. Work of the service itself
-(loops, runners, the gateway) acts for nobody and sees all; where it makes rows, it enters their workspace first. Statements
-on a bare connection are not narrowed: they go by an owner that was read through a session, or say the workspace themselves.
+The gate sets the actor once per request (`acting_as`), and `Database` carries it to its threads. Every query through a
+session is then filtered by workspace and every new row assigned to it, whoever wrote the query. The service's own work
+(loops, runners, the gateway) has no actor and sees everything; before it creates rows, it enters their workspace. Statements
+on a plain connection are not filtered: they rely on an owner read through a session, or name the workspace themselves.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sqlalchemy.orm import ORMExecuteState, with_loader_criteria
 from sqlmodel import Field, Session, SQLModel
 
 DEFAULT_WORKSPACE = 1
-"""The one that every installation has; what was there before there were workspaces belongs to it."""
+"""Every installation has it; data from before there were workspaces belongs to it."""
 _KEY = "acting"
 
 
 @dataclass(frozen=True)
 class Actor:
-    """In which workspace something is done, and by which user, if it is one."""
+    """The workspace in which something is done, and the user who does it, if there is one."""
 
     workspace_id: int
     user_id: int | None = None
@@ -41,7 +41,7 @@ def current_actor() -> Actor | None:
 
 @contextmanager
 def acting_as(who: Actor | None) -> Iterator[None]:
-    """All database work within is done in that workspace; with None it is the service's own and sees every workspace."""
+    """Do all database work of the block in that workspace; with None, as the service itself, which sees every workspace."""
     token = _acting.set(who)
     try:
         yield
@@ -56,14 +56,14 @@ class Owned(SQLModel):
 
 
 def owned_key() -> Any:
-    """The column as part of a primary key."""
+    """The workspace column as part of a primary key."""
     default = str(DEFAULT_WORKSPACE)
     column: Column[int] = Column(Integer, primary_key=True, autoincrement=False, server_default=default)
     return Field(default=DEFAULT_WORKSPACE, sa_column=column)
 
 
 class NarrowSession(Session):
-    """A session that keeps to the workspace it was opened for."""
+    """A session restricted to the workspace it was opened for."""
 
 
 def acting_in(session: Session) -> Actor | None:
@@ -72,18 +72,18 @@ def acting_in(session: Session) -> Actor | None:
 
 
 def set_workspace(session: Session, who: Actor | None) -> None:
-    """From here on the session keeps to that workspace."""
+    """Restrict the session to that workspace from now on."""
     session.info[_KEY] = who
 
 
 def workspace_of(session: Session) -> int:
-    """The workspace that new rows of this session belong to."""
+    """The workspace for new rows of this session."""
     who = acting_in(session)
     return who.workspace_id if who else DEFAULT_WORKSPACE
 
 
 def assign_workspace(session: Session, row: Any) -> None:
-    """Make a new row belong to the session's workspace; outside of one it keeps what it was made with."""
+    """Assign a new row to the session's workspace; without one, the row keeps its own value."""
     who = acting_in(session)
     if who is None or not isinstance(row, Owned):
         return
@@ -93,14 +93,14 @@ def assign_workspace(session: Session, row: Any) -> None:
 
 
 def workspace_filter(session: Session, table: Any) -> ColumnElement[bool]:
-    """For statements on a bare connection: the rows of the session's workspace; all of them where nobody acts."""
+    """For statements on a plain connection: the rows of the session's workspace; all rows if there is no actor."""
     who = acting_in(session)
     return true() if who is None else table.c.workspace_id == who.workspace_id
 
 
 class _AnyOwned:
-    """Stands for all tables in the criterion below: SQLAlchemy asks a common base for its column before it goes through the
-    tables, and a SQLModel that is no table has none."""
+    """Stands for all owned tables in the criterion below: SQLAlchemy asks a common base for its column before it visits
+    the tables, and a SQLModel that is not a table has none."""
 
     workspace_id = column("workspace_id", Integer)
 

@@ -1,7 +1,7 @@
-"""Blocking calls from async code: a bounded number of threads, and a limit on how long anybody waits for an answer.
+"""Runs blocking calls from async code in a bounded number of threads, with a limit on how long callers wait.
 
-A thread cannot be ended from outside. A call that is given up is told so through its `Deadline`, which it asks between
-its steps, so that it stops half-way instead of finishing work that nobody waits for.
+A thread cannot be killed. A call that was given up learns so from its `Deadline`, which it checks between steps, so that it
+stops half-way instead of finishing work that nobody waits for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class GivenUp(Exception):
-    """Nobody waits for this call any more."""
+    """Nobody is waiting for this call any more."""
 
 
 class Deadline:
@@ -34,7 +34,7 @@ class Deadline:
         self._given_up.set()
 
     def check(self) -> None:
-        """Raises `GivenUp` when it makes no sense to go on."""
+        """Raises `GivenUp` if there is no point in going on."""
         if self._given_up.is_set() or not self.left_s:
             raise GivenUp
 
@@ -44,7 +44,7 @@ class BoundedThreads:
         self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
     async def call(self, function: Callable[[Deadline], T], *, limit_s: float) -> T:
-        """The function's answer. TimeoutError after `limit_s`, waiting for a free thread included."""
+        """The function's result. Raises TimeoutError after `limit_s`, which includes waiting for a free thread."""
         deadline = Deadline(limit_s)
 
         def step() -> T:
@@ -68,9 +68,9 @@ class BoundedThreads:
 async def stream_from_thread(
     items: Callable[[], Iterator[T]], stop: Callable[[], None], *, quiet: tuple[type[BaseException], ...]
 ) -> AsyncIterator[T]:
-    """What a blocking iterator yields in a thread of its own. Ends when it ends, or fails with one of `quiet`.
+    """The items of a blocking iterator, which runs in its own thread. Ends when the iterator ends or raises one of `quiet`.
 
-    `stop` must make the iterator end, from another thread. A reader that falls behind loses items.
+    `stop` is called from another thread and must make the iterator end. A reader that falls behind loses items.
     """
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[T | None] = asyncio.Queue(maxsize=1000)

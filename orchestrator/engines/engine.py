@@ -1,23 +1,22 @@
-"""What starts containers. This module is the specification; `docker_engine`, `process_engine` and `fake_engine` obey it.
+"""The interface of engines, which start containers. The Docker, process and fake engines implement this specification.
 
-Rules that every engine keeps, and that the conformance suite in `tests/engines` checks:
+Rules for every engine, checked by the conformance suite in `tests/engines`:
 
-* **Names are the lock.** `launch` with a name that exists already and whose labels are ours, for the same run and
-  attempt, adopts that container: it returns its facts and starts it if it was only created. Other labels: `NameTaken`,
-  and the foreign container is left alone.
-* **Unreachable is not dead.** Whenever the engine cannot be asked, the call raises `EngineUnreachable` and says nothing
-  about any container. Only an answer of the engine is evidence: `inspect` returning None proves that there is no such
-  container.
-* **Already gone is success.** `stop`, `kill` and `remove` of a container that is not there, or not running, return quietly.
-* **Nothing is removed behind our back.** An exited container stays, with exit code, OOM flag and log, until `remove`.
+* **Names are the lock.** If `launch` finds a container of that name with our labels for the same run and attempt, it adopts
+  it: it returns its facts, and starts it if it was only created. With other labels it raises `NameTaken` and leaves the
+  foreign container alone.
+* **Unreachable is not dead.** If the engine cannot be asked, the call raises `EngineUnreachable` and says nothing about any
+  container. Only an answer of the engine is evidence: `inspect` returning None proves that there is no such container.
+* **Already gone is success.** `stop`, `kill` and `remove` of a container that does not exist or run return quietly.
+* **Nothing is removed implicitly.** An exited container stays, with exit code, OOM flag and log, until `remove`.
 * **Only ours.** `list` returns containers of this instance (label `benchyard.instance`) in every state: created, running,
   paused, exited, dead. `stop`, `kill` and `remove` refuse a container without our instance label (`NameTaken`). Two
-  installations may carry one instance name, such as a restored backup beside its original: a container whose label
+  installations may have the same instance name, such as a restored backup beside its original: a container whose label
   `benchyard.owner` names another installation is not ours. One without that label was made by an older version and is.
-* **The boot line is secret.** It reaches the program on its standard input and shows in no inspect output, argument,
+* **The boot line is secret.** It reaches the program on its standard input and appears in no inspect output, argument,
   label, environment or log.
-* **Bounded.** Every call ends within 10 seconds (`stop`: within `grace_s` + 10), with an answer or an error.
-  A launch that fails half-way leaves no container behind, or leaves one that `list` shows.
+* **Bounded.** Every call ends within 10 seconds (`stop`: within `grace_s` + 10), with an answer or an error. A launch that
+  fails half-way leaves no container behind, or one that `list` returns.
 
 Order of calls for one attempt: `launch`, any number of `inspect`/`stats`/`logs`, then `stop` or `kill` if it still runs,
 `logs`, `remove`.
@@ -44,7 +43,7 @@ class EngineError(Exception):
 
 
 class EngineUnreachable(EngineError):
-    """The engine did not answer. Nothing is known; nothing may be concluded."""
+    """The engine did not answer, so nothing may be concluded about any container."""
 
 
 class ImageMissing(EngineError):
@@ -64,7 +63,7 @@ class InstanceType:
     memory_bytes: int
     disk_bytes: int
     max_instances: int | None = None
-    """How many may run at once; None leaves it to the capacity."""
+    """How many may run at once; None: limited only by capacity."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,16 @@ class LaunchRequest:
     boot_line: bytes = field(repr=False)
     sandbox_slots: int = 1
     guest: str | None = None
-    """A user's image, whose command the runner of `image` carries out: the container is of this image, and the runner is
-    put into it. An engine without containers can only run what `image` itself holds."""
+    """A user's image, whose command the runner carries out: the container is made from this image, and the runner of
+    `image` is added to it. An engine without containers can only run what `image` itself contains."""
 
 
 class ContainerState(StrEnum):
     CREATED = "created"  #: exists, never started
-    RUNNING = "running"  #: its first process lives
+    RUNNING = "running"  #: its first process is alive
     PAUSED = "paused"  #: frozen by somebody
     EXITED = "exited"  #: its first process ended
-    DEAD = "dead"  #: the engine could not remove it whole; counts as ended
+    DEAD = "dead"  #: the engine could not remove it completely; counts as ended
 
 
 ENDED = frozenset({ContainerState.EXITED, ContainerState.DEAD})
@@ -94,7 +93,7 @@ ENDED = frozenset({ContainerState.EXITED, ContainerState.DEAD})
 
 @dataclass(frozen=True)
 class ContainerFacts:
-    """What the engine says of one container, read at once."""
+    """What the engine reports about one container, read at once."""
 
     name: str
     container_id: str
@@ -121,11 +120,11 @@ class ContainerStats:
 
 
 class DiskLimit(StrEnum):
-    """What becomes of an instance type's disk."""
+    """How an instance type's disk size is enforced."""
 
-    QUOTA = "quota"  #: commands have `/tmp` on disk, as large as the type says and no larger
-    MEMORY = "memory"  #: `/tmp` is in the container's memory: half of it at most, and no more than the type's disk
-    FILE = "file"  #: no single file may be larger; all together are not limited
+    QUOTA = "quota"  #: `/tmp` of commands is on disk, limited to the type's size
+    MEMORY = "memory"  #: `/tmp` is in the container's memory: at most half of it, and at most the type's disk
+    FILE = "file"  #: limits the size of single files, not their sum
 
 
 @dataclass(frozen=True)
@@ -135,11 +134,11 @@ class EngineInfo:
     cpus: int
     memory_bytes: int
     isolation: str
-    """One plain sentence on how well containers are separated from the host."""
+    """One plain sentence on how well containers are isolated from the host."""
     less_isolated: bool = False
     disk_limit: DiskLimit = DiskLimit.FILE
     folder: Path | None = None
-    """The directory of this machine that containers lie in, if the engine is on this machine."""
+    """The directory on this machine that holds the containers, if the engine is on this machine."""
 
 
 class Engine(Protocol):
@@ -148,14 +147,15 @@ class Engine(Protocol):
     name: str
 
     async def prepare(self) -> None:
-        """Make what every launch needs (the runner network). Idempotent; called before the first launch and on trouble."""
+        """Create what every launch needs (the runner network). Idempotent; called before the first launch and after
+        failures."""
 
     async def teardown(self) -> None:
-        """Undo `prepare`: remove the runner network, unless something is on it, and whatever else is kept for launches.
-        Idempotent; the next launch makes it again."""
+        """Undo `prepare`: remove the runner network, unless it is in use, and whatever else is kept for launches.
+        Idempotent; the next launch creates it again."""
 
     async def check(self) -> None:
-        """Raise `EngineError` when no launch could work now for want of what `prepare` makes. Changes nothing."""
+        """Raise `EngineError` if what `prepare` makes is missing, so that no launch could work. Changes nothing."""
 
     async def info(self) -> EngineInfo: ...
 
@@ -175,11 +175,11 @@ class Engine(Protocol):
         """Remove an ended or never started container; a running one is killed first."""
 
     async def logs(self, name: str, *, tail_bytes: int) -> bytes:
-        """The end of what it wrote to standard output and error; empty when there is no such container."""
+        """The end of its standard output and error; empty if there is no such container."""
 
     async def stats(self, name: str) -> ContainerStats | None: ...
 
     def watch(self) -> AsyncIterator[str]:
-        """Names of containers as they end, pause or go. Only a hint: it may miss, repeat and end at any time."""
+        """Names of containers as they end, pause or disappear. Only a hint: it may miss, repeat and end at any time."""
 
     async def close(self) -> None: ...

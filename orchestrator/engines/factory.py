@@ -1,4 +1,4 @@
-"""Which engine this orchestrator uses, and where runners of that engine reach it."""
+"""Chooses the engine of this orchestrator, and the address where its runners reach the service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIAS = "orchestrator"
 class EngineChoice:
     engine: Engine
     listen: Callable[[], Awaitable[str]]
-    """The address to listen on for runners; asks the engine where that depends on it."""
+    """Returns the address to listen on for runners; asks the engine if it depends on that."""
     public_host: str | None
     """The host name that runners use, if it is not the address itself."""
 
@@ -41,7 +41,7 @@ def _fixed(address: str) -> Callable[[], Awaitable[str]]:
 
 
 def choose_engine(settings: Settings, instance: str, data_dir: Path, owner: str | None = None) -> EngineChoice:
-    """`auto` takes Docker where there is any sign of it: an engine that is only down for now must not be passed over."""
+    """`auto` chooses Docker if there is any sign of it: an engine that is only down for now must not be skipped."""
     kind = settings.engine
     if kind == "auto":
         kind = "docker" if settings.docker_host or os.environ.get("DOCKER_HOST") or DOCKER_SOCKET.exists() else "process"

@@ -1,4 +1,4 @@
-"""What every engine decides alike at a launch: which labels a container gets, whose it is, whether it fits. Pure."""
+"""Launch rules that all engines share: a container's labels, its owner, whether it fits. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from orchestrator.engines.engine import (
 
 
 def owner_labels(instance: str, owner: str | None) -> dict[str, str]:
-    """What everything of ours carries."""
+    """Labels of everything that is ours."""
     return {LABEL_INSTANCE: instance} | ({LABEL_OWNER: owner} if owner else {})
 
 
 def is_ours(labels: Mapping[str, str], instance: str, owner: str | None) -> bool:
-    """Of this instance, and not of another installation with the same name. Older versions wrote no owner."""
+    """Whether it is of this instance and not of another installation with the same name. Older versions set no owner."""
     return labels.get(LABEL_INSTANCE) == instance and (owner is None or labels.get(LABEL_OWNER, owner) == owner)
 
 
@@ -38,7 +38,7 @@ def labels_of(request: LaunchRequest, instance: str, owner: str | None = None) -
 
 
 def check_same_attempt(labels: Mapping[str, str], request: LaunchRequest, instance: str, owner: str | None = None) -> None:
-    """Raises `NameTaken` unless a container of the wanted name is the one that this launch would have made."""
+    """Raises `NameTaken` unless the existing container is the one this launch would have made."""
     wanted = labels_of(request, instance)
     same = all(labels.get(key) == wanted[key] for key in (LABEL_RUN, LABEL_ATTEMPT))
     if not same or not is_ours(labels, instance, owner):
@@ -46,21 +46,22 @@ def check_same_attempt(labels: Mapping[str, str], request: LaunchRequest, instan
 
 
 def check_ours(labels: Mapping[str, str], name: str, instance: str, owner: str | None = None) -> None:
-    """Raises `NameTaken` for a container that is not of this instance."""
+    """Raises `NameTaken` if the container is not of this instance."""
     if not is_ours(labels, instance, owner):
         raise NameTaken(f"Container {name} is not of this instance: it was left alone.")
 
 
 def is_runner(labels: Mapping[str, str], instance: str, owner: str | None = None) -> bool:
-    """Whether `list` shows it: of this instance, and of a run. An orchestrator's own container is of no run."""
+    """Whether `list` returns it: it is of this instance and of a run. An orchestrator's own container has no run."""
     return LABEL_RUN in labels and is_ours(labels, instance, owner)
 
 
 def scratch_bytes(kind: InstanceType, limit: DiskLimit) -> int | None:
-    """How much a command may write into `/tmp`, which its working directory is in; None where that is not limited.
+    """How much a command may write to `/tmp`, which contains its working directory; None if unlimited.
 
-    A file system in memory counts as the container's memory: with more than half of it, a command that fills its disk
-    would be killed for its memory."""
+    A file system in memory counts as the container's memory: if it took more than half, a command that fills its disk would
+    be killed for its memory use.
+    """
     if limit is DiskLimit.QUOTA:
         return kind.disk_bytes
     return min(kind.disk_bytes, kind.memory_bytes // 2) if limit is DiskLimit.MEMORY else None
@@ -78,7 +79,7 @@ def disk_sentence(limit: DiskLimit) -> str:
 
 
 def check_fits(kind: InstanceType, engine_cpus: int) -> None:
-    """Docker refuses more CPUs than it has, in words that help nobody."""
+    """Docker refuses more CPUs than it has, but with an unhelpful message."""
     if kind.vcpu > engine_cpus:
         raise EngineError(
             f"Instance type {kind.name} wants {kind.vcpu:g} vCPU and this engine has {engine_cpus}: "

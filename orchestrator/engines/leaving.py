@@ -1,5 +1,5 @@
-"""Clears the engine for a service that is stopped for good. Runs whose containers go get their next attempt at the next
-start, with everything they had finished."""
+"""Clears the engine when the service is stopped for good. Interrupted runs get another attempt at the next start and keep
+all finished results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ AT_ONCE = 8
 
 
 async def leave_nothing(engine: Engine) -> None:
-    """Remove every container of this instance and what `prepare` made. An engine that refuses is only reported: the service
-    must be able to stop."""
+    """Remove every container of this instance and what `prepare` made. Engine errors are only logged: the service must be
+    able to stop."""
     at_once = asyncio.Semaphore(AT_ONCE)
 
     async def remove(name: str) -> None:

@@ -1,4 +1,4 @@
-"""REST for agents: what they ask and report, and who is there."""
+"""REST routes for agents: claim work, report on containers, list and dismiss agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OtherContract(ClientError):
 
 @router.post("/claim", policy=Policy(AGENT, audit=Audit.REFUSALS))
 async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | Leave:
-    """Ask for a container to start; held until there is one, for some seconds."""
+    """Ask for a container to start; waits some seconds until there is one."""
     if body.contract_version != CONTRACT_VERSION:
         raise OtherContract(
             f"the agent speaks contract {body.contract_version}, the service {CONTRACT_VERSION}: install the same version"
@@ -61,7 +61,7 @@ async def claim(body: AgentClaim, context: Context) -> LaunchOrder | AskAgain | 
 
 @router.post("/report", policy=Policy(AGENT, audit=Audit.REFUSALS))
 async def report(body: AgentReport, context: Context) -> ReportAnswer:
-    """What became of the containers, and a sign of life. Answers with those that must be stopped."""
+    """Report on containers, which also serves as a heartbeat. The answer lists the containers to stop."""
     reports = [ContainerReport(**container.model_dump()) for container in body.containers]
     stop = await context.agents.report(body.agent_id, reports)
     if any(report.ended for report in reports):
@@ -71,13 +71,13 @@ async def report(body: AgentReport, context: Context) -> ReportAnswer:
 
 @router.get("", policy=Policy(READ))
 async def list_agents(context: Context) -> AgentList:
-    """The agents that are known, with what they run."""
+    """The known agents and what they run."""
     return AgentList(items=await agents_view(context))
 
 
 @router.delete("/{agent_id}", policy=Policy(OWNER), status_code=204)
 async def dismiss(agent_id: str, context: Context) -> Response:
-    """Tell an agent to leave once its containers have ended; forget one that is silent."""
+    """Tell an agent to leave once its containers have ended; delete it at once if it is silent."""
     await context.agents.dismiss(agent_id)
     return Response(status_code=204)
 

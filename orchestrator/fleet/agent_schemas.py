@@ -1,4 +1,4 @@
-"""Bodies of the REST API for agents."""
+"""Request and response bodies of the REST API for agents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=
 
 
 class AgentClaim(BaseModel):
-    """An agent asks for work and says what it is."""
+    """An agent asks for work and describes itself."""
 
     agent_id: Annotated[str, Field(pattern=r"^[a-z0-9]{8,24}$")]
     contract_version: int

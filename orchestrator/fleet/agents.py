@@ -1,7 +1,7 @@
-"""Other machines: which containers their agents start, and what they report of them.
+"""Agents on other machines: which containers they start, and what they report.
 
-An agent asks and reports; nothing connects to it. The dispatcher decides what it starts, as for our own engine. Its report
-of a container's end is trusted, as an engine's is; results are authenticated by the runner's own token.
+An agent asks and reports; nothing connects to it. The dispatcher decides what it starts, as with our own engine. Its reports
+of containers' ends are trusted, like an engine's; results are authenticated by the runner's own token.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class Introduction:
-    """What an agent says of itself with every request for work."""
+    """What an agent says about itself with every request for work."""
 
     id: str
     name: str
@@ -63,12 +63,12 @@ class Order:
 
 @dataclass(frozen=True)
 class ContainerReport:
-    """What an agent reports of one container."""
+    """What an agent reports about one container."""
 
     name: str
     ended: bool
     fetching: bool = False
-    """Its image is being pulled: there is no container yet, and that is no failure."""
+    """Its image is being pulled: there is no container yet, which is no failure."""
     gone: bool = False
     """It ran, and somebody has removed it."""
     exit_code: int | None = None
@@ -80,7 +80,7 @@ class ContainerReport:
 
 @dataclass(frozen=True)
 class Dismissed:
-    """The agent must leave; it has nothing left."""
+    """The agent must leave; it has no containers left."""
 
 
 class Agents:
@@ -94,7 +94,7 @@ class Agents:
         self._start_timeout = timedelta(seconds=start_timeout_s)
 
     async def claim(self, who: Introduction, known: set[str], hold_s: float) -> Order | Dismissed | None:
-        """The next container to start; None if it must ask again. `known` are the containers that it has already."""
+        """The next container to start; None if the agent must ask again. `known` are the containers it already has."""
         until = self._clock.monotonic() + hold_s
         with self._wake_ups.waiting(who.id) as woken:
             while True:
@@ -108,7 +108,7 @@ class Agents:
                 woken.clear()
 
     async def report(self, agent_id: str, reports: Sequence[ContainerReport]) -> list[str]:
-        """Store the reports; the names of containers that must be stopped."""
+        """Store the reports. Returns the names of containers to stop."""
         now = self._clock.now()
 
         def work(session: Session) -> list[str]:
@@ -132,7 +132,7 @@ class Agents:
         return await self._db.write(work)
 
     async def dismiss(self, agent_id: str) -> None:
-        """Tell an agent to leave; it finishes what it has. One that is silent is forgotten at once."""
+        """Tell an agent to leave after finishing its work. A silent agent is deleted at once."""
         now = self._clock.now()
 
         def work(session: Session) -> None:
@@ -169,7 +169,7 @@ class Agents:
         return None
 
     def _order(self, session: Session, agent: Agent, run: ContainerRun, listed: Attempt, now: datetime) -> Order:
-        """With a new token each time: an order that was lost on its way is given again."""
+        """Creates a new token each time, so that an order lost in transit can be given again."""
         row = run_queries.lock_attempt(session, listed.run_id, listed.number) or listed
         token = new_token()
         row.token_hash, row.launched_at = token_hash(token), now

@@ -1,4 +1,4 @@
-"""The fleet: engine, capacity, containers, queue and disk."""
+"""The fleet page: engine, capacity, containers, queue and disk."""
 
 from __future__ import annotations
 

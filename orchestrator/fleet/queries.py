@@ -1,4 +1,4 @@
-"""Statements on agents and the attempts that were given to them."""
+"""Statements on agents and their attempts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def every(session: Session) -> Sequence[Agent]:
 
 
 def living_attempts(session: Session, agent_id: str) -> Sequence[tuple[ContainerRun, Attempt]]:
-    """The attempts of this agent that are not over, each with its run."""
+    """The agent's attempts that have not ended, each with its run."""
     query = (
         select(ContainerRun, Attempt)
         .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))

@@ -1,4 +1,4 @@
-"""REST for the fleet: engine, capacity, live containers, and why something waits."""
+"""REST route for the fleet: engine, capacity, running containers, and why runs wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of the REST API for the fleet."""
+"""Response bodies of the REST API for the fleet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class InstanceTypeOut(Answer):
     memory_bytes: int
     disk_bytes: int
     scratch_bytes: int | None
-    """What a command may write on this engine; null where that is not limited, or not known yet."""
+    """How much a command may write on this engine; null if unlimited or not known yet."""
     fits: bool
     why_not: str | None
     default: bool
@@ -45,7 +45,7 @@ class EngineOut(Answer):
     isolation: str | None
     less_isolated: bool
     disk: str | None
-    """What becomes of an instance type's disk on this engine."""
+    """How an instance type's disk size is enforced on this engine."""
     error: str | None
 
 
@@ -68,7 +68,7 @@ class WaitingOut(Answer):
 
 
 class PoolOut(Answer):
-    """Runners of one instance type that stand ready for a run."""
+    """The warm pool of one instance type."""
 
     instance_type: str
     warm: int
@@ -79,7 +79,7 @@ class PoolOut(Answer):
 
 
 class LastHourOut(Answer):
-    """How starts went, of the attempts begun within an hour."""
+    """How starts went, for attempts begun within the last hour."""
 
     starts: int
     refused: int

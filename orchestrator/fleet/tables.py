@@ -1,4 +1,4 @@
-"""The table of other machines that run containers for this installation."""
+"""The table of agents: other machines that run containers for this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet and its agents as the REST API and the page show them."""
+"""The fleet and its agents as shown by the REST API and the page."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def fleet_view(context: Services) -> FleetOut:
 
 
 async def agents_view(context: Services) -> list[AgentOut]:
-    """The agents that are known, with what they run."""
+    """The known agents and what they run."""
     limit = context.clock.now() - timedelta(seconds=SILENT_S)
 
     def read(session: Session) -> list[AgentOut]:

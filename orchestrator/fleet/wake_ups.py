@@ -1,4 +1,4 @@
-"""Wakes a request that is held until there is something for it."""
+"""Wakes requests that wait for something to happen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WakeUps:
 
     @contextlib.contextmanager
     def waiting(self, name: str) -> Iterator[asyncio.Event]:
-        """Enter it before looking whether there is something: what comes in between sets the event."""
+        """Enter this before checking for work: anything that arrives after that sets the event."""
         event = self._waiting[name] = asyncio.Event()
         try:
             yield event

@@ -41,7 +41,7 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 POLL_S = 0.5
-"""How often to ask the ledger again while another process makes the call."""
+"""How often to ask the ledger again while waiting, since other processes write to it too."""
 STORE_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0, 5.0, 10.0, 10.0, 10.0, 15.0)
 """Pauses between attempts to write an outcome to an unavailable ledger, before giving up."""
 

@@ -1,8 +1,8 @@
-"""Writes down every change at the edge, whoever asks for it and however it ends, so that no endpoint can be forgotten.
+"""Records every change in the audit log, whoever requests it and however it ends, so that no endpoint can be forgotten.
 
-An entry is stored before its answer goes out. It has the route and the ids in the path and nothing of the query, the body or
-the headers: those may hold secrets. Refusals are written down too, but not without end: who is refused all the time from
-one address fills no disk.
+An entry is stored before its response goes out. It holds the route and the ids in the path but nothing of the query, body or
+headers, which may contain secrets. Refusals are recorded too, but rate-limited per address, so that nobody can fill the disk
+with them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ NOTE = "benchyard.audit"
 REFUSALS = frozenset({401, 403, 429})
 REFUSALS_A_SECOND, REFUSALS_AT_ONCE = 0.2, 30
 UNWRITTEN = 1000
-"""Entries that are held while the database is away."""
+"""How many entries are held while the database is unavailable."""
 MARKED_SECRET = re.compile(r"(?:by_|sk-)[\w-]{8,}", re.ASCII)
 LONG_WORD = re.compile(r"[\w-]{40,}", re.ASCII)
 SECRET_PARTS = (re.compile("[A-Z]"), re.compile("[a-z]"), re.compile("[0-9]"))
-"""A long word with all of these looks like a secret."""
+"""A long word that matches all of these looks like a secret."""
 
 
 @dataclass
 class Note:
-    """What a handler knows better than the edge."""
+    """Details of an audit entry that only the handler knows."""
 
     action: str | None = None
     object_id: str | None = None
@@ -54,14 +54,15 @@ class Note:
 
 
 def note(scope: Scope, **known: Any) -> None:
-    """Have the entry of this request say more; with an `action`, there is one even if nothing but a page was asked for."""
+    """Add details to this request's entry; with an `action`, there is an entry even for a request that only reads."""
     found = scope.setdefault(NOTE, Note())
     for name, value in known.items():
         setattr(found, name, value)
 
 
 class AuditBook:
-    """Where entries go. While the database is away they wait, so many of them, and are in the log in any case."""
+    """Stores entries. While the database is unavailable, a limited number is held back; all of them are logged in any
+    case."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -85,7 +86,7 @@ class AuditBook:
 
 
 class AuditTrail:
-    """Around the gate, inside the guard: it sees who was let in, who was not, and what came of it."""
+    """Sits around the gate and inside the guard: sees who was admitted, who was refused, and the outcome."""
 
     def __init__(self, app: ASGIApp, *, book: AuditBook) -> None:
         self._app = app
@@ -140,7 +141,7 @@ class AuditTrail:
 
 
 def without_secrets(text: str) -> str:
-    """Nobody has to put a secret into a path, and somebody will. Linear: a stranger chooses the path."""
+    """Mask secrets, which people will put into paths by mistake. Linear time, because strangers choose the path."""
 
     def hidden(word: re.Match[str]) -> str:
         return "[secret]" if all(part.search(word[0]) for part in SECRET_PARTS) else word[0]
@@ -179,7 +180,7 @@ def actor_of(caller: Caller | None, otherwise: str = "") -> dict[str, Any]:
 
 
 def _object(scope: Scope, status: int, location: str | None) -> str:
-    """The ids in the path; of what was made, the one in its address."""
+    """The ids in the path; for something that was created, the id in its address."""
     ids = "/".join(str(value) for value in scope.get("path_params", {}).values())
     if ids or location is None or not 200 <= status < 400:
         return _printable(ids)
@@ -192,5 +193,5 @@ def _printable(text: str) -> str:
 
 
 def _copy(entry: AuditEntry) -> AuditEntry:
-    """A row of its own for each try: one that failed may have left its mark on the first."""
+    """A new row for each attempt to store it: a failed one may have changed the first."""
     return AuditEntry(**entry.model_dump(exclude={"id"}))

@@ -1,4 +1,4 @@
-"""Who may call what: a bearer token for programs, a cookie for pages. A layer before any parsing."""
+"""Authentication and authorisation: a bearer token for programs, a cookie for pages. Runs before any parsing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MAX_TOKEN = 200
 WHERE = "it is in the file `token` of the data directory"
 
 PageError = Callable[[Scope, ServiceError], Response]
-"""An error as people see it, where a page was asked for."""
+"""Renders an error as a page, if a page was requested."""
 
 
 def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
-    """The API token, and whether it was made just now. Kept in the data directory, readable by its owner only."""
+    """The API token, and whether it was just created. Stored in the data directory, readable only by its owner."""
     if configured:
         return configured, False
     path = data_dir / TOKEN_FILE
@@ -55,7 +55,7 @@ def load_token(configured: str | None, data_dir: Path) -> tuple[str, bool]:
 
 
 def _as_token(kept: bytes, path: Path) -> str:
-    """What the file holds, if a header could carry it."""
+    """The file's content, if it can be sent in a header."""
     if len(kept) > MAX_TOKEN or not re.fullmatch(rb"[\x20-\x7e]+", kept):
         raise BadConfiguration(
             f"The file {path} does not hold a token (one line of letters, digits and signs, at most {MAX_TOKEN}). "
@@ -65,7 +65,7 @@ def _as_token(kept: bytes, path: Path) -> str:
 
 
 class Gate:
-    """Lets through only callers who are known and may do what the route's policy asks for, and sets their workspace."""
+    """Admits only known callers who may do what the route's policy requires, and sets their workspace."""
 
     def __init__(
         self, app: ASGIApp, *, authority: Authority, settings: Settings, page_error: PageError, rate_limits: RateLimits
@@ -142,7 +142,7 @@ class Gate:
         if (site := headers.get("sec-fetch-site")) is not None:
             return site == "same-origin"
         origin = urlsplit(headers.get("origin") or "")
-        # A proxy may give the service another name than people use.
+        # Behind a proxy, the service may see a different host name than people use.
         return bool(origin.netloc) and origin.netloc in (headers.get("host"), self._public.netloc)
 
 
@@ -164,8 +164,8 @@ def put_cookie(
     max_age_s: int,
     path: str = "/",
 ) -> None:
-    """Not for scripts, not for other sites' requests, over TLS only where there is TLS."""
-    # Lax, so that a link in a message opens its page; changes need a request of our own pages in any case.
+    """Set a cookie: not readable by scripts, not sent with other sites' requests, over TLS only if there is TLS."""
+    # Lax, so that a link in a message opens its page; changes must come from our own pages in any case.
     response.set_cookie(
         name,
         value,
@@ -186,7 +186,7 @@ def _path(settings: Settings, path: str) -> str:
 
 
 def _over_https(connection: HTTPConnection, settings: Settings) -> bool:
-    """As the browser sees it; a proxy in between may speak plain HTTP to us."""
+    """Whether the browser uses HTTPS; a proxy in between may use plain HTTP to reach us."""
     public = urlsplit(settings.public_url or "")
     at_public = connection.headers.get("host") == public.netloc and public.scheme == "https"
     scheme = connection.headers.get("origin") or connection.headers.get("x-forwarded-proto") or connection.url.scheme

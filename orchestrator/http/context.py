@@ -1,4 +1,4 @@
-"""What handlers reach: the services that the lifespan opened, as one typed dependency."""
+"""What handlers can use: the services that the lifespan opened, as one typed dependency."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Services:
     live: Live
     run_metrics: RunMetrics
     waiting_for: Callable[[str], str | None]
-    """What a run's model calls wait for, in one sentence, as the gateway knows it."""
+    """What a run's model calls are waiting for, in one sentence, according to the gateway."""
     door: RunnerListener
     loops: Loops
     signals: Signals
     authority: Authority
     accounts: Accounts
     sync_models: Callable[[], Awaitable[SyncResult]]
-    """Have the catalogue follow the providers' lists."""
+    """Update the catalogue from the providers' model lists."""
 
 
 def services_of(request: Request) -> Services:
@@ -93,7 +93,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def user_of(request: Request) -> tuple[Caller, int]:
-    """The caller and the user that they are, where something is about a person's own account."""
+    """The caller and their user id, for requests about a person's own account."""
     caller = caller_of(request)
     if caller.user_id is None or caller.session_id is None:
         raise Forbidden("This is about the account of a person: sign in on the pages; a token has no account.")
@@ -101,5 +101,5 @@ def user_of(request: Request) -> tuple[Caller, int]:
 
 
 def base_url(context: Services, request: Request) -> str:
-    """Where people reach the service: what the operator said, else the address of this request."""
+    """Where people reach the service: the configured public URL, else the address of this request."""
     return (context.settings.public_url or str(request.base_url)).rstrip("/")

@@ -1,4 +1,4 @@
-"""What stands before every handler: a request id, a cap on bodies, a deadline, security headers. Plain ASGI."""
+"""Applies to every request: a request id, a body limit, a deadline, security headers. Plain ASGI."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnsupportedEncoding(ClientError):
 
 
 class Guard:
-    """Wraps an application whose routes `routes` has: finds the route of a request, and keeps it to its body cap and its
+    """Wraps an application whose routes are in `routes`: finds the route of a request and enforces its body limit and
     deadline."""
 
     def __init__(self, app: ASGIApp, *, routes: RouteTable) -> None:
@@ -54,7 +54,7 @@ class Guard:
             exchange.check_length(headers.get("content-length"))
             async with asyncio.timeout(match.deadline_s):
                 await self._app(scope, exchange.receive, exchange.send)
-            if exchange.refusal is not None:  # the application took it for a broken body
+            if exchange.refusal is not None:  # the application mistook the refusal for a broken body
                 await exchange.refuse(exchange.refusal, scope)
         except TimeoutError:
             error: ServiceError = TookTooLong("The request took too long and was given up; try again.")
@@ -92,7 +92,7 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         if self.refusal is not None and not self._started:
-            return  # ours is sent instead
+            return  # our refusal is sent instead
         if message["type"] == "http.response.start":
             self._started = True
             given = message.get("headers", ())

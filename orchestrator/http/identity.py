@@ -1,10 +1,9 @@
-"""Who calls, and in which workspace: the installation's own token, one of the named tokens, or a browser that was signed in
-with one of them or by the identity provider.
+"""Identifies the caller and the workspace: by the installation's own token, a named token, or a browser session, which was
+started with a token or by the identity provider.
 
-The secret of a named token is known to its holder only: it is found by its hash, asked for at each request, so that a
-revoked token ends at once, on every orchestrator of the database. A token may never do more than whoever made it may do
-now. A page's session names its token and is sealed with the installation's token: what is in the database does not open a
-page.
+A named token is stored only as a hash, and looked up at each request, so that revoking it takes effect at once on every
+orchestrator of the database. A token never allows more than its creator may do now. A session cookie names its token and is
+signed with the installation's token, so the database's content is not enough to forge one.
 """
 
 from __future__ import annotations
@@ -32,33 +31,33 @@ from orchestrator.tokens.tables import ApiToken
 
 SESSION_S = 30 * 24 * 3600
 USED_AGAIN_AFTER = timedelta(minutes=1)
-"""How exact the time of the last use is."""
+"""The precision of a token's time of last use."""
 DEFAULT_SLUG = "default"
 NOWHERE = 0
-"""The workspace of who is in none: nothing belongs to it."""
+"""The workspace id of callers who are in no workspace; nothing belongs to it."""
 
 
 @dataclass(frozen=True)
 class Caller:
     name: str
     scope: Scope
-    """What they may do here and now: what their token allows, and no more than their role."""
+    """What they may do now: what their token allows, limited by their role."""
     token_id: int = 0
-    """0: the installation's own token, or a user who signed in."""
+    """0 for the installation's own token, or a user who signed in."""
     role: Role = Role.OWNER
     user_id: int | None = None
     workspace_id: int = DEFAULT_WORKSPACE
     workspace: str = DEFAULT_SLUG
     everywhere: bool = False
-    """What is asked for is about all workspaces."""
+    """Whether the request concerns all workspaces."""
     session_id: str | None = None
-    """Of a user who signed in."""
+    """The session of a user who signed in."""
     new_cookie: str | None = field(default=None, compare=False)
-    """What the answer shall put in the place of the cookie that came."""
+    """Replaces the caller's cookie in the response."""
 
     @property
     def acting(self) -> Actor | None:
-        """Where they see and make things."""
+        """The workspace and user for database work."""
         return None if self.everywhere else Actor(self.workspace_id, self.user_id)
 
 
@@ -66,7 +65,7 @@ OWNER = Caller("the installation's token", Scope.OWNER)
 
 
 class Authority:
-    """Knows the installation's token, and finds the others once there is a database."""
+    """Knows the installation's token, and looks up the others once there is a database."""
 
     def __init__(self, token: str, clock: Clock) -> None:
         self._token = token
@@ -78,7 +77,7 @@ class Authority:
         self._db, self._sessions = db, sessions
 
     async def by_token(self, given: str, wanted: str | None = None) -> Caller | None:
-        """Who has this token, in the workspace they ask for. Raises `NotFound` where that is none of theirs."""
+        """The holder of this token, in the workspace they ask for. Raises `NotFound` if they have no access to it."""
         if same_token(given, self._token):
             return await self._owner_in(wanted)
         if self._db is None or not given.startswith(PREFIX):
@@ -129,19 +128,19 @@ class Authority:
         )
 
     async def session_for(self, caller: Caller) -> str:
-        """The value of a cookie for somebody who has shown a token, in the workspace where they are."""
+        """A cookie value for a caller who has presented a token, in their current workspace."""
         issued = int(self._clock.now().timestamp())
         secret = ""
         if caller.token_id and self._db is not None:
             row = await self._db.read(lambda s: token_queries.by_id(s, caller.token_id))
             secret = row.secret_hash if row else ""
-        nonce = secrets.token_hex(8)  # each sign-in has a cookie of its own, which can end alone
+        nonce = secrets.token_hex(8)  # each sign-in gets its own cookie, which can be revoked separately
         seal = self._seal(caller.token_id, issued, caller.workspace_id, secret, nonce)
         return f"{caller.token_id}.{issued}.{caller.workspace_id}.{nonce}.{seal}"
 
     async def end_session(self, given: str) -> None:
-        """The cookie of somebody who signed out opens nothing any more, whoever has kept a copy. A user's session is ended
-        where it is kept; this is for those of tokens."""
+        """Revoke a cookie at sign-out, including any copies. Only for sessions of tokens; a user's session ends where it
+        is stored."""
         if self._db is None or given.startswith(USER_PREFIX):
             return
         now = self._clock.now()
@@ -158,7 +157,7 @@ class Authority:
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
     def signature(self, text: str) -> str:
-        """Seals an address that carries its own permission."""
+        """Signs a URL that carries its own permission."""
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
     async def _owner_in(self, slug: str | None, workspace_id: int = DEFAULT_WORKSPACE) -> Caller:
@@ -196,12 +195,12 @@ class Authority:
 class _Found:
     row: ApiToken
     role: Role
-    """Of whoever made it, in its workspace."""
+    """The creator's role in the token's workspace."""
     workspace: str
 
 
 def _found(session: Session, row: ApiToken | None, now: datetime) -> _Found | None:
-    """The token as it may be used now: not expired, and made by somebody who is still here."""
+    """The token if it is usable now: not expired, and its creator still has access."""
     if row is None or (row.expires_at is not None and row.expires_at <= now):
         return None
     slug = DEFAULT_SLUG
@@ -225,7 +224,7 @@ def _no_workspace(slug: str) -> NotFound:
 
 
 def _parts(session: str) -> tuple[int, int, int, str, str]:
-    """Token, time of issue, workspace, nonce, seal; what is no session of ours was issued at the beginning of time."""
+    """Token, time of issue, workspace, nonce and signature; zeros and empty texts if it is not a session of ours."""
     match session.split("."):
         case [token_id, issued, workspace_id, *nonce, seal] if len(nonce) <= 1 and nonce != [""]:
             numbers = (token_id, issued, workspace_id)

@@ -1,6 +1,6 @@
-"""Makes guessing a token slow: after a few wrong ones, tries from one address, and tries at one beginning of a token from
-wherever, queue up and wait ever longer. Who has the right token waits a few seconds at the most, and is told if the queue is
-full. Pure but for what it remembers."""
+"""Slows down token guessing: after a few wrong tokens, further tries from the same address, or for the same token prefix
+from any address, are queued and wait longer and longer. The holder of the right token waits a few seconds at most, or is
+told that the queue is full. Pure except for its own state."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from orchestrator.errors import RateLimited
 from orchestrator.system.identifiers import token_hash
 
 FREE = 3
-"""Wrong tries that cost nothing: people mistype."""
+"""Wrong tries without a penalty: people mistype."""
 LONGEST_S = 8.0
 PATIENCE_S = 16.0
 FORGET_S = 900.0
 MOST_ADDRESSES = 10_000
 BEGINNING = 8
-"""Characters of a token that are the same for who guesses the rest of it, from many addresses."""
+"""Length of the token prefix by which guesses from many addresses are recognised as aimed at one token."""
 
 
 def names_of(address: str, token: str) -> tuple[str, str]:
-    """What tries are counted by; of the token's beginning not even that is remembered."""
+    """The keys by which tries are counted; of the token's prefix only a hash is kept."""
     return f"address {address}", f"token {token_hash(token[:BEGINNING])}"
 
 
@@ -36,7 +36,7 @@ class LoginThrottle:
         self._past: dict[str, _Past] = {}
 
     def wait_s(self, address: str, now: float) -> float:
-        """How long a try from there has to wait before it is looked at; it takes its place in the queue."""
+        """How long a try from this address must wait; reserves its place in the queue."""
         past = self._past.get(address)
         if past is None:
             return 0.0

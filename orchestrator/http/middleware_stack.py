@@ -1,4 +1,4 @@
-"""The layers around every route, and two small ones of their own: a sub-path, and calls from pages of other sites."""
+"""The middleware around every route, and two small layers defined here: the sub-path, and cross-origin calls."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ PREFLIGHT_S = 600
 
 
 def add_layers(app: FastAPI, settings: Settings, clock: Clock, page_error: PageError) -> None:
-    """From the outside: proxies, other origins, sub-path, aliases, guard, audit trail, gate, stream revocation. Starlette
-    puts the last one added outermost; all of them come before any parsing."""
+    """From outside in: proxies, cross-origin, sub-path, aliases, guard, audit trail, gate, stream revocation. Starlette
+    puts the last one added outermost; all of them run before any parsing."""
     routes = app.state.routes = RouteTable(settings)
     routes.serve(app)
     app.add_middleware(StreamRevocation, clock=clock)
@@ -47,7 +47,7 @@ def add_layers(app: FastAPI, settings: Settings, clock: Clock, page_error: PageE
 
 
 def cross_origin(origins: Sequence[str]) -> dict[str, Any]:
-    """Pages of these sites may call the API with a bearer token, never with the browser's cookie."""
+    """Pages of these origins may call the API with a bearer token, never with the browser's cookie."""
     return {
         "allow_origins": list(origins),
         "allow_methods": list(CORS_METHODS),
@@ -59,8 +59,8 @@ def cross_origin(origins: Sequence[str]) -> dict[str, Any]:
 
 
 class SubPath:
-    """Serves under a sub-path (`BENCHYARD_PUBLIC_URL=https://lab.example/bench`). Proxies differ in whether they strip it,
-    so requests are taken with it and without; addresses in answers have it. `root` has no slash at its end."""
+    """Serves under a sub-path (`BENCHYARD_PUBLIC_URL=https://lab.example/bench`). Some proxies strip it and some do not,
+    so requests are accepted with and without it; addresses in responses include it. `root` has no trailing slash."""
 
     def __init__(self, app: ASGIApp, *, root: str) -> None:
         self._app = app
@@ -88,7 +88,7 @@ class SubPath:
         return path == self._root or path.startswith(f"{self._root}/")
 
     def _outside(self, location: str, host: str) -> str:
-        """Where the browser has to go; never with the host, which a proxy may have changed."""
+        """Where the browser must go, without the host, which a proxy may have changed."""
         parts = urlsplit(location)
         if parts.netloc and parts.netloc != host:
             return location

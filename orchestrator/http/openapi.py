@@ -1,5 +1,5 @@
-"""The OpenAPI document: what FastAPI derives, with the bearer token and the problem answers written in, and with names that
-generators of clients can use."""
+"""The OpenAPI document: FastAPI's own, completed with the bearer token, the problem responses, and schema names that
+client generators can use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROBLEM: dict[str, Any] = {
 
 
 def install(app: FastAPI) -> None:
-    """Have `app.openapi()` give the completed document."""
+    """Make `app.openapi()` return the completed document."""
     derive = app.openapi
 
     def completed() -> dict[str, Any]:
@@ -49,7 +49,7 @@ _PAGE = re.compile(r"Page_([A-Za-z0-9]+)_")
 
 
 def rename_pages(schema: Any) -> Any:
-    """`Page_RunOut_` as `RunOutPage`, where it is defined and wherever it is referred to."""
+    """Rename `Page_RunOut_` to `RunOutPage`, in definitions and references."""
     if isinstance(schema, dict):
         return {_PAGE.sub(r"\1Page", key): rename_pages(value) for key, value in schema.items()}
     if isinstance(schema, list):

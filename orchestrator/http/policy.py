@@ -1,7 +1,7 @@
-"""What a route needs, declared where the route is: `@router.post("/api/x", policy=Policy(RUN, spends=True))`.
+"""What a route requires, declared with the route: `@router.post("/api/x", policy=Policy(RUN, spends=True))`.
 
-A route without a policy is refused where it is declared. The route table finds the policy of a request before anything
-of its body is read; the layers around the routes (guard, audit trail, gate, stream revocation) act on it.
+Declaring a route without a policy is an error. The route table finds the policy of a request before its body is read; the
+layers around the routes (guard, audit trail, gate, stream revocation) enforce it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orchestrator.scopes import Scope
 from orchestrator.settings import Settings
 
 MATCH: Final = "benchyard.match"
-"""Where a connection keeps the match that the route table found."""
+"""Key in the connection's scope for the match that the route table found."""
 
 ANYONE: Final = None
 READ, RUN, SCHEDULE = Scope.READ, Scope.RUN, Scope.SCHEDULE
@@ -29,10 +29,10 @@ ADMIN, OWNER, AGENT = Scope.ADMIN, Scope.OWNER, Scope.AGENT
 
 
 class Body(StrEnum):
-    """How large a body may be."""
+    """The maximum size of a request body."""
 
     SMALL = "small"  #: a few short fields, some of them from strangers: 64 KiB
-    FORM = "max_body_bytes"  #: the JSON or the form of an ordinary request
+    FORM = "max_body_bytes"  #: the JSON or form of an ordinary request
     EVENTS = "max_event_body_bytes"  #: what runners, task runners and their model calls send
     FILE = "max_artefact_bytes"  #: a file of answers or traces
     DATASET = "max_upload_bytes"  #: a dataset
@@ -49,33 +49,33 @@ class Body(StrEnum):
 
 
 class Audit(StrEnum):
-    """What of a route's requests is recorded in the audit log."""
+    """Which requests of a route are recorded in the audit log."""
 
     CHANGES = "changes"  #: every request that may change something, and refusals
-    REFUSALS = "refusals"  #: refusals alone: it changes nothing, or its runs have events of their own
-    NEVER = "never"  #: nothing: runners report to the event log, model calls to the ledger
+    REFUSALS = "refusals"  #: refusals only: it changes nothing, or its runs have their own events
+    NEVER = "never"  #: none: runners report to the event log, model calls to the ledger
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     scope: Scope | None
-    """What the caller must be allowed to do; `ANYONE`: no sign-in is needed, or the handler checks a token of its own."""
+    """The required permission; `ANYONE`: no sign-in is needed, or the handler checks a token itself."""
     spends: bool = False
-    """It starts something that asks models: refused early when the day's spending limit is reached."""
+    """It starts something that calls models: refused early if the daily spending limit is reached."""
     body: Body = Body.FORM
     deadline: bool = True
-    """Whether it must be done within `request_timeout_s`; transfers take as long as they take."""
+    """Whether it must finish within `request_timeout_s`; transfers have no deadline."""
     streams: bool = False
-    """A stream of events, without a deadline, ended when the caller's sign-in or token ends."""
+    """An event stream, without a deadline; it ends when the caller's session or token does."""
     audit: Audit = Audit.CHANGES
     needs_workspace: bool = True
-    """False: also for somebody who is signed in but in no workspace."""
+    """False: also for signed-in users who are in no workspace."""
     open_on_loopback: bool = False
-    """For anyone where the service listens on this machine alone."""
+    """Open to anyone if the service listens on this machine only."""
 
 
 class RouteWithoutPolicy(TypeError):
-    """A route does not say what it needs."""
+    """A route declares no policy."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -85,11 +85,12 @@ class RouteWithoutPolicy(TypeError):
 
 
 class PolicyRoute(APIRoute):
-    """A route with a policy. It handles only requests whose policy was looked up, and so applied, as this route's own."""
+    """A route with a policy. It handles only requests for which the route table found and applied this route's own
+    policy."""
 
     policy: Policy
     for_people = False
-    """Whether it is a page: its refusals are pages too, and a stranger is led to the sign-in page."""
+    """Whether it is a page: its refusals are pages too, and strangers are sent to the sign-in page."""
 
     async def handle(self, scope: Connection, receive: Receive, send: Send) -> None:
         match = scope.get(MATCH)
@@ -99,7 +100,7 @@ class PolicyRoute(APIRoute):
 
 
 def set_policy(route: BaseRoute, policy: Policy) -> None:
-    """For what a framework has made: a mounted application, the OpenAPI document."""
+    """For routes made by a framework: a mounted application, the OpenAPI document."""
     route.policy = policy  # type: ignore[attr-defined]
 
 

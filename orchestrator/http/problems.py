@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem+json: one renderer for all of them, and the handlers that call it."""
+"""Renders errors as RFC 9457 problem+json: one renderer for all, and the handlers that call it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orchestrator.http.policy import PolicyRoute
 log = structlog.get_logger()
 
 TAG = "kind="
-"""Begins the names of alternatives of a body; no field has one."""
+"""Prefix of the names of a body's alternatives; no field name starts with it."""
 MAX_REPORTED = 5
 CLIENT_HUNG_UP = 499
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -73,7 +73,7 @@ def render(error: ServiceError, request_id: str) -> Response:
 
 
 class DatabaseErrorRoute(PolicyRoute):
-    """A route where a database that is away is a DATABASE_ERROR, as callers of evals, traces and jobs expect."""
+    """A route where an unavailable database is a DATABASE_ERROR, as callers of evals, traces and jobs expect."""
 
 
 def request_id_of(request: Request) -> str:
@@ -81,7 +81,7 @@ def request_id_of(request: Request) -> str:
 
 
 def install(app: FastAPI) -> None:
-    """Have every error of `app` leave as a problem."""
+    """Make every error of `app` a problem response."""
 
     @app.exception_handler(ServiceError)
     async def _service(request: Request, error: ServiceError) -> Response:
@@ -136,7 +136,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def _hung_up(request: Request, _error: ClientDisconnect) -> Response:
-        """Nobody reads this answer; the status is what proxies use in their logs for a client that hung up."""
+        """Nobody reads this response; the status is the one that proxies log for a client that disconnected."""
         log.debug("client hung up", action="client_hung_up", path=request.url.path)
         return Response(status_code=CLIENT_HUNG_UP)
 
@@ -149,12 +149,12 @@ def install(app: FastAPI) -> None:
 
 
 async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    """An application that has nothing."""
+    """An application without any routes."""
     raise HTTPException(404)
 
 
 def _whole(text: str) -> str:
-    """Without half characters, which a body may name a field with and no answer can carry."""
+    """Replace lone surrogates, which a body may use in a field name but no response can carry."""
     return text.encode("utf-8", "replace").decode()
 
 

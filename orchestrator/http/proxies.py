@@ -1,7 +1,7 @@
-"""The caller's address and scheme behind reverse proxies: uvicorn's middleware, with two more rules.
+"""The caller's address and scheme behind reverse proxies: uvicorn's middleware with two more rules.
 
-`X-Forwarded-For` and `X-Forwarded-Proto` are believed from listed networks only; the caller is the last hop that is not a
-listed proxy. IPv4 inside IPv6 counts as IPv4, and a hop that is no address leaves the connection's own address.
+`X-Forwarded-For` and `X-Forwarded-Proto` are trusted only from listed networks; the caller is the last hop that is not a
+listed proxy. IPv4 inside IPv6 counts as IPv4, and if a hop is not an address, the connection's own address is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PEER = "benchyard.peer"
 
 
 class TrustedProxies:
-    """The outermost layer: everything behind it sees the caller's address and scheme as the connection's own."""
+    """The outermost layer: everything inside it sees the caller's address and scheme as the connection's own."""
 
     def __init__(self, app: ASGIApp, *, networks: Sequence[Network]) -> None:
         self._app = app

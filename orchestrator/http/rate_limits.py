@@ -1,5 +1,5 @@
-"""How many requests a second: a bucket for each user or token, and one for each workspace. The installation's own token is
-not limited, so that somebody can always raise a limit."""
+"""Request rate limits: one bucket per user or token, and one per workspace. The installation's own token is not limited,
+so that somebody can always raise a limit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from orchestrator.scopes import Scope
 from orchestrator.system.clock import Clock
 
 BURST_S = 2.0
-"""So many seconds' worth may come at once, and at least a page with all it loads."""
+"""A burst may be this many seconds' worth of requests, and at least a page with everything it loads."""
 LEAST_BURST = 10.0
 MOST_BUCKETS = 10_000
-"""The one that was not used for longest is forgotten first."""
+"""Beyond this, the least recently used bucket is dropped."""
 
 
 class RateLimits:
-    """Limits nobody until it is opened with the limits."""
+    """Has no effect until it is opened with the limits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class RateLimits:
         self._limits = limits
 
     async def check(self, caller: Caller, *, spends: bool) -> None:
-        """Raises `RateLimited` when it is too much; `spends`: the request starts something that asks models."""
+        """Raises `RateLimited` if the limit is exceeded; `spends`: the request starts something that calls models."""
         if self._limits is None or caller.scope is Scope.AGENT:
             return
         if spends:
@@ -60,19 +60,19 @@ class _Bucket:
 
 
 class TokenBuckets:
-    """Buckets by name: so many a second on average, so many at once."""
+    """Buckets by name, each with a rate per second and a burst size."""
 
     def __init__(self) -> None:
         self._buckets: dict[str, _Bucket] = {}
 
     def take(self, name: str, rate: float, burst: float, now: float) -> float:
-        """Take one: 0.0 if there was one, else how many seconds until there is."""
+        """Take one token. Returns 0.0, or the seconds until one is available."""
         bucket = self._buckets.pop(name, None)
         if bucket is None:
             if len(self._buckets) >= MOST_BUCKETS:
                 del self._buckets[next(iter(self._buckets))]
             bucket = _Bucket(burst, now)
-        self._buckets[name] = bucket  # the newest is last
+        self._buckets[name] = bucket  # the most recently used is last
         bucket.left = min(burst, bucket.left + max(now - bucket.at, 0.0) * rate)
         bucket.at = now
         if bucket.left >= 1.0:

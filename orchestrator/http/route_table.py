@@ -1,8 +1,8 @@
-"""Finds the route of a request, and with it the policy, before any layer decides about it.
+"""Finds the route and policy of a request before any layer decides about it.
 
-FastAPI matches behind all layers, one regular expression after the other. Here routes are kept by the first two segments of
-their paths, so that a handful remains, in the order in which they were declared. The route that was found also handles the
-request (`_Dispatch`): what was checked is what runs.
+FastAPI matches routes inside all layers, one regular expression after the other. Here routes are indexed by the first two
+segments of their paths, so that only a handful must be tried, in the order of declaration. The route found here also handles
+the request (`_Dispatch`), so what was checked is what runs.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """What holds for a request; one object serves all requests of a route."""
+    """What applies to a request; all requests of a route share one object."""
 
     policy: Policy
     body_cap: int | None
     deadline_s: float | None
     for_people: bool
-    """Whether errors are pages."""
+    """Whether errors are rendered as pages."""
     route: Route | Mount | None = None
-    """None: no route takes the request, which will be answered with 404 or 405."""
+    """None if no route matches; the response will be 404 or 405."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Routes whose paths begin alike."""
+    """Routes whose paths start with the same segments."""
 
     candidates: Sequence[tuple[Collection[str] | None, re.Pattern[str], RouteMatch]]
     safe_miss: RouteMatch
@@ -54,14 +54,14 @@ class RouteTable:
         self._elsewhere = self._group([], [])
 
     def serve(self, app: FastAPI) -> None:
-        """Take up the routes of `app`, and have its requests handled by the route found here. Called again when routes were
-        added. Raises `RouteWithoutPolicy`."""
+        """Read the routes of `app`, and have its requests handled by the route found here. Call it again after adding
+        routes. Raises `RouteWithoutPolicy`."""
         if not any(isinstance(route, _Dispatch) for route in app.routes):
             app.router.routes.insert(0, _Dispatch())
         self.read(app.routes)
 
     def read(self, routes: Iterable[BaseRoute]) -> None:
-        """Take up these routes in place of the earlier ones."""
+        """Replace the table's routes by these."""
         matches = [self._match(route) for route in routes if not isinstance(route, _Dispatch)]
         placed = [(*_leading(_literal(match)), match) for match in matches]
         keys = {pair: first for first, pair, _ in placed} | {first: first for first, _, _ in placed}
@@ -74,7 +74,7 @@ class RouteTable:
         }
 
     def apply(self, scope: Scope) -> RouteMatch:
-        """The match of a request, noted in `scope` for the layers behind, with the ids in its path."""
+        """Find the match of a request and store it in `scope` for the inner layers, with the ids in its path."""
         match = self.find(scope["method"], scope["path"])
         scope[MATCH] = match
         if isinstance(match.route, Route):
@@ -101,8 +101,8 @@ class RouteTable:
         return self._rules(policy, for_people=getattr(route, "for_people", False), route=route)
 
     def _group(self, matches: Sequence[RouteMatch], neighbours: Sequence[RouteMatch]) -> _Group:
-        """A request that no route takes is treated as its neighbours are: closed unless all of them are open, for readers if
-        one of them is, for administrators if it would change something."""
+        """A request that matches no route is treated like its neighbours: it is open only if all of them are; otherwise
+        reading needs the lowest scope of their GET routes, and changing needs an administrator."""
         policies = [each.policy for each in neighbours]
         reading = [each.policy.scope for each in neighbours if each.route and "GET" in _methods(each.route)]
         scope = min((each for each in reading if each is not None), key=list(Permission).index, default=READ)
@@ -125,8 +125,8 @@ class RouteTable:
 
 
 class _Dispatch(BaseRoute):
-    """The first route of an application: has the route that the table found handle the request. What the table did not find
-    is left to the routes behind, which answer 404, 405, or with the address that has no slash at its end."""
+    """The first route of an application: passes the request to the route that the table found. Requests without a match
+    go on to the other routes, which answer 404, 405, or redirect to the address without a trailing slash."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match: RouteMatch | None = scope.get(MATCH)
@@ -142,7 +142,7 @@ class _Dispatch(BaseRoute):
 
 
 def include(app: FastAPI, *routers: APIRouter) -> None:
-    """Add their routes as they are. FastAPI's own way makes every route anew for each application."""
+    """Add their routes unchanged. FastAPI's own method creates every route again for each application."""
     for router in routers:
         app.router.routes.extend(router.routes)
 
@@ -163,5 +163,5 @@ def _literal(match: RouteMatch) -> str:
 
 
 def _methods(route: Route | Mount) -> Collection[str]:
-    """Empty: all of them."""
+    """Empty means all methods."""
     return () if isinstance(route, Mount) else route.methods or ()

@@ -1,4 +1,4 @@
-"""Every REST router of the service: one line per feature. Pages are listed in `dashboard.routes`."""
+"""All REST routers of the service, one line per feature. Pages are listed in `dashboard.routes`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ ROUTERS: tuple[Router, ...] = (
     tasks.files,
     tasks.bare,
 )
-"""In the order in which paths are matched."""
+"""In the order of matching."""
 
 
 def install(app: FastAPI) -> None:

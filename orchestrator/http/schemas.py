@@ -1,4 +1,4 @@
-"""What bodies, pages of a list and parameters of all features have in common."""
+"""Base classes, pages and parameters that the REST schemas of all features share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Server-sent events: what every stream has, and the layer that ends one when its caller may not look any more.
+"""Server-sent events: the common parts of all streams, and the layer that ends a stream when its caller loses access.
 
-The gate checks a request once, and a stream is one request for hours. Meanwhile a token is revoked or expires, or its user
-signs out everywhere or leaves the workspace.
+The gate checks a request once, but a stream is one request that lasts for hours. Meanwhile a token may be revoked or expire,
+or its user may sign out everywhere or leave the workspace.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ After = Annotated[int | None, Query(ge=0, le=2**53, description="Replay everythi
 
 
 class EventStream(StreamingResponse):
-    """A client that does not keep reading is cut off by `orchestrator.serving.timeouts`."""
+    """A client that stops reading is disconnected by `orchestrator.serving.timeouts`."""
 
     media_type = "text/event-stream"
 
@@ -51,7 +51,7 @@ def stream_start(last_event_id: str | None, after: int | None) -> int | None:
 
 
 class StreamRevocation:
-    """Behind the gate, around streams alone."""
+    """Sits inside the gate and applies only to streams."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
         self._app = app
@@ -91,11 +91,11 @@ class StreamRevocation:
             with acting_as(None):
                 return await db.read(lambda session: may_still(session, caller, self._clock.now()))
         except DatabaseUnavailable:
-            return True  # nobody can say
+            return True  # cannot tell without the database
 
 
 def may_still(session: Session, caller: Caller, now: datetime) -> bool:
-    """Whether the token or the sign-in is still there, and its user in the workspace."""
+    """Whether the token or session still exists, and its user is still in the workspace."""
     if caller.token_id:
         row = token_queries.by_id(session, caller.token_id)
         if row is None or (row.expires_at is not None and row.expires_at <= now):

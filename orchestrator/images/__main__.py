@@ -1,5 +1,5 @@
-"""`python -m orchestrator.images [runner] [orchestrator]`: build both images, or the named ones. For `scripts/build-images`,
-with nothing installed; everybody else has `benchyard images build`."""
+"""`python -m orchestrator.images [runner] [orchestrator]`: builds both images, or the named ones. For
+`scripts/build-images`, before anything is installed; otherwise use `benchyard images build`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Builds our images with the Docker command line, from a checkout or an installed package alike. An image that is current
-is not built again. Standard library only; see `sources`.
+"""Builds our images with the Docker command line, from a checkout or an installed package. Images that are up to date are
+not rebuilt. Standard library only; see `sources`.
 
-An image says in its labels what it was built from: `benchyard.source` is the digest of its files, `benchyard.base` the id of
-the image it stands on.
+An image's labels say what it was built from: `benchyard.source` is the digest of its files, `benchyard.base` the id of its
+base image.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def default_tag(image: str) -> str:
 
 
 def docker_environment(docker_host: str | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The engine that the service uses: it never looks at a context of the command line, so neither does a build."""
+    """The environment for the service's own engine: neither the service nor a build ever uses a context of the command
+    line."""
     env = dict(environment)
     if docker_host:
         env["DOCKER_HOST"] = docker_host
@@ -56,7 +57,7 @@ class Builder:
             raise BuildFailed("the command `docker` is not here: install Docker's command line, then run this again")
 
     def build(self, image: str, tag: str, base: str) -> Built:
-        """Build one image on `base`, unless it is current."""
+        """Build one image on `base`, unless it is up to date."""
         if image not in NAMES:
             raise BuildFailed(f"there is no image {image!r}: {' or '.join(NAMES)}")
         base_id, digest = self._inspect(base, "{{.Id}}"), self._sources.digest(image)
@@ -76,11 +77,11 @@ class Builder:
             end = "\n".join(done.stdout.rstrip().splitlines()[-TAIL_LINES:])
             raise BuildFailed(f"{tag} could not be built:\n{end}")
         if replaced and replaced != self._inspect(tag, "{{.Id}}"):
-            self._docker("image", "rm", replaced)  # refused while something uses it or another name points to it
+            self._docker("image", "rm", replaced)  # refused if something uses it or it has another name
         return Built(image, tag, was_current=False)
 
     def find_base(self, wanted: str | None) -> str:
-        """The image to build on: `wanted`, the official one, or the local one that the script makes without a registry."""
+        """The base image: `wanted`, the official one, or the local one that the script makes without a registry."""
         env = self._env | ({"BENCHYARD_BASE": wanted} if wanted else {})
         done = subprocess.run(
             ["bash", str(self._sources.base_script)], env=env, stdout=subprocess.PIPE, text=True, check=False

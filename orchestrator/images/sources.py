@@ -1,7 +1,7 @@
-"""Everything that goes into our two images: where it lies in a checkout or in an installed package, its digest, and a build
-context made of it. Standard library only, so that `scripts/build-images` works before anything is installed.
+"""Everything that goes into our two images: its location in a checkout or an installed package, its digest, and the build
+context. Standard library only, so that `scripts/build-images` works before anything is installed.
 
-What a Dockerfile copies is read from the Dockerfile itself; there is no second list of it.
+What a Dockerfile copies is read from the Dockerfile itself; there is no second list.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pathlib import Path, PurePosixPath
 NAMES = ("runner", "orchestrator")
 PACKAGES = ("orchestrator", "runner")
 FILES = Path(__file__).parent / "files"
-"""Only in an installed package: setup.py puts the files of the checkout's top level here."""
+"""Exists only in an installed package: setup.py puts the checkout's top-level files here."""
 BASE_SCRIPT = "scripts/base-image"
 
 
 class SourcesMissing(Exception):
-    """This installation does not hold what an image is built from."""
+    """This installation lacks the files that an image is built from."""
 
 
 @dataclass(frozen=True)
 class Sources:
     root: Path
-    """Holds the Dockerfiles, the locked requirements, pyproject.toml and the scripts."""
+    """Contains the Dockerfiles, the locked requirements, pyproject.toml and the scripts."""
     packages: dict[str, Path]
 
     def dockerfile(self, image: str) -> Path:
@@ -40,7 +40,7 @@ class Sources:
         return self.root / BASE_SCRIPT
 
     def files(self, image: str) -> dict[str, Path]:
-        """Every file of the image's build context: its path in there, and where it is now."""
+        """Every file of the image's build context: its path there, and its current location."""
         dockerfile = self.dockerfile(image)
         found = {dockerfile.name: dockerfile}
         for name in copied(dockerfile.read_text(encoding="utf-8")):
@@ -51,7 +51,7 @@ class Sources:
         return found
 
     def digest(self, image: str) -> str:
-        """The same in a checkout and in a package installed from it."""
+        """The same for a checkout and for a package installed from it."""
         whole = hashlib.sha256()
         for name, path in sorted(self.files(image).items()):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -59,7 +59,7 @@ class Sources:
         return whole.hexdigest()
 
     def stage(self, image: str, into: Path) -> None:
-        """Write the build context. Modes are ours, whatever those of the installed files are."""
+        """Write the build context. File modes are fixed, whatever those of the installed files are."""
         for name, path in self.files(image).items():
             target = into / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ class Sources:
 
 
 def find_sources(files: Path = FILES) -> Sources:
-    """Those of the installed package, or of the checkout that this module is in."""
+    """The sources of the installed package, or of the checkout that contains this module."""
     root = files if files.is_dir() else Path(__file__).parents[2]
     packages = {}
     for name in PACKAGES:
@@ -89,7 +89,7 @@ def find_sources(files: Path = FILES) -> Sources:
 
 
 def copied(dockerfile: str) -> list[str]:
-    """What the Dockerfile takes from its build context."""
+    """What the Dockerfile copies from its build context."""
     lines = re.sub(r"\\\n", " ", dockerfile).splitlines()
     words = [line.split()[1:-1] for line in lines if re.match(r"COPY\s+(?!--from)", line)]
     return list(dict.fromkeys(word for each in words for word in each))
@@ -100,7 +100,7 @@ def is_program(name: str) -> bool:
 
 
 def _tree(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The files that .dockerignore lets through."""
+    """The files that .dockerignore admits."""
     for top, folders, names in os.walk(folder):
         folders[:] = [
             name for name in folders if name != "__pycache__" and not name.startswith(".") and Path(top, name) != FILES

@@ -1,4 +1,4 @@
-"""Who and where this installation is: its process, names and place, and what its directory remembers."""
+"""The identity of this installation: its lock, names and location, and what its data directory records about it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NAME_FILE = "orchestrator-id"
 
 
 class DataDirectoryBusy(CannotStart):
-    """Another orchestrator uses this data directory."""
+    """Another orchestrator is using this data directory."""
 
 
 class DataLock:
-    """Held while the process lives; the kernel lets go of it whatever happens."""
+    """Held while the process lives; the kernel releases it in any case."""
 
     def __init__(self, data_dir: Path) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ class DataLock:
 
 
 def own_name(data_dir: Path) -> str:
-    """The name of this orchestrator, the same after every restart."""
+    """The name of this orchestrator, stable across restarts."""
     path = data_dir / NAME_FILE
     if not path.exists():
         path.write_text(uuid.uuid4().hex[:12] + "\n")
@@ -55,7 +55,7 @@ def own_name(data_dir: Path) -> str:
 
 
 def renew_name(data_dir: Path) -> str:
-    """Another name from now on, for a data directory that was copied."""
+    """Choose a new name, for a data directory that was copied."""
     fresh = data_dir / f"{NAME_FILE}.new"
     fresh.write_text(uuid.uuid4().hex[:12] + "\n")
     fresh.replace(data_dir / NAME_FILE)
@@ -67,7 +67,7 @@ FILE = "installation.json"
 
 @dataclass(frozen=True)
 class Own:
-    """What carries these labels on an engine is ours."""
+    """Labels of what is ours on an engine."""
 
     instance: str
     owner: str
@@ -83,7 +83,7 @@ def remember(data_dir: Path, own: Own, machine: str) -> None:
 
 
 def recall(data_dir: Path, machine: str) -> Own | None:
-    """None where nothing was written, or somewhere else."""
+    """None if nothing was stored, or it was stored at another location."""
     try:
         stored = json.loads((data_dir / FILE).read_text())
         if directory_place(data_dir, machine).is_same(Location.from_text(stored["place"])):
@@ -100,7 +100,7 @@ MACHINE_ID = Path("/etc/machine-id")
 class Location:
     key: str
     machine: str = ""
-    """Empty where it is not known, which then decides nothing."""
+    """Empty if unknown, in which case it is not compared."""
 
     def is_same(self, other: Location) -> bool:
         return self.key == other.key and (not self.machine or not other.machine or self.machine == other.machine)
@@ -114,23 +114,23 @@ class Location:
 
 
 def directory_place(data_dir: Path, machine: str) -> Location:
-    """Of a database that lies in the data directory. The file must be there."""
+    """The location of a database in the data directory. The file must exist."""
     path = data_dir / NAME_FILE
     return Location(f"directory:{path.read_text().strip()}:{path.stat().st_ino}", machine)
 
 
 def server_place(system_identifier: str | None, database: str) -> Location:
-    """Of a PostgreSQL database."""
+    """The location of a PostgreSQL database."""
     return Location(f"postgresql:{system_identifier or 'unknown'}:{database}")
 
 
 def machine_word(identifier: str) -> str:
-    """A machine's identifier is confidential: only a digest of it is stored."""
+    """A digest of the machine's identifier, which is confidential and not stored itself."""
     return hashlib.sha256(f"benchyard:{identifier}".encode()).hexdigest()[:16] if identifier else ""
 
 
 def this_machine() -> str:
-    """Of the machine that this process is on; empty where it has no identifier."""
+    """Identifies the machine of this process; empty if it has no identifier."""
     try:
         return machine_word(MACHINE_ID.read_text().strip())
     except OSError:
@@ -166,7 +166,7 @@ class Presence:
 
 
 def is_run_elsewhere(owner: str, place: Location) -> bool:
-    """Whether a process of this machine runs the same installation from another place."""
+    """Whether a process on this machine runs the same installation from another location."""
     mine = _name(owner, place)
     with contextlib.suppress(OSError):
         for line in TABLE.read_text().splitlines():

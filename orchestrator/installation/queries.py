@@ -1,4 +1,4 @@
-"""Statements on what an installation knows of itself, and on what a copy takes over from its original."""
+"""Statements on an installation's facts about itself, and on what a copy inherits from its original."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def facts(session: Session) -> dict[str, str]:
 
 
 def propose(session: Session, proposals: Mapping[str, str]) -> dict[str, str]:
-    """Store what is not stored yet; everything as it then stands. The first of several orchestrators decides."""
+    """Store the facts that are not stored yet and return all of them. The first of several orchestrators wins."""
     for name, value in proposals.items():
         insert_once(session, ServiceFact(name=name, value=value))
     return facts(session)
 
 
 def store(session: Session, values: Mapping[str, str | None]) -> None:
-    """Write facts; None removes one."""
+    """Write facts; None deletes one."""
     for name, value in values.items():
         row = session.exec(select(ServiceFact).where(ServiceFact.name == name).with_for_update()).first()
         if value is None:
@@ -49,7 +49,7 @@ def lease(session: Session) -> Lease | None:
 
 
 def lock_lease(session: Session) -> None:
-    """Orchestrators that start at once on one database take turns."""
+    """Serialise orchestrators that start on one database at the same time."""
     session.exec(select(Lease).with_for_update()).first()
 
 
@@ -66,7 +66,7 @@ def server_identity(session: Session) -> tuple[str | None, str]:
 
 
 def hold_inherited(session: Session, now: datetime) -> int:
-    """Of what the original was doing, nothing is ours: its open runs are held, its runners and machines are forgotten."""
+    """Put the original's open runs on hold and forget its runners and agents: none of them belong to the copy."""
     unremoved = select(Attempt.run_id).where(col(Attempt.removed_at).is_(None))
     theirs = col(ContainerRun.status).in_(OPEN) | col(ContainerRun.id).in_(unremoved)
     held = session.connection().execute(update(ContainerRun).where(theirs).values(inherited=True)).rowcount
@@ -77,6 +77,6 @@ def hold_inherited(session: Session, now: datetime) -> int:
 
 
 def release_inherited(session: Session) -> int:
-    """The copy is the original from now on: it goes on with what was held."""
+    """Resume what was put on hold, once the copy becomes the original."""
     mine = update(ContainerRun).where(col(ContainerRun.inherited)).values(inherited=False)
     return int(session.connection().execute(mine).rowcount)

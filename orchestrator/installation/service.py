@@ -1,8 +1,8 @@
-"""Decides at every start whether this is the installation that it was, or a copy of it, such as a restored backup.
+"""Decides at every start whether this is the same installation as before or a copy, such as a restored backup.
 
-A copy is quiet. It has an instance name and an owner of its own, so that it touches nothing of the original on any engine;
-it fires no schedule, delivers nothing, and leaves the original's open runs alone. It does carry out what people ask of it.
-It stays a copy until somebody says that it is the original from now on (`adopt`).
+A copy is quiet. It has its own instance name and owner, so that it touches nothing of the original on any engine; it fires
+no schedules, delivers nothing, and leaves the original's open runs alone. It does run what people start on it. It remains a
+copy until somebody declares it the original (`adopt`).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ log = structlog.get_logger()
 
 
 class CannotSettle(CannotStart):
-    """It must not start, or be adopted, as things are."""
+    """The installation must not start, or be adopted, in this state."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """What a copy was made of."""
+    """The installation that a copy was made from."""
 
     instance: str
     owner: str
@@ -55,7 +55,7 @@ class Installation:
     """Value of the label `benchyard.owner`; no other installation has it."""
     place: Location
     name: str
-    """Of this orchestrator among those that share the database."""
+    """The name of this orchestrator among those that share the database."""
     copy_of: Original | None = None
 
     @property
@@ -64,7 +64,7 @@ class Installation:
 
     @property
     def notice(self) -> str | None:
-        """What people are to know of a copy."""
+        """What people should know about a copy."""
         if self.copy_of is None:
             return None
         return (
@@ -76,13 +76,13 @@ class Installation:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the database says, and whether it is where it says."""
+    """What the database says about the installation, and whether it is still at its recorded location."""
 
     facts: dict[str, str]
     place: Location
     name: str
     is_elsewhere: bool
-    """The database came from another place and has not been started here yet."""
+    """The database came from another location and has not been started here yet."""
 
 
 async def look(db: Database, data_dir: Path, machine: str) -> Standing:
@@ -92,7 +92,7 @@ async def look(db: Database, data_dir: Path, machine: str) -> Standing:
     place = await _place(db, data_dir, machine)
     if (home := facts.get(HOME)) is not None:
         return Standing(facts, place, name, not place.is_same(Location.from_text(home)))
-    # Written by a version that did not record its home: whoever led last tells, where only one can have led.
+    # An older version recorded no location. On SQLite only one orchestrator can lead, so the last lease holder tells.
     lease = await db.read(queries.lease)
     return Standing(facts, place, name, lease is not None and db.dialect == "sqlite" and lease.holder != name)
 
@@ -107,7 +107,7 @@ async def settle(
     as_copy: bool = False,
     new_id: Callable[[], str] = lambda: secrets.token_hex(8),
 ) -> Installation:
-    """Who we are from now on; written down."""
+    """Determine and record which installation this is."""
     standing = await look(db, data_dir, machine)
     already = COPY_OF in standing.facts and not standing.is_elsewhere
     if standing.is_elsewhere or (as_copy and not already):
@@ -145,7 +145,7 @@ async def settle(
 
 
 async def adopt(db: Database, data_dir: Path, clock: Clock, machine: str) -> Original:
-    """This is the original from now on: its name, its owner and its open runs are ours."""
+    """Make this the original: it takes over the name, the owner and the open runs."""
     standing = await look(db, data_dir, machine)
     original = original_of(standing)
     if original is None:
@@ -170,7 +170,7 @@ async def adopt(db: Database, data_dir: Path, clock: Clock, machine: str) -> Ori
 
 
 def original_of(standing: Standing) -> Original | None:
-    """Of a copy, started or not, what it is a copy of."""
+    """What a copy, started or not, was copied from."""
     facts = standing.facts
     if COPY_OF in facts:
         return Original(**json.loads(facts[COPY_OF]))
@@ -196,7 +196,7 @@ async def _become_copy(
             "its own"
         )
     facts = standing.facts
-    # A copied data directory brought the original's identifier along; leases and claims are held under it.
+    # A copied data directory includes the original's identifier, under which leases and claims are held.
     renew_name(data_dir)
     place = await _place(db, data_dir, machine)
     before = json.loads(facts[COPY_OF]) if COPY_OF in facts else None
@@ -211,7 +211,7 @@ async def _become_copy(
     def write(session: Session) -> int | None:
         queries.lock_lease(session)
         if queries.facts(session) != facts:
-            return None  # another orchestrator of this database was quicker
+            return None  # another orchestrator of this database was faster
         values = {INSTANCE: instance, OWNER: owner, HOME: place.as_text(), COPY_OF: json.dumps(original)}
         queries.store(session, values)
         return queries.hold_inherited(session, now)

@@ -1,4 +1,4 @@
-"""Finds out which installation this is and on which machine, and writes it down."""
+"""Determines and records which installation this is, and on which machine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def open_installation(settings: Settings, db: Database, data_dir: Path, cl
 
 
 def machine_of(settings: Settings) -> str:
-    """Its own identifier or, seen from a container, its engine's. Empty
-    where neither can be had; the engine may be down at this moment."""
+    """The machine's own identifier or, inside a container, its engine's. Empty if neither is available; the engine may be
+    down at the moment."""
     if not settings.in_container:
         return this_machine()
     api = DockerCleanup(settings.docker_host)

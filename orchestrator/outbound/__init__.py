@@ -1,2 +1,2 @@
-"""What every outgoing HTTP request needs: which addresses may be called, which proxy leads there, which authorities are
-trusted. A leaf: it knows nothing of providers, webhooks or datasets."""
+"""Shared by all outgoing HTTP requests: which addresses may be called, which proxy to use, which authorities to trust. A
+leaf: it knows nothing of providers, webhooks or datasets."""

@@ -1,8 +1,7 @@
 """Which network addresses may be called.
 
-A name is resolved, every address it has is checked, and for a while connections go to these and no others: what a name
-server says a moment later does not matter. Metadata and link-local addresses are refused always, private ones unless the
-operator allowed them.
+A name is resolved and all its addresses are checked; for a while connections go only to these, so a later change in DNS has
+no effect. Metadata and link-local addresses are always refused, private ones unless the operator allowed them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 AddressRule = Callable[[str], str | None]
-"""Why an address may not be called, or None."""
+"""Returns why an address may not be called, or None."""
 
 CHECKED_S = 30.0
 
@@ -42,24 +41,24 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a name."""
+    """All addresses of a host name."""
     return _addresses(await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 def resolve_blocking(host: str, port: int) -> list[str]:
-    """`resolve` for a thread of its own."""
+    """`resolve`, for use in a thread."""
     return _addresses(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 def check(host: str, addresses: Iterable[str], rule: AddressRule) -> None:
-    """Raises `AddressRefused` when one of a host's addresses may not be called."""
+    """Raises `AddressRefused` if one of a host's addresses may not be called."""
     for address in addresses:
         if (why := rule(address)) is not None:
             raise AddressRefused(f"{host} is {address}: {why}")
 
 
 class CheckedAddresses:
-    """The addresses of one host, all of which may be called; good for `CHECKED_S`."""
+    """The checked addresses of one host; valid for `CHECKED_S`."""
 
     def __init__(
         self, host: str, rule: AddressRule, *, monotonic: Callable[[], float] = time.monotonic, resolver: Resolver = resolve
@@ -71,7 +70,7 @@ class CheckedAddresses:
         self._by_port: dict[int, tuple[float, list[str]]] = {}
 
     async def of(self, port: int) -> list[str]:
-        """Raises `AddressRefused`, or `OSError` when the name cannot be resolved."""
+        """Raises `AddressRefused`, or `OSError` if the name cannot be resolved."""
         now = self._monotonic()
         if port in self._by_port and self._by_port[port][0] > now:
             return self._by_port[port][1]
@@ -89,7 +88,7 @@ def _addresses(entries: Iterable[tuple[Any, ...]]) -> list[str]:
 
 
 def _inner(ip: IpAddress) -> IpAddress:
-    """The IPv4 address that some IPv6 addresses stand for."""
+    """The IPv4 address embedded in some IPv6 addresses."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
     if ip in _NAT64:

@@ -1,8 +1,9 @@
-"""Which proxy leads to an address, from the usual variables. Pure: a mapping in, frozen values out.
+"""Which proxy to use for an address, from the usual variables. Pure: a mapping in, frozen values out.
 
-`HTTPS_PROXY` and `HTTP_PROXY` are for addresses with that scheme, `ALL_PROXY` for both. `NO_PROXY` lists what is called
-directly: hosts with all below them, addresses, networks, each with a port or without, or `*`. Names in lower case count
-first. This machine itself (localhost, 127.0.0.0/8, ::1) is never called through a proxy, which would take it for its own.
+`HTTPS_PROXY` and `HTTP_PROXY` apply to addresses with that scheme, `ALL_PROXY` to both. `NO_PROXY` lists what is called
+directly: hosts including their subdomains, addresses, networks, each with or without a port, or `*`. Lower-case names take
+precedence. This machine (localhost, 127.0.0.0/8, ::1) is never called through a proxy, which would take these names for
+itself.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Proxy:
 
 
 class Proxies:
-    """The proxies that an environment names. Raises `BadConfiguration` for an address that makes no sense."""
+    """The proxies that an environment names. Raises `BadConfiguration` for an invalid address."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._by_scheme = {scheme: _proxy(env, f"{scheme}_proxy") or _proxy(env, "all_proxy") for scheme in _PORTS}
         self._exempt = [entry.strip().lower() for entry in _value(env, "no_proxy")[1].split(",") if entry.strip()]
 
     def of(self, scheme: str, host: str, port: int) -> Proxy | None:
-        """The proxy that leads to an address; None: it is called directly."""
+        """The proxy for an address; None: call it directly."""
         proxy = self._by_scheme.get(scheme)
         if proxy is None or _is_this_machine(host) or any(_exempts(entry, host, port) for entry in self._exempt):
             return None
@@ -58,7 +59,7 @@ class Proxies:
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a host is written as; None for a name."""
+    """The IP address that a host is written as; None for a name."""
     try:
         return ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
@@ -75,7 +76,7 @@ def _bracketed(host: str) -> str:
 
 
 def _value(env: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The variable that is set, and its value."""
+    """The name of the variable that is set, and its value."""
     for variable in (name, name.upper()):
         if value := env.get(variable, "").strip():
             return variable, value
@@ -83,7 +84,7 @@ def _value(env: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _exempts(entry: str, host: str, port: int) -> bool:
-    """Whether an entry of `NO_PROXY` means this host."""
+    """Whether an entry of `NO_PROXY` covers this host."""
     if entry == "*":
         return True
     address = address_of(host)

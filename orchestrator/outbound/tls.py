@@ -1,7 +1,7 @@
-"""Which certificate authorities are trusted, for every outgoing connection alike.
+"""Which certificate authorities are trusted, for all outgoing connections alike.
 
-Those of the system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR` in their place (OpenSSL reads these itself), and in addition
-those of `BENCHYARD_CA_BUNDLE` and `REQUESTS_CA_BUNDLE`.
+The system's, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` instead (OpenSSL reads these itself), plus those of
+`BENCHYARD_CA_BUNDLE` and `REQUESTS_CA_BUNDLE`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})
 
 
 def tls_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
-    """Raises `BadConfiguration` when a file that a variable names cannot be used."""
+    """Raises `BadConfiguration` if a file named by a variable cannot be used."""
     return _context(tuple((name, env.get(name, "").strip()) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", *ADDED)))
 
 
 def why_refused(error: ssl.SSLCertVerificationError) -> str:
-    """Why a certificate was not accepted, and what to do about it."""
+    """Why a certificate was rejected, and what to do about it."""
     why = f"its certificate is not accepted: {error.verify_message}"
     if error.verify_code in UNKNOWN_ISSUER:
         why += "; if it is from an authority of your own, name the file with its certificate in BENCHYARD_CA_BUNDLE"
@@ -33,7 +33,7 @@ def why_refused(error: ssl.SSLCertVerificationError) -> str:
 
 
 def why_refused_within(error: BaseException | None) -> str | None:
-    """`why_refused` for an error that another library raised; None when no certificate is its cause."""
+    """`why_refused` for an error raised by another library; None if a certificate is not the cause."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return None if error is None else why_refused(error)

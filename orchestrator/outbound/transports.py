@@ -1,7 +1,7 @@
-"""How httpx connects when we call others: through the proxy that the environment names, or to an address that was checked.
+"""Transports for httpx: through the proxy that the environment names, or to a checked address.
 
-httpx itself ignores the proxies of the environment as soon as it is given a transport. A name that is called through a proxy
-is resolved by the proxy; if it can be resolved here as well, the rule on addresses is applied to what it means here.
+With a custom transport, httpx ignores the environment's proxies. A host name called through a proxy is resolved by the
+proxy; if it can be resolved here too, the address rule is applied to that result.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ProxiedTransport(httpx.AsyncBaseTransport):
 
 
 class PinnedTransport(ProxiedTransport):
-    """Connects to checked addresses of the one host it is for. The certificate is still checked against the name."""
+    """Connects to checked addresses of its one host. The certificate is still checked against the name."""
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ class PinnedTransport(ProxiedTransport):
                 return await self._send(_pinned(request, address), None)
             except httpx.ConnectError as error:
                 failed = error
-        self._addresses.forget()  # it may have moved
+        self._addresses.forget()  # the host may have moved
         raise failed or httpx.ConnectError(f"{host} has no address")
 
 
 class CheckingTransport(httpx.BaseTransport):
-    """For threads, and for any host: each request, and so each redirect, is checked by the rule for its host."""
+    """For threads, and for any host: each request, including each redirect, is checked by the rule for its host."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ def _unresolved(host: str, error: Exception) -> httpx.ConnectError:
 
 
 def _explained(error: httpx.TransportError, proxy: Proxy | None) -> httpx.TransportError:
-    """The same error, saying which proxy was asked, or what to do about the certificate."""
+    """The same error, naming the proxy, or what to do about the certificate."""
     if (why := why_refused_within(error)) is not None:
         return httpx.ConnectError(why)
     return error if proxy is None else type(error)(f"through the proxy {proxy} of {proxy.variable}: {error}")

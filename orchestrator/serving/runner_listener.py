@@ -1,7 +1,7 @@
-"""A second listener that serves only what runners may call, on the one address that they can reach.
+"""A second listener that serves only the runners' API, on the one address that they can reach.
 
-With Docker and the orchestrator on the host, that address is the runner network's own, which exists only once the engine
-has answered; so it starts when it can, and no run is dispatched before.
+With Docker and the orchestrator on the host, that is the runner network's own address, which exists only once the engine has
+answered; so the listener starts when it can, and no run is dispatched before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 class QuietServer(uvicorn.Server):
-    """A server inside our own process: signals belong to the main one."""
+    """A server inside our own process: signals are handled by the main one."""
 
     @contextlib.contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
@@ -62,13 +62,13 @@ class RunnerListener:
 
     @property
     def url(self) -> str:
-        """The address that runners are told."""
+        """The address given to runners."""
         host = self._public_host or self._address or "127.0.0.1"
         return f"http://{host}:{self._port}"
 
     async def ensure(self) -> None:
-        """Open it if it is not open, and move it if the address of the runner network has changed. Raises the engine's
-        errors, and keeps a failure to listen in `error`."""
+        """Open the listener if it is closed, and move it if the runner network's address has changed. Raises the engine's
+        errors, and stores a failure to listen in `error`."""
         if self.app is None:
             return
         address = await self._listen()
@@ -80,7 +80,7 @@ class RunnerListener:
         task = asyncio.create_task(_serve(server))
         while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn has no event for it
             await asyncio.sleep(0.02)
-        self._server = self._task = None  # an address that runners no longer have is as good as closed
+        self._server = self._task = None  # a listener on an address that runners no longer have counts as closed
         if before is not None:
             self._closing.append(asyncio.create_task(_stop(*before)))
         if task.done():
@@ -107,5 +107,5 @@ async def _stop(server: QuietServer, task: asyncio.Task[None]) -> None:
 async def _serve(server: QuietServer) -> None:
     try:
         await server.serve()
-    except SystemExit as error:  # uvicorn's way to say that the port is taken
+    except SystemExit as error:  # raised by uvicorn if the port is taken
         raise OSError("the address is in use or cannot be bound") from error

@@ -1,9 +1,9 @@
-"""A server's patience with its clients: one that does not take its answer, or dribbles the head of its request, or never
-comes to the end of it, is cut off.
+"""Time-outs for slow clients: disconnects those that do not read their response, send the head of a request very slowly, or
+never complete it.
 
-uvicorn waits for the first two for ever, and closing such a connection in good order would wait for the client as well; so
-it is aborted. Its fast parser has no cap on heads and takes a request without a host. Bodies have a cap and a deadline of
-their own in `orchestrator.http.guard`.
+uvicorn waits for the first two forever, and closing such a connection cleanly would wait for the client as well, so it is
+aborted. Its fast parser has no limit on heads and accepts a request without a host. Bodies have their own limit and deadline
+in `orchestrator.http.guard`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 TAKE_LIMIT_S = 30.0
 HEAD_LIMIT_S = 30.0
 MAX_HEAD_BYTES = 64 << 10
-"""Of address, headers and trailers of a request, and of what the parser holds back until it makes sense."""
+"""Limit for URL, headers and trailers of a request, including what the parser has buffered."""
 
 
 class _BadRequest(Exception):
-    """Raised in a callback of the parser, it becomes a 400."""
+    """Raised in a callback of the parser; becomes a 400."""
 
 
 class HttpTimeouts(HttpToolsProtocol):
@@ -38,7 +38,7 @@ class HttpTimeouts(HttpToolsProtocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        self._unread_bytes += len(data)  # callbacks of the parser take it back
+        self._unread_bytes += len(data)  # callbacks of the parser subtract it again
         super().data_received(data)
         if self._unread_bytes > MAX_HEAD_BYTES + len(data) and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
@@ -92,7 +92,7 @@ class HttpTimeouts(HttpToolsProtocol):
             raise _BadRequest("its head is too large")
 
     def _expect_head(self) -> None:
-        """Run the clock while a request is due or half there; uvicorn's own keep-alive timer covers plain silence."""
+        """Run the timer while a request is due or incomplete; uvicorn's own keep-alive timer covers idle connections."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._head.stop()
         elif not self.transport.is_closing():
@@ -100,7 +100,7 @@ class HttpTimeouts(HttpToolsProtocol):
 
 
 class _Timer:
-    """Runs once; started again while it runs, it goes on."""
+    """Runs once; starting it while it runs has no effect."""
 
     def __init__(self) -> None:
         self._handle: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""Time as an argument: everything that asks for the time is handed a `Clock`."""
+"""Time as a dependency: everything that needs the time gets a `Clock`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time of day, aware, in UTC."""
+        """The current time, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; for durations."""
+        """Seconds that never go backwards; for durations."""
 
 
 class SystemClock:

@@ -1,4 +1,4 @@
-"""The one door to uvloop, a leaf: how the service runs. Tests and commands use asyncio's own loop."""
+"""Wraps uvloop, on which the service runs; a leaf. Tests and commands use asyncio's own loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import uvloop
 T = TypeVar("T")
 
 COLLECT_AFTER = (20_000, 10, 50)
-"""Python's own numbers are for programs that make little; here a call in flight is some hundred objects that live long."""
+"""Python's defaults suit programs with few objects; here each call in flight has some hundred that live long."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, as `asyncio.run` does.
+    """Run a coroutine to the end, like `asyncio.run`.
 
-    What exists by now, the code above all, stays to the end: the collector need not look at it again, which would stop
-    everything for a tenth of a second each time.
+    Existing objects, mostly code, live until the end. Freezing them spares the collector from scanning them, which would
+    stop everything for a tenth of a second each time.
     """
     gc.collect()
     gc.freeze()

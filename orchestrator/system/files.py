@@ -1,4 +1,4 @@
-"""Files that only the owner of the service may read, and how much room is left on the disk."""
+"""Files that only the service's user may read, and free space on the disk."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ DIRECTORY, FILE = 0o700, 0o600
 
 
 def only_for_owner() -> None:
-    """From here on, what this process makes can be read by its user only."""
+    """From now on, files that this process creates are readable only by its user."""
     os.umask(0o077)
 
 
 def private_directory(path: Path) -> None:
-    """Make the data directory if need be, and close it and what lies directly in it to everybody else.
+    """Create the data directory if needed, and make it and its direct content inaccessible to others.
 
-    Files deeper down are behind the closed directory. What belongs to another user is left as it is: only its owner can
-    change it, and a directory that was mounted may not be ours."""
+    Files further down are protected by the directory. What belongs to another user is left alone: only its owner can change
+    it, and a mounted directory may not be ours.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=DIRECTORY)
         if not path.is_dir():
@@ -46,7 +47,7 @@ def private_directory(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file that only its owner can read, before somebody else makes it with other modes."""
+    """Create an empty file that only its owner can read, before anything else creates it with another mode."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE))
     _close(path, FILE)
 
@@ -62,20 +63,20 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class DiskRoom:
-    """The disk of a directory, of which so many bytes and such a share are to stay free."""
+    """A directory's disk, on which a number of bytes and a share of the space must stay free."""
 
     folder: Path
     min_free_bytes: int = 2 * GIB
     min_free_share: float = 0.05
 
     def usage(self) -> tuple[int, int]:
-        """Free and all bytes; of the nearest directory that exists."""
+        """Free and total bytes, for the nearest existing directory."""
         folder = next(place for place in (self.folder, *self.folder.parents) if place.exists())
         usage = shutil.disk_usage(folder)
         return usage.free, usage.total
 
     def spare(self) -> int:
-        """Bytes that may still be written; below 0 where too little is free already."""
+        """Bytes that may still be written; negative if too little is free already."""
         free, total = self.usage()
         return free - max(self.min_free_bytes, int(self.min_free_share * total))
 
@@ -95,13 +96,13 @@ class DiskRoom:
         return None
 
     def require(self, size: int, what: str) -> None:
-        """`NoSpace` unless `size` more bytes fit."""
+        """Raises `NoSpace` unless `size` more bytes fit."""
         if size > self.spare():
             raise NoSpace(f"{what} needs {_shown(size)} at {self.folder}, {self._left()}. Make room and try again.")
 
     @contextmanager
     def full_is_said(self, what: str) -> Iterator[None]:
-        """A disk that is full all the same is `NoSpace`, too."""
+        """Turns a disk that fills up nevertheless into `NoSpace`."""
         try:
             yield
         except OSError as error:

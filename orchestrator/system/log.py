@@ -1,6 +1,6 @@
-"""Logging: one JSON object per line on standard error, each with an `action` word and, where there is one, a `run_id`.
+"""Logging: one JSON object per line on standard error, each with an `action` and, if there is one, a `run_id`.
 
-A log that cannot be written, because its disk is full or its reader has gone, never fails what is being logged.
+A failure to write the log (disk full, reader gone) never fails the work being logged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 
 
 class LastingStream:
-    """A stream whose writes do not fail. It counts the lines that were lost, and says so when writing works again."""
+    """A stream whose writes do not fail. It counts lost lines and reports them when writing works again."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -30,13 +30,13 @@ class LastingStream:
                 self._stream.flush()
                 self._lost = 0
             self._stream.write(text)
-            self._stream.flush()  # here, so that a failure is met here
+            self._stream.flush()  # here, so that a failure is handled here
         except (OSError, ValueError):
             self._lost += text.count("\n")
         return len(text)
 
     def flush(self) -> None:
-        """`write` has done it."""
+        """`write` has already flushed."""
 
 
 def configure(level: str) -> None:
@@ -62,7 +62,8 @@ STREAMS = (1, 2)
 
 
 class LogRotation:
-    """`path` is the file that standard error may be, `keep` how many older ones stay: `path.1` is the newest."""
+    """Rotates the file that standard output and error may be redirected to. Keeps `keep` older files; `path.1` is the
+    newest."""
 
     def __init__(self, path: Path, *, max_bytes: int, keep: int, streams: tuple[int, ...] = STREAMS) -> None:
         self._path, self._max_bytes, self._keep, self._streams = path, max_bytes, keep, streams
@@ -76,11 +77,11 @@ class LogRotation:
 
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
-            with contextlib.suppress(OSError):  # a full disk, for example; the next look tries again
+            with contextlib.suppress(OSError):  # for example a full disk; the next round tries again
                 self.rotate()
 
     def rotate(self) -> bool:
-        """Begin a new file if the one in use is too large; whether that was so."""
+        """Start a new file if the current one is too large; returns whether it did."""
         ours = [stream for stream in self._streams if self._is_ours(stream)]
         if not ours or self._path.stat().st_size < self._max_bytes:
             return False
@@ -88,7 +89,7 @@ class LogRotation:
             older = self._numbered(number - 1)
             if older.exists():
                 older.replace(self._numbered(number))
-        self._path.unlink(missing_ok=True)  # nothing is kept
+        self._path.unlink(missing_ok=True)  # only with `keep` 0; otherwise it was renamed
         for number in range(self._keep + 1, self._keep + 100):
             if not self._numbered(number).exists():
                 break

@@ -1,4 +1,4 @@
-"""The version of this installation, as its package says."""
+"""The version of this installation, from its package metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def own_version() -> str:
-    """`0` where the sources run without having been installed."""
+    """`0` if the sources run without being installed."""
     try:
         return version("benchyard")
     except PackageNotFoundError:

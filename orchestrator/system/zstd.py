@@ -1,4 +1,4 @@
-"""The one door to Zstandard, a leaf: the standard library's module from Python 3.14 on, its backport before."""
+"""Wraps Zstandard; a leaf. Uses the standard library's module from Python 3.14 on, its backport before."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def compress(data: bytes) -> bytes:
 
 
 def compress_quickly(data: bytes) -> bytes:
-    """One frame for a row of the database, where every microsecond counts and the database looks after its pages.
+    """One frame for a database row, without a checksum: every microsecond counts, and the database checks its pages.
 
-    Making a compressor costs several times what it does with a small row, so each thread keeps one."""
+    Creating a compressor costs several times as much as compressing a small row, so each thread keeps one.
+    """
     compressor: ZstdCompressor = getattr(_kept, "compressor", None) or ZstdCompressor(3)
-    _kept.compressor = None  # one that failed, or has seen much and holds on to the memory, is not used again
+    _kept.compressor = None  # one that failed, or holds much memory after large data, is not reused
     frame = bytes(compressor.compress(data, ZstdCompressor.FLUSH_FRAME))
     if len(data) <= _BLOCK:
         _kept.compressor = compressor
@@ -40,7 +41,7 @@ def compress_quickly(data: bytes) -> bytes:
 
 
 def compress_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """One frame with a checksum, in pieces as they come; at once where it is small."""
+    """One frame with a checksum, in pieces as they arrive; in a single piece if it is small."""
     waiting: list[bytes] = []
     size = 0
     compressor: ZstdCompressor | None = None
@@ -56,5 +57,5 @@ def compress_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def decompress(frame: bytes) -> bytes:
-    """The content of one frame; `ZstdError` if it is damaged."""
+    """The content of one frame; raises `ZstdError` if it is damaged."""
     return bytes(_decompress(frame))

@@ -1,7 +1,7 @@
-"""The one door to Docker's SDK: the only module that imports docker.
+"""Wraps Docker's SDK: the only module that imports docker.
 
-Synchronous and thin: each method is one call of the engine's API. Every error of docker, requests or urllib3 leaves here as
-one of ours, and only an answer of the engine becomes anything but `EngineUnreachable`. It decides nothing.
+Synchronous and thin: each method is one call of the engine's API, and decides nothing. Errors of docker, requests and
+urllib3 are translated into ours; everything but an answer of the engine becomes `EngineUnreachable`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ import urllib3.exceptions
 from orchestrator.engines.engine import EngineError, EngineUnreachable, ImageMissing
 
 SILENCE_LIMIT_S = 60
-"""Of a pull, which reports as it goes on but unpacks large layers without a word."""
+"""For pulls, which report progress but unpack large layers silently."""
 DEFAULT_SOCKET = "unix:///var/run/docker.sock"
-ANY_VERSION = "1.44"  #: not sent: the question for the version has none in its path
+ANY_VERSION = "1.44"  #: never sent: the version request has no version in its path
 TOLD = ("die", "oom", "pause", "unpause", "destroy")
 CANNOT_ANSWER = frozenset({502, 503, 504})
 _FOREIGN = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 
 
 class NotThere(EngineError):
-    """The engine knows no such container or network."""
+    """The engine has no such container or network."""
 
 
 class Conflict(EngineError):
-    """The engine says that it is taken, not running, or being removed."""
+    """The engine reports a name as taken, or a container as not running or being removed."""
 
 
 class DockerApi:
-    """Safe to use from several threads. Connects at the first call."""
+    """Thread-safe. Connects on the first call."""
 
     def __init__(self, base_url: str | None, connections: int, limit_s: float = 9) -> None:
         self.address = base_url or os.environ.get("DOCKER_HOST") or DEFAULT_SOCKET
@@ -60,7 +60,7 @@ class DockerApi:
         return None
 
     def create_network(self, options: dict[str, Any]) -> None:
-        """One that exists is success."""
+        """Succeeds if it exists already."""
         with contextlib.suppress(Conflict), self._door() as client:
             client.create_network(**options)
 
@@ -73,7 +73,7 @@ class DockerApi:
             client.connect_container_to_network(container, name, aliases=list(aliases) or None)
 
     def can_limit_volumes(self, options: dict[str, Any]) -> bool:
-        """Whether the engine makes a volume of a limited size; only trying tells."""
+        """Whether the engine can create volumes of limited size; the only way to know is to try."""
         name = f"benchyard-quota-{uuid4().hex[:12]}"
         try:
             with self._door() as client:
@@ -94,12 +94,12 @@ class DockerApi:
             return str(client.create_container(**options)["Id"])
 
     def pull(self, image: str, check: Callable[[], None] = lambda: None) -> None:
-        """Fetch it from its registry, with the user's own login there; `check` is asked between the steps and may raise."""
+        """Pull an image, with the user's own registry login; `check` is called between steps and may raise."""
         with _translated(self.address), contextlib.closing(self._open(SILENCE_LIMIT_S)) as client:
             said: Any = client.pull(image, stream=True, decode=True)  # without a tag: latest
             for line in said:
                 check()
-                if line.get("error"):  # the answer's status says nothing of what comes later
+                if line.get("error"):  # the response status was sent before this error
                     raise EngineError(f"Docker refused: {line['error']}")
 
     def find_image(self, image: str) -> dict[str, Any] | None:
@@ -108,7 +108,7 @@ class DockerApi:
         return None
 
     def start(self, container: str, first_line: bytes) -> None:
-        """Start it, give it one line on its standard input, and end that."""
+        """Start a container, write one line to its standard input, and close that."""
         with self._door() as client:
             attached = client.attach_socket(container, params={"stdin": 1, "stream": 1})
             try:
@@ -158,8 +158,8 @@ class DockerApi:
         return {}
 
     def events(self, label: str, streams: list[Any]) -> Iterator[str]:
-        """Names of containers as they change otherwise than by being started, which we do ourselves; on a connection of its
-        own that is put into `streams` for `close_streams`."""
+        """Names of containers as they change, except by starting, which we do ourselves. Uses its own connection, which
+        it adds to `streams` for `close_streams`."""
         with _translated(self.address), contextlib.closing(self._open()) as client:
             stream = client.events(decode=True, filters={"type": "container", "label": label, "event": list(TOLD)})
             streams.append(stream)
@@ -187,14 +187,14 @@ class DockerApi:
             yield self._client
 
     def _knock(self) -> None:
-        """A unix socket that nobody listens on is found here: the SDK would leave its own end of it open."""
+        """Fail early on a unix socket without a listener: the SDK would leak its own end."""
         if self.address.startswith("unix://"):
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(self._limit_s)
                 probe.connect(self.address.removeprefix("unix://"))
 
     def _open(self, timeout_s: float | None = None) -> docker.APIClient:
-        """A client that speaks the engine's own version. The SDK's way to find it leaks a socket when it fails."""
+        """A client for the engine's own API version. The SDK's way to find that leaks a socket if it fails."""
         self._knock()
         arguments: dict[str, Any] = {**docker.utils.kwargs_from_env()} if self._use_environment else {}
         arguments |= {"base_url": self.address, "timeout": timeout_s or self._limit_s, "max_pool_size": self._connections}

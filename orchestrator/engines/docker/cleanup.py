@@ -1,8 +1,7 @@
-"""What of ours is on a Docker engine, by label, and its removal; for the command line's `down`, `nuke` and `doctor`.
+"""Finds and removes our resources on a Docker engine, by label; for the commands `down`, `nuke` and `doctor`.
 
-Looks at nothing but the labels `benchyard.instance` and `benchyard.owner`: with an instance name only that instance's
-things, and of these none that another installation owns; without one everything of ours. Removing what is gone already is
-success.
+Uses only the labels `benchyard.instance` and `benchyard.owner`. With an instance name, it covers that instance's resources
+except those owned by another installation; without one, everything of Benchyard's. Removing what is already gone succeeds.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from orchestrator.engines.launch_rules import is_ours
 
 @dataclass(frozen=True)
 class Belongings:
-    """Names of things of ours."""
+    """Names of our resources."""
 
     containers: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
@@ -36,7 +35,7 @@ class Belongings:
 
 
 class DockerCleanup(DockerApi):
-    """Synchronous; raises `EngineUnreachable` when no engine answers."""
+    """Synchronous; raises `EngineUnreachable` if no engine answers."""
 
     def __init__(self, base_url: str | None) -> None:
         super().__init__(base_url, connections=2)
@@ -48,7 +47,7 @@ class DockerCleanup(DockerApi):
         return self.find_image(image) is not None
 
     def try_out(self, image: str, command: tuple[str, ...], instance: str, seconds: float) -> str:
-        """What a command says in a container that is hardened as a runner's is, and removed afterwards."""
+        """The output of a command in a container hardened like a runner's, which is removed afterwards."""
         container = self.create(trial_options(f"benchyard-trial-{uuid4().hex[:12]}", image, command, instance))
         try:
             with self._door() as client:
@@ -64,7 +63,8 @@ class DockerCleanup(DockerApi):
             self.remove(container)
 
     def find(self, instance: str | None = None, owner: str | None = None) -> Belongings:
-        """Everything of ours, or of one instance, in every state. With an owner, not what another installation made."""
+        """All our resources, or those of one instance, in any state. With an owner, excludes those of other
+        installations."""
         label = {"label": [LABEL_INSTANCE if instance is None else f"{LABEL_INSTANCE}={instance}"]}
 
         def ours(described: Mapping[str, Any]) -> bool:
@@ -81,13 +81,13 @@ class DockerCleanup(DockerApi):
         )
 
     def running(self, instance: str, owner: str) -> tuple[str, ...]:
-        """Runners of that installation which run now."""
+        """The installation's runners that are running now."""
         labels = [f"{LABEL_INSTANCE}={instance}", f"{LABEL_OWNER}={owner}", LABEL_RUN]
         with self._door() as client:
             return tuple(sorted(_name(each) for each in client.containers(filters={"label": labels})))
 
     def sweep(self, found: Belongings) -> None:
-        """Remove it all: containers first, since they hold the rest; a network's firewall rules before the network."""
+        """Remove all of it: containers first, since they use the rest; a network's firewall rules before the network."""
         for container in found.containers:
             self.remove(container)
         for network in found.networks:
@@ -101,6 +101,6 @@ class DockerCleanup(DockerApi):
 
 
 def _name(summary: Mapping[str, Any]) -> str:
-    """A container's name; one that is being made has none yet."""
+    """A container's name; one that is being created has none yet."""
     names = summary.get("Names") or []
     return str(names[0]).removeprefix("/") if names else str(summary["Id"])

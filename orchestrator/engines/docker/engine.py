@@ -1,11 +1,11 @@
-"""Runs containers through Docker; obeys `engine`.
+"""Runs containers through Docker; implements `engines.engine`.
 
-Calls of the SDK (`docker_api`) run in a bounded number of threads, each with a limit. What is asked of Docker is decided in
-`docker_options`, how its answers are read in `docker_facts`.
+SDK calls (`api`) run in a bounded number of threads, each with a time limit. `options` decides what is asked of Docker,
+`facts` interprets its answers.
 
-The boot line goes to the container's standard input, on a connection that is attached before the start. If this process
-dies between start and delivery, the container waits for a line that never comes: the token is only in memory, so the same
-attempt is never launched again, and the reconciler kills it at its start deadline.
+The boot line goes to the container's standard input, on a connection attached before the start. If this process dies between
+start and delivery, the container waits for a line that never comes: the token was only in memory, so the attempt is never
+launched again, and the reconciler kills it at its start deadline.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ THREADS = 16
 
 
 class DockerEngine:
-    """One Docker engine. `list` shows runners only: an orchestrator's own container carries no run label."""
+    """One Docker engine. `list` returns runners only: an orchestrator's own container has no run label."""
 
     name = "docker"
 
@@ -66,7 +66,7 @@ class DockerEngine:
         self._kit_made = False
         self._disk: DiskLimit | None = None
         self.strangers: tuple[str, ...] = ()
-        """Containers with our instance's name that belong to another installation, as `list` last saw them."""
+        """Containers with our instance's name that belong to another installation, as of the last `list`."""
         self._launching: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def prepare(self) -> None:
@@ -76,7 +76,7 @@ class DockerEngine:
         await self._call(lambda _: self.network.check())
 
     async def listen_address(self) -> str:
-        """Host mode: the address of this machine that the orchestrator must listen on for its runners."""
+        """In host mode, the address of this machine on which the orchestrator must listen for its runners."""
         if self.network.current is None:
             await self.prepare()
         gateway = self.network.current.gateway if self.network.current else None
@@ -93,7 +93,7 @@ class DockerEngine:
         return gateway
 
     async def teardown(self) -> None:
-        """Remove the firewall rules and the runner network, unless something is still on it. Idempotent."""
+        """Remove the firewall rules and the runner network, unless containers are still on it. Idempotent."""
         await self._call(self._teardown)
 
     async def info(self) -> EngineInfo:
@@ -110,7 +110,7 @@ class DockerEngine:
         )
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
-        lock = self._launching.setdefault(request.name, asyncio.Lock())  # there as long as somebody holds or awaits it
+        lock = self._launching.setdefault(request.name, asyncio.Lock())  # exists while somebody holds or awaits it
         async with lock:
             if self.config.pull:
                 await self._pulls.have(request.image)
@@ -191,7 +191,7 @@ class DockerEngine:
             raise EngineUnreachable(f"Docker at {self._api.address} did not answer within {limit_s:g} s.") from error
 
     async def _on_ours(self, name: str, act: Callable[[str], None], more_s: float = 0) -> None:
-        """Act on a container of ours, by its id, so that it cannot hit another one that took the name meanwhile."""
+        """Act on a container of ours by id, so that another one that has taken the name since cannot be hit."""
 
         def step(_: Deadline) -> None:
             described = self._api.inspect(name)
@@ -202,7 +202,7 @@ class DockerEngine:
 
         await self._call(step, more_s)
 
-    # -- in the threads
+    # -- run in the threads
 
     def _prepare(self, deadline: Deadline) -> RunnerNetwork:
         network = self.network.ensure(deadline)
@@ -216,7 +216,7 @@ class DockerEngine:
         self.network.remove()
 
     def _folder(self, described: dict[str, Any]) -> Path | None:
-        """Only where the engine's machine is surely ours: in a container the same path is another place."""
+        """Only if the engine is certainly on this machine: inside a container, the same path is a different place."""
         if not self.config.host_mode or not read_host(described).is_this_machine:
             return None
         folder = Path(str(described.get("DockerRootDir") or "/"))
@@ -239,14 +239,14 @@ class DockerEngine:
         except NotThere:
             if known is None:
                 raise
-        self.network.forget()  # it was removed since it was last looked at: made anew, once
+        self.network.forget()  # removed since the last look; recreated once
         return self._launch_on(self._prepare(deadline), request, deadline)
 
     def _launch_on(self, network: RunnerNetwork, request: LaunchRequest, deadline: Deadline) -> ContainerFacts:
         check_fits(request.instance_type, self._cpus)
         try:
             guest, container = self._make(request, network, deadline)
-        except NotThere:  # another orchestrator of this instance closed, and its kit went with it
+        except NotThere:  # another orchestrator of this instance closed and removed its kit
             guest, container = self._make(request, network, deadline)
         except Conflict:
             return self._adopt(request)

@@ -1,6 +1,6 @@
-"""Docker's answers turned into ours: inspect into `ContainerFacts`, counters into `ContainerStats`, info into `EngineInfo`.
+"""Converts Docker's answers: inspect to `ContainerFacts`, counters to `ContainerStats`, info to `EngineInfo`.
 
-Pure. Whatever differs between engine versions and cgroup versions ends here.
+Pure. Differences between engine versions and cgroup versions are handled here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class EngineHost:
-    """What the engine says of the machine it runs on."""
+    """What the engine reports about its machine."""
 
     version: str
     system: str
@@ -48,12 +48,12 @@ class EngineHost:
 
     @property
     def is_this_machine(self) -> bool:
-        """Whether a process here has the runner network's own address: not with Docker Desktop, rootless or far away."""
+        """Whether a process here has the runner network's address: false for Docker Desktop, rootless and remote engines."""
         return sys.platform == "linux" and self.kernel == platform.release() and not self.rootless
 
 
 def read_container(described: Mapping[str, Any]) -> ContainerFacts:
-    """From the answer of inspect."""
+    """From the output of inspect."""
     state = described["State"]
     status = _STATES.get(state["Status"], ContainerState.DEAD)
     labels = labels_in(described)
@@ -79,7 +79,7 @@ def labels_in(described: Mapping[str, Any]) -> dict[str, str]:
 
 
 def read_time(text: str | None) -> datetime | None:
-    """RFC 3339 with nanoseconds; Docker writes year 1 for "never"."""
+    """Parses RFC 3339 with nanoseconds; Docker writes year 1 for "never"."""
     if not text or text.startswith("0001-"):
         return None
     micros = re.sub(r"(\.\d{1,6})\d*", r"\1", text)
@@ -87,7 +87,7 @@ def read_time(text: str | None) -> datetime | None:
 
 
 def read_stats(counters: Mapping[str, Any]) -> ContainerStats | None:
-    """None when the container does not run: the engine then answers with zeros or nothing."""
+    """None if the container is not running: the engine then returns zeros or nothing."""
     memory = counters.get("memory_stats") or {}
     cpu = counters.get("cpu_stats") or {}
     usage = (cpu.get("cpu_usage") or {}).get("total_usage")
@@ -115,7 +115,7 @@ def isolation_sentence(described: Mapping[str, Any], reach: str) -> str:
 
 
 def read_host(described: Mapping[str, Any]) -> EngineHost:
-    """From the answer of the engine's info."""
+    """From the engine's info."""
     return EngineHost(
         version=str(described["ServerVersion"]),
         system=str(described.get("OperatingSystem") or "unknown"),

@@ -1,7 +1,7 @@
-"""Users' images: which are allowed, and what a container of one needs so that our runner works in it. Pure.
+"""Users' images: which are allowed, and what a container needs so that our runner works in it. Pure.
 
-The runner comes along as a kit: its image holds a folder with interpreter, libraries and program. A container that is never
-started holds that folder as a volume, and the guest's container takes the volume from it, read-only.
+The runner is added as a kit: its image has a folder with interpreter, libraries and program. A container that is never
+started provides that folder as a volume, which the user's container mounts read-only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KIT = "/opt/benchyard-kit"
 ENTRY = (f"{KIT}/ld.so", "--library-path", f"{KIT}/so", f"{KIT}/bin/python3", "-P", "-s", "-m", "runner")
 VARIABLE = "BENCHYARD_GUEST"
 DISTURBING = ("LD_", "PYTHON", "GLIBC_", "MALLOC_")
-"""Variables of an image that would reach our own interpreter: the command has them, the runner does not."""
+"""Variables of an image that would affect our own interpreter: the command gets them, the runner does not."""
 SETTING = "BENCHYARD_COMMAND_IMAGES"
 
 
@@ -33,11 +33,11 @@ class Guest:
     kit: str
     """The container that holds the kit."""
     network: bool = False
-    """Whether its command may reach a network."""
+    """Whether its command may use a network."""
 
 
 def is_allowed(image: str, patterns: Sequence[str]) -> bool:
-    """Patterns as in a shell. A name without a tag stands for its `latest`."""
+    """Shell patterns. A name without a tag also matches as `latest`."""
     names = {image} if ":" in image.rsplit("/", 1)[-1] or "@" in image else {image, f"{image}:latest"}
     return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
@@ -65,7 +65,7 @@ def read_guest(image: str, described: Mapping[str, Any], kit: str, *, network: b
 
 
 def environment(guest: Guest) -> dict[str, str]:
-    """Of the container; an empty text stands for "not set", since the image's own values cannot be taken away."""
+    """The container's environment; an empty text means "not set", since the image's own variables cannot be removed."""
     told = {
         "image": guest.image,
         "image_id": guest.image_id,
@@ -90,7 +90,7 @@ def kit_name(instance: str, image_id: str) -> str:
 
 
 def kit_options(instance: str, image: str, image_id: str, owner: str | None = None) -> dict[str, Any]:
-    """Keyword arguments of `APIClient.create_container`: the engine fills the volume from the image as it makes it."""
+    """Keyword arguments of `APIClient.create_container`: the engine fills the volume from the image when creating it."""
     return {
         "name": kit_name(instance, image_id),
         "image": image,
@@ -102,6 +102,6 @@ def kit_options(instance: str, image: str, image_id: str, owner: str | None = No
 
 
 def check_allowed(guest: str, own: str, patterns: Sequence[str]) -> None:
-    """The runner's own image always is."""
+    """The runner's own image is always allowed."""
     if guest != own and not is_allowed(guest, patterns):
         raise EngineError(refusal(guest, patterns) + ".")

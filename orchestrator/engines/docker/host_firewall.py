@@ -1,8 +1,8 @@
-"""Keeps runners away from this machine's own services, for an orchestrator that runs on the host.
+"""Keeps runners away from this machine's own services if the orchestrator runs on the host.
 
-An internal network's bridge has an address of the machine, and through it a runner could reach whatever listens on all
-addresses. One chain of rules per bridge lets it reach the orchestrator's runner port and nothing else. It needs root and
-iptables; without them `put` returns False, and the caller says so instead of pretending.
+The bridge of an internal network has an address of the machine, through which a runner could reach anything that listens on
+all addresses. One chain of rules per bridge allows only the orchestrator's runner port. This needs root and iptables;
+without them `put` returns False, and the caller reports it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class HostGuard:
         return chain_of(self.bridge)
 
     def put(self) -> bool:
-        """Idempotent. True when the rules stand. Rules of bridges that are gone are removed on the way."""
+        """Idempotent. True if the rules are in place. Also removes the rules of bridges that no longer exist."""
         if not possible():
             return False
         sweep()
         stands = self._put("iptables", rules(self.chain, self.gateway, self.port))
-        self._put("ip6tables", closed_rules(self.chain))  # where the kernel has no IPv6 there is nothing to guard
+        self._put("ip6tables", closed_rules(self.chain))  # without IPv6 in the kernel there is nothing to guard
         return stands
 
     def lift(self) -> None:
@@ -61,7 +61,7 @@ def jump(bridge: str) -> tuple[str, ...]:
 
 
 def lift(bridge: str) -> None:
-    """Remove every rule of ours for this bridge. Idempotent."""
+    """Remove all our rules for this bridge. Idempotent."""
     if not possible():
         return
     for tool in ("iptables", "ip6tables"):
@@ -72,7 +72,7 @@ def lift(bridge: str) -> None:
 
 
 def sweep() -> None:
-    """Lift the rules of bridges that are gone: networks are also removed by hand, and then nobody asked us."""
+    """Remove the rules of bridges that no longer exist, such as those of networks removed by hand."""
     for bridge in guarded_bridges(_output(["iptables", "-w", "2", "-S", "INPUT"])):
         if not Path("/sys/class/net", bridge).exists():
             lift(bridge)
@@ -88,7 +88,7 @@ def possible() -> bool:
 
 
 def rules(chain: str, gateway: str, port: int) -> str:
-    """Input of iptables-restore; naming the chain empties it, and all of it happens at once."""
+    """Input for iptables-restore. Naming the chain empties it, and everything is applied at once."""
     return "\n".join(
         (
             "*filter",

@@ -1,4 +1,4 @@
-"""A Docker engine's side of users' images: the container that holds the runner's kit, made once for each runner image."""
+"""Creates the container that holds the runner's kit for users' images, once per runner image."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIES, PAUSE_S = 40, 0.2
 
 
 def prepare_guest(api: DockerApi, request: LaunchRequest, config: DockerEngineConfig, deadline: Deadline) -> Guest:
-    """What is known of the user's image, with the kit at hand."""
+    """Describe the user's image, and make sure that the kit exists."""
     assert request.guest is not None
     check_allowed(request.guest, request.image, config.guest_images)
     described = api.find_image(request.guest)
@@ -38,7 +38,7 @@ def prepare_guest(api: DockerApi, request: LaunchRequest, config: DockerEngineCo
 
 
 def remove_kits(api: DockerApi, config: DockerEngineConfig, without: str | None = None) -> None:
-    """Containers that use one keep its volume alive until their own removal. Another installation's kit stays."""
+    """Containers that use a kit keep its volume until they are removed. Other installations' kits are left alone."""
     for container in api.ids([f"{LABEL_INSTANCE}={config.instance}", LABEL_KIT]):
         described = api.inspect(container)
         if described is None or described["Name"].removeprefix("/") == without:
@@ -48,7 +48,7 @@ def remove_kits(api: DockerApi, config: DockerEngineConfig, without: str | None 
 
 
 def _kit(api: DockerApi, image: str, config: DockerEngineConfig, deadline: Deadline) -> str:
-    """The name of the container. It is there only when its volume is full, so that a crash leaves no half of one."""
+    """The name of the kit's container. It exists only with its volume complete, so a crash leaves no partial kit."""
     own = api.find_image(image)
     if own is None:
         raise ImageMissing(own_image_missing(image))
@@ -57,7 +57,7 @@ def _kit(api: DockerApi, image: str, config: DockerEngineConfig, deadline: Deadl
         if api.inspect(name) is not None:
             return name
         deadline.check()
-        with contextlib.suppress(Conflict):  # another thread or process makes it at this moment
+        with contextlib.suppress(Conflict):  # another thread or process is creating it
             api.create(kit_options(config.instance, image, str(own["Id"]), config.owner))
             remove_kits(api, config, without=name)
             return name

@@ -1,4 +1,4 @@
-"""What an existing runner network is good for: the engine's description in, a judgement out. Pure."""
+"""Judges whether an existing runner network can be used, from the engine's description of it. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RunnerNetwork:
     bridge: str
     """Name of the bridge interface on the engine's machine."""
     gateway: str | None
-    """The machine's own address on the bridge; None when it has none."""
+    """The machine's own address on the bridge; None if it has none."""
 
 
 def read_network(described: Mapping[str, Any]) -> RunnerNetwork:
@@ -36,7 +36,7 @@ def read_network(described: Mapping[str, Any]) -> RunnerNetwork:
 
 
 def is_usable(described: Mapping[str, Any], config: DockerEngineConfig) -> bool:
-    """Whether runners may be put on it in this mode. Never on one that leads outside."""
+    """Whether runners may be attached to it in this mode. Never if it has outside access."""
     if not described.get("Internal") or described.get("Driver") != "bridge":
         return False
     if config.host_mode:
@@ -46,12 +46,12 @@ def is_usable(described: Mapping[str, Any], config: DockerEngineConfig) -> bool:
 
 
 def is_replaceable(described: Mapping[str, Any], config: DockerEngineConfig) -> bool:
-    """Whether it is ours and nobody is on it, so that it can be made again with other options."""
+    """Whether it is ours and unused, so that it can be recreated with other options."""
     return is_ours(described.get("Labels") or {}, config.instance, config.owner) and not described.get("Containers")
 
 
 def is_of_another(described: Mapping[str, Any], config: DockerEngineConfig, own_container: str | None) -> bool:
-    """Whether another installation of Benchyard made it. One that we are on was given to us, whatever its label says."""
+    """Whether another installation of Benchyard made it. One that we are attached to is ours to use, whatever its label."""
     labels = described.get("Labels") or {}
     if LABEL_INSTANCE not in labels or is_ours(labels, config.instance, config.owner):
         return False
@@ -59,8 +59,8 @@ def is_of_another(described: Mapping[str, Any], config: DockerEngineConfig, own_
 
 
 def own_name(config: DockerEngineConfig) -> str:
-    """The network that we make when another installation has the one of the settings: a bridge has one firewall chain and
-    one host called `orchestrator`, so that two installations cannot share it."""
+    """The network we create if another installation has the configured one: a bridge has one firewall chain and one host
+    called `orchestrator`, so two installations cannot share it."""
     word = hashlib.sha256(f"{config.instance}/{config.owner}".encode()).hexdigest()[:8]
     return f"{config.network}-{word}"
 

@@ -1,7 +1,7 @@
-"""Keeps the runner network as launches need it: there, ours, guarded by the firewall, with our own container on it.
+"""Keeps the runner network ready for launches: existing, ours, behind the firewall, with our own container attached.
 
-Networks are removed by hand, by a `docker network prune`, or come back with another subnet; and another installation of
-Benchyard may have the name in the settings. `ensure` is cheap while nothing has changed, so it is called in every round.
+Networks get removed by hand or by `docker network prune`, or come back with another subnet, and another installation of
+Benchyard may use the configured name. `ensure` is cheap while nothing has changed, so it is called in every round.
 Synchronous: the engine calls it in its threads.
 """
 
@@ -44,11 +44,11 @@ class NetworkUpkeep:
         self._labels: dict[str, str] = {}
         self._own_container: str | None = None
         self.current: RunnerNetwork | None = None
-        """As it was when it was last looked at; None while it is not known or known to be gone."""
+        """As of the last check; None if unknown or known to be gone."""
         self.guarded = False
 
     def ensure(self, deadline: Deadline) -> RunnerNetwork:
-        """The network, made anew if it is gone, and everything that goes with it."""
+        """The network, recreated with everything that belongs to it if it is gone."""
         with self._lock:
             deadline.check()
             described = self._find_or_make()
@@ -78,11 +78,11 @@ class NetworkUpkeep:
             raise EngineError(f"This container is not on the runner network {network.name}; it is being attached again.")
 
     def forget(self) -> None:
-        """The engine has said that it is gone."""
+        """Called when the engine reports that it is gone."""
         self.current = None
 
     def remove(self) -> None:
-        """Remove it with its firewall rules if it is ours and nobody is on it. Idempotent."""
+        """Remove it and its firewall rules if it is ours and unused. Idempotent."""
         with self._lock:
             ours = own_name(self._config)
             if self._own_container is not None and self.current is not None and self.current.name == ours:
@@ -116,7 +116,7 @@ class NetworkUpkeep:
         if described is None:
             options = network_options(config, name)
             if self.current is not None and self.current.name == name:
-                options["labels"] = {**self._labels, **options["labels"]}  # docker compose knows its networks by theirs
+                options["labels"] = {**self._labels, **options["labels"]}  # docker compose goes by its own labels
             self._api.create_network(options)
             described = self._api.find_network(name)
         if described is None:
@@ -130,7 +130,7 @@ class NetworkUpkeep:
             log.warning("attached to the runner network", action="network_attached", network=network.name)
 
     def _find_own_container(self) -> str | None:
-        """The container that this process is in, if this engine has it."""
+        """The container that this process runs in, if this engine has it."""
         try:
             found = _CONTAINER_ID.search(MOUNTS.read_text())
         except OSError:

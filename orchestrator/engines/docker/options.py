@@ -1,7 +1,7 @@
-"""What we ask of Docker, as plain values: our request in, the arguments of a create call out.
+"""Builds what we ask of Docker, as plain values: our request in, arguments of a create call out.
 
-Pure: it knows Docker's words and imports nothing of Docker's. All hardening of a runner container is decided here and
-nowhere else, and no text that a user chose reaches the host configuration.
+Pure: uses Docker's vocabulary but imports nothing of it. All hardening of runner containers is decided here and nowhere
+else, and no text chosen by a user reaches the host configuration.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ GUEST_PIDS = 2048
 GUEST_SHM_BYTES = 1024 * MIB
 
 CAPABILITIES = ("KILL", "SETGID", "SETUID")
-"""What the sandbox needs to give each program a uid of its own and to end it; everything else is dropped."""
+"""What the sandbox needs to give each program its own uid and to kill it; everything else is dropped."""
 
 GUEST_CAPABILITIES = (*CAPABILITIES, "NET_ADMIN", "SYS_ADMIN")
-"""In a user's image the runner first leaves the network with its children to be, then gives these two up for good."""
+"""In a user's image, the measuring process needs the last two to leave the network; it drops them before any command."""
 
 NO_RESOLVER = "203.0.113.53"
-"""An address kept for documentation: older engines pass name queries of internal networks on, and queries can carry data."""
+"""An address reserved for documentation: older engines forward name queries of internal networks, and those can carry
+data."""
 
 ENVIRONMENT = {
     "HOME": "/tmp",  # noqa: S108 -- the container's own tmpfs
@@ -46,32 +47,32 @@ OPT_INHIBIT_IPV4 = "com.docker.network.bridge.inhibit_ipv4"
 @dataclass(frozen=True)
 class DockerEngineConfig:
     instance: str
-    """Value of the label `benchyard.instance`: what carries it is ours."""
+    """Value of the label `benchyard.instance`, which marks what is ours."""
     owner: str | None = None
-    """Value of the label `benchyard.owner`: what carries another one is not ours, whatever its instance is called."""
+    """Value of the label `benchyard.owner`; anything with another value is not ours, whatever its instance name."""
     call_limit_s: float = 9.5
-    """After which the engine counts as unreachable."""
+    """After this time the engine counts as unreachable."""
     socket_limit_s: float = 9
-    """Of one request: less, so that the thread of a call that was given up comes back."""
+    """Limit of one request: shorter, so that the thread of a call that was given up is freed."""
     network: str = "benchyard-runners"
     base_url: str | None = None
-    """Address of the engine; None takes DOCKER_HOST or the default socket, and never a context of the command line."""
+    """Address of the engine; None means DOCKER_HOST or the default socket, never a context of the command line."""
     orchestrator_alias: str = "orchestrator"
-    """The host name under which runners find the orchestrator."""
+    """The host name by which runners reach the orchestrator."""
     host_mode: bool = True
-    """The orchestrator is a process of this machine; False: it is a container, attached to the runner network."""
+    """True: the orchestrator is a process on this machine. False: it is a container, attached to the runner network."""
     runner_port: int | None = None
-    """Host mode: the one port of this machine that runners may reach. None leaves the firewall alone."""
+    """In host mode, the only port of this machine that runners may reach. None leaves the firewall alone."""
     pull: bool = False
-    """Pull the runner's image if it is not there. Off: it is built by `benchyard images build` or by compose."""
+    """Pull the runner's image if it is missing. If off, `benchyard images build` or compose builds it."""
     command: tuple[str, ...] | None = None
     """Replaces the image's entry point (tests)."""
     guest_images: tuple[str, ...] = ()
-    """Patterns of users' images that may be started."""
+    """Patterns of the users' images that may be started."""
     guest_pull: bool = True
-    """Pull such an image if it is not there."""
+    """Pull a user's image if it is missing."""
     guest_network: str | None = None
-    """A network that commands in users' images reach; None: none."""
+    """A network for the commands in users' images; None: no network."""
 
 
 def create_options(
@@ -82,15 +83,15 @@ def create_options(
     network: str | None = None,
     disk: DiskLimit = DiskLimit.MEMORY,
 ) -> dict[str, Any]:
-    """Keyword arguments of `APIClient.create_container`; `gateway` is the runner network's address of this machine, and
-    `network` its name where it is not that of the settings."""
+    """Keyword arguments of `APIClient.create_container`; `gateway` is this machine's address on the runner network, and
+    `network` the network's name if it differs from the configured one."""
     options: dict[str, Any] = {
         "name": request.name,
         "image": request.image,
         "hostname": "runner",
         "labels": labels_of(request, config.instance, config.owner),
         "environment": dict(ENVIRONMENT),
-        "stdin_open": True,  # the boot line comes this way; standard input ends after it
+        "stdin_open": True,  # for the boot line; standard input ends after it
         "tty": False,
         "detach": False,
         "use_config_proxy": False,  # the client's proxy settings may hold a password
@@ -115,7 +116,7 @@ def create_options(
 
 
 def guest_walls(kind: InstanceType, guest: Guest, disk: DiskLimit) -> dict[str, Any]:
-    """What is otherwise than in a runner's own container: commands write, execute what they wrote, and share memory."""
+    """What differs from a runner's own container: commands write, execute what they wrote, and share memory."""
     scratch = scratch_bytes(kind, disk)
     on_disk = {"Type": "volume", "Target": "/tmp", "VolumeOptions": {"DriverConfig": quota_options(scratch or 0)}}  # noqa: S108
     in_memory = {"/tmp": f"rw,nosuid,nodev,exec,size={scratch},mode=1777"}  # noqa: S108
@@ -130,7 +131,7 @@ def guest_walls(kind: InstanceType, guest: Guest, disk: DiskLimit) -> dict[str, 
 
 
 def quota_options(size: int) -> dict[str, Any]:
-    """Of a volume that the engine limits; it refuses to make one where its file system has no project quota."""
+    """Options of a size-limited volume; the engine refuses it if its file system has no project quota."""
     return {"Name": "local", "Options": {"size": str(size)}}
 
 
@@ -143,7 +144,7 @@ def host_config(
         "NetworkMode": network,
         "Dns": [NO_RESOLVER],
         **hardening(request.instance_type, request.sandbox_slots),
-        # Two halves: with a single file the whole log vanishes each time it is full.
+        # Two files: with a single one, the whole log is lost each time it is full.
         "LogConfig": {"Type": "json-file", "Config": {"max-size": f"{LOG_BYTES // 2048}k", "max-file": "2"}},
     }
     if config.host_mode:
@@ -154,7 +155,7 @@ def host_config(
 
 
 def hardening(kind: InstanceType, sandbox_slots: int) -> dict[str, Any]:
-    """Limits and walls of every container that executes generated code."""
+    """Limits and hardening of every container that executes generated code."""
     return {
         "Memory": kind.memory_bytes,
         "MemorySwap": kind.memory_bytes,  # memory + swap: no swap
@@ -175,7 +176,7 @@ def hardening(kind: InstanceType, sandbox_slots: int) -> dict[str, Any]:
 
 
 def trial_options(name: str, image: str, command: tuple[str, ...], instance: str) -> dict[str, Any]:
-    """Keyword arguments of `APIClient.create_container` for a look at what a runner container offers; no network."""
+    """Keyword arguments of `APIClient.create_container` to examine what a runner container offers; no network."""
     kind = InstanceType(name="trial", vcpu=1, memory_bytes=512 * MIB, disk_bytes=0)
     return {
         "name": name,
@@ -200,8 +201,8 @@ def tmp_bytes(kind: InstanceType) -> int:
 def network_options(config: DockerEngineConfig, name: str | None = None) -> dict[str, Any]:
     """Keyword arguments of `APIClient.create_network`.
 
-    Host mode: the bridge has an address of this machine, and runners cannot talk to each other. Container mode: the
-    bridge has no address, so that no service of the machine is behind it; the orchestrator's container is attached.
+    Host mode: the bridge has an address of this machine, and runners cannot talk to each other. Container mode: the bridge
+    has no address, so that no service of the machine is reachable; the orchestrator's container is attached.
     """
     switch = {OPT_ICC: "false"} if config.host_mode else {OPT_INHIBIT_IPV4: "true"}
     return {

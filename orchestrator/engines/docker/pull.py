@@ -1,4 +1,4 @@
-"""Images of users' commands that are not on the engine yet: pulled from their registry, once for all who wait."""
+"""Pulls missing images of users' commands from their registry, once for everybody who waits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ class GuestPulls:
     def __init__(self, api: DockerApi, threads: BoundedThreads) -> None:
         self._api, self._threads = api, threads
         self._pulling = BoundedThreads(AT_ONCE, "pull")
-        """Of their own: one that was given up stays with a silent registry for a while, and nothing else waits for it."""
+        """Separate threads: a pull that was given up may hang on a silent registry for a while, and must not block other
+        calls."""
         self._under_way: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def have(self, image: str) -> None:
-        """Return when it is there; `ImageMissing` says why it cannot be had."""
-        lock = self._under_way.setdefault(image, asyncio.Lock())  # there as long as somebody holds or awaits it
+        """Returns when the image is there; raises `ImageMissing` with the reason if it cannot be pulled."""
+        lock = self._under_way.setdefault(image, asyncio.Lock())  # exists while somebody holds or awaits it
         async with lock:
             if await self._is_there(image):
                 return

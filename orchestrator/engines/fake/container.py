@@ -1,4 +1,4 @@
-"""A container that exists only in memory: what `fake_engine` starts, and what a test's behaviour is given."""
+"""A container that exists only in memory: started by the fake engine, and passed to a test's behaviour."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FakeContainer:
     exit_code: int | None = None
     oom_killed: bool = False
     terminate: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by SIGTERM; a behaviour may wait for it and end in good order."""
+    """Set by SIGTERM; a behaviour may wait for it and end cleanly."""
     cpu_s: float = 0.1
     memory_bytes: int = 32 * 1024 * 1024
     _log: bytearray = field(default_factory=bytearray, repr=False)
@@ -48,7 +48,7 @@ class FakeContainer:
     _ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
 
     def write(self, text: bytes) -> None:
-        """To standard output."""
+        """Write to standard output."""
         self._log += text
         del self._log[:-LOG_BYTES]
 
@@ -56,7 +56,7 @@ class FakeContainer:
         return bytes(self._log[-tail_bytes:]) if tail_bytes > 0 else b""
 
     async def checkpoint(self) -> None:
-        """Waits while the container is paused. A behaviour that should freeze like a real one calls it between its steps."""
+        """Waits while the container is paused. A behaviour that should freeze like a real program calls it between steps."""
         await self._thawed.wait()
 
     def start(
@@ -83,7 +83,7 @@ class FakeContainer:
         self._task = asyncio.create_task(live(), name=f"fake {self.name}")
 
     def end(self, exit_code: int, at: datetime, *, oom: bool = False) -> None:
-        """The first end counts."""
+        """Only the first end counts."""
         if self.state not in (ContainerState.RUNNING, ContainerState.PAUSED):
             return
         self.state, self.exit_code, self.finished_at, self.oom_killed = ContainerState.EXITED, exit_code, at, oom
@@ -131,7 +131,7 @@ Behaviour = Callable[[FakeContainer], Awaitable[int]]
 
 
 async def until_terminated(container: FakeContainer) -> int:
-    """Lives until somebody ends it: the behaviour of a runner that never claims."""
+    """Runs until it is ended: the behaviour of a runner that never claims."""
     await container.terminate.wait()
     await container.checkpoint()
     return TERMINATED

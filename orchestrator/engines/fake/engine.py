@@ -1,9 +1,8 @@
-"""An engine in memory, with a knob for each failure. For tests, end-to-end ones too; obeys `engine`.
+"""An in-memory engine with a switch for each failure, for tests (end-to-end ones too); implements `engines.engine`.
 
-What runs "in the container" is a behaviour: an async callable that gets the `FakeContainer` with its boot line. Turn a knob
-in `faults` at any time; it holds until it is turned back. `pause`, `vanish`, `crash` and `occupy` do at once what an
-operator or the kernel would do. Containers live as long as the event loop, not as long as the engine's user: `close`
-leaves them.
+A behaviour runs "in the container": an async callable that gets the `FakeContainer` with its boot line. A switch in `faults`
+can be changed at any time and stays until changed back. `pause`, `vanish`, `crash` and `occupy` do at once what an operator
+or the kernel would do. Containers live as long as the event loop, not the engine's user: `close` leaves them running.
 """
 
 from __future__ import annotations
@@ -31,25 +30,25 @@ from orchestrator.engines.launch_rules import check_fits, check_ours, check_same
 
 @dataclass
 class Faults:
-    """Everything off: an engine that always works."""
+    """With all switches off, the engine always works."""
 
     unreachable: bool = False  #: no call is answered
-    unreachable_calls: int = 0  #: so many calls more are not answered
-    hang_s: float = 0.0  #: an unreachable engine keeps its callers waiting so long
+    unreachable_calls: int = 0  #: this many further calls are not answered
+    hang_s: float = 0.0  #: how long an unreachable engine keeps callers waiting
     launch_error: str | None = None  #: launch is refused with this message
-    launch_delay_s: float = 0.0  #: launch takes so long
+    launch_delay_s: float = 0.0  #: how long launch takes
     launch_answer_lost: bool = False  #: the container runs, but launch ends in `EngineUnreachable`
-    start_lost: bool = False  #: the container is made and never started, and launch ends in `EngineUnreachable`
-    image_missing: bool = False  #: no image is there
-    exit_at_once: int | None = None  #: the program ends at once with this code
-    out_of_memory: bool = False  #: the program is killed at once for its memory
+    start_lost: bool = False  #: the container is created but never started, and launch ends in `EngineUnreachable`
+    image_missing: bool = False  #: every image is missing
+    exit_at_once: int | None = None  #: the program exits at once with this code
+    out_of_memory: bool = False  #: the program is killed at once for its memory use
     never_claims: bool = False  #: the program runs and does nothing
     starts_paused: bool = False  #: the container is paused as soon as it runs
-    vanishes: bool = False  #: the container is gone as soon as it was launched
-    kill_lost: bool = False  #: stop and kill are accepted, and nothing ends
+    vanishes: bool = False  #: the container is gone as soon as it is launched
+    kill_lost: bool = False  #: stop and kill are accepted but have no effect
     remove_error: str | None = None  #: remove is refused with this message
-    list_delay_s: float = 0.0  #: list takes so long
-    watch_silent: bool = False  #: watch tells nothing
+    list_delay_s: float = 0.0  #: how long list takes
+    watch_silent: bool = False  #: watch reports nothing
     watch_ends: bool = False  #: watch ends at once
     network_gone: str | None = None  #: check and prepare are refused with this message
 
@@ -74,19 +73,19 @@ class FakeEngine:
         self.faults = faults or Faults()
         self.containers: dict[str, FakeContainer] = {}
         self.calls: list[tuple[str, str]] = []
-        """Every call that was answered or not, as (call, container name)."""
+        """Every call, answered or not, as (call, container name)."""
         self.most_live = 0
-        """The largest number of containers that ever ran at once."""
+        """The largest number of containers that ran at once."""
         self._cpus = cpus
         self._memory_bytes = memory_bytes
         self._now = now
         self._made = 0
         self._watchers: list[asyncio.Queue[str]] = []
 
-    # -- what an operator or the kernel does
+    # -- actions of an operator or the kernel
 
     def occupy(self, name: str, labels: dict[str, str] | None = None) -> FakeContainer:
-        """A container of somebody else takes the name."""
+        """Somebody else's container takes the name."""
         container = self._make(name, labels or {})
         container.start(b"", until_terminated, self._now, self._changed)
         return container
@@ -96,7 +95,7 @@ class FakeEngine:
         self._changed(name)
 
     def vanish(self, name: str) -> None:
-        """Removed by somebody, without a trace."""
+        """Somebody removes the container without a trace."""
         self.containers.pop(name).end(KILLED, self._now())
         self._changed(name)
 
@@ -105,7 +104,7 @@ class FakeEngine:
         self._changed(name)
 
     async def end_all(self) -> None:
-        """For the end of a test: kill and forget everything."""
+        """At the end of a test: kill and forget everything."""
         for name in [*self.containers]:
             self.vanish(name)
         await asyncio.sleep(0)
@@ -123,7 +122,7 @@ class FakeEngine:
             raise EngineError(self.faults.network_gone)
 
     async def teardown(self) -> None:
-        """Nothing was made."""
+        """There is nothing to undo."""
 
     async def info(self) -> EngineInfo:
         await self._asked("info")
@@ -215,7 +214,7 @@ class FakeEngine:
             self._watchers.remove(queue)
 
     async def close(self) -> None:
-        """The containers go on, as those of a real engine do."""
+        """The containers keep running, as with a real engine."""
 
     # -- inside
 

@@ -1,7 +1,7 @@
-"""The directory of one "container" of `process_engine`: what is in it, and what that says about the program.
+"""The directory of one "container" of the process engine, and what its files say about the program.
 
-The directory's name is the container's name, and making it is the lock: it appears whole, by one rename. `meta.json` says
-whose it is, `running.json` and `exit.json` are the keeper's. The boot line is in none of them.
+The directory's name is the container's name, and creating it is the lock: it appears complete, by one rename. `meta.json`
+says whose it is; the supervisor writes `running.json` and `exit.json`. The boot line is in none of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ProcessBox:
 
     @classmethod
     def make(cls, path: Path, meta: dict[str, Any], order: dict[str, Any]) -> ProcessBox | None:
-        """None when the name is taken."""
+        """None if the name is taken."""
         draft = path.with_name(f".new-{secrets.token_hex(8)}")
         (draft / "work").mkdir(parents=True, mode=0o700)
         try:
@@ -56,7 +56,7 @@ class ProcessBox:
         return cls(path)
 
     def meta(self) -> dict[str, Any] | None:
-        """None when there is no such container."""
+        """None if there is no such container."""
         return self._read("meta.json")
 
     def labels(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ class ProcessBox:
         )
 
     def signal(self, number: signal.Signals) -> bool:
-        """To the program, or for SIGKILL to all of its process group. False when it does not live."""
+        """Send a signal to the program, or SIGKILL to its whole process group. False if it is not alive."""
         running = self._read("running.json")
         if running is None or not _is_living(running, "child"):
             return False
@@ -97,13 +97,13 @@ class ProcessBox:
         return True
 
     def wait_started(self, seconds: float) -> None:
-        """While somebody else is starting it."""
+        """Wait while somebody else is starting it."""
         end = time.monotonic() + seconds
         while self._read("running.json") is None and time.monotonic() < end:
             time.sleep(0.02)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended within that time."""
+        """Returns whether it ended within that time."""
         end = time.monotonic() + seconds
         while True:
             facts = self.facts()
@@ -135,11 +135,12 @@ class ProcessBox:
     def remove(self) -> None:
         gone = self.path.with_name(f".gone-{secrets.token_hex(8)}")
         with contextlib.suppress(FileNotFoundError):
-            os.rename(self.path, gone)  # the name is free at once
+            os.rename(self.path, gone)  # frees the name at once
         shutil.rmtree(gone, ignore_errors=True)
 
     def _ended_unseen(self) -> dict[str, Any]:
-        """Both are gone: it ended between two looks, or the keeper was killed and nobody knows how the program ended."""
+        """Supervisor and program are gone: it ended between two checks, or the supervisor was killed and the exit code is
+        unknown."""
         if (ended := self._read("exit.json")) is not None:
             return ended
         ended = {"exit_code": KILLED, "oom_killed": False, "finished_at": time.time()}
@@ -156,7 +157,7 @@ class ProcessBox:
 
 
 def _is_living(running: dict[str, Any], who: str) -> bool:
-    """`who` is keeper or child. A number that another process took meanwhile does not count."""
+    """`who` is `keeper` (the supervisor) or `child`. A pid that another process has taken since does not count."""
     birth = running[f"{who}_birth"]
     return birth is not None and birth_of(running[who]) == birth
 
@@ -180,7 +181,7 @@ def _stopped(pid: int) -> bool:
 
 
 def _cpu_s(pid: int) -> float:
-    """Its own time and that of its children that ended."""
+    """CPU time of the process and of its children that ended."""
     fields = _fields(pid)
     return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 

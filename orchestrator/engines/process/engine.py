@@ -1,11 +1,11 @@
-"""Runs each "container" as a local process, for machines where no container engine can be had; obeys `engine`.
+"""Runs each "container" as a local process, for machines without a container engine; implements `engines.engine`.
 
-Much less isolated than a container: the runner is a process of the orchestrator's user, with that user's files and network
-in reach; only the runner's own sandbox stands between generated code and the machine. `EngineInfo` says so, and so must
-whoever shows it. Limits: memory is watched by the keeper, rlimits hold the rest; CPU is not limited.
+Much less isolated than a container: the runner is a process of the orchestrator's user, with access to that user's files and
+network; only the runner's own sandbox separates generated code from the machine. `EngineInfo` says so, and whatever displays
+it must too. Limits: the supervisor watches memory, rlimits cover the rest; CPU is not limited.
 
-A keeper process per program (`process_keeper`) outlives the orchestrator and records the end; everything that must survive
-is in a directory per container (`process_box`). If the keeper itself is killed, the kernel ends the program with it.
+A supervisor process per program (`supervisor`) outlives the orchestrator and records the end; all persistent state is in a
+directory per container (`directory`). If the supervisor is killed, the kernel kills the program too.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,200}")
 class ProcessEngineConfig:
     instance: str
     root: Path
-    """One directory per container is made in it."""
+    """One directory per container is created in it."""
     command: tuple[str, ...] = (sys.executable, "-m", "runner")
     source_root: Path = Path(__file__).resolve().parents[3]
-    """Where the runner package is."""
+    """Directory that contains the runner package."""
     owner: str | None = None
     """Value of the label `benchyard.owner`."""
     call_limit_s: float = 9.5
@@ -73,7 +73,7 @@ class ProcessEngine:
         await self._call(lambda _: self._root.mkdir(parents=True, exist_ok=True, mode=0o700))
 
     async def teardown(self) -> None:
-        """Nothing was made."""
+        """There is nothing to undo."""
 
     async def check(self) -> None:
         def writable(_: Deadline) -> None:
@@ -166,7 +166,7 @@ class ProcessEngine:
 
         await self._call(step, more_s)
 
-    # -- in the threads
+    # -- run in the threads
 
     def _box(self, name: str) -> ProcessBox:
         if not _NAME.fullmatch(name):
@@ -222,7 +222,7 @@ class ProcessEngine:
         return self._facts(box)
 
     def _start(self, box: ProcessBox, boot_line: bytes) -> None:
-        """Returns when the program runs; the first process of the keeper ends at that moment."""
+        """Returns when the program runs; the supervisor's first process exits at that moment."""
         command = [sys.executable, "-I", "-S", process_keeper.__file__, str(box.path)]
         try:
             done = subprocess.run(
@@ -243,7 +243,7 @@ class ProcessEngine:
             raise EngineError(f"The program of {box.name} could not be started; its keeper ended with {done.returncode}.")
 
     def _environment(self, path: Path) -> dict[str, str]:
-        """Only what a program needs: the orchestrator's own environment holds keys."""
+        """Only what a program needs: the orchestrator's own environment contains keys."""
         kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         work = str(path / "work")
         return {**kept, "HOME": work, "TMPDIR": work, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(self.config.source_root)}

@@ -1,8 +1,8 @@
-"""Stays with one program of `process_engine` until it ends, and writes down how. A script; its argument is a directory.
+"""Supervises one program of the process engine until it ends, and records how. A script; its argument is a directory.
 
-A process of its own, so that the program and the record of its end survive the orchestrator. Standard library only, and
-nothing of ours: it must start fast. Its standard input, with the boot line in it, becomes the program's. It reads
-`order.json` (command, environment, limits) and writes `running.json`, `log`, `log.1` and, last of all, `exit.json`.
+It is a separate process, so that the program and the record of its end survive the orchestrator. It uses only the standard
+library and none of our modules, because it must start fast. The program inherits its standard input, with the boot line. It
+reads `order.json` (command, environment, limits) and writes `running.json`, `log`, `log.1` and, last of all, `exit.json`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 LOG_BYTES = 512 * 1024
 LOOK_S = 0.5
-ALREADY = 3  #: exit code: another keeper has it
+ALREADY = 3  #: exit code: another supervisor has this program
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform.startswith("linux")
@@ -33,7 +33,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def write(name: str, value: dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Atomic."""
     with open(f"{name}.tmp", "w", encoding="utf-8") as file:
         json.dump(value, file)
         file.flush()
@@ -42,7 +42,7 @@ def write(name: str, value: dict[str, Any]) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, the nearest first. Empty where there is no /proc."""
+    """Every process below `root`, nearest first. Empty without /proc."""
     found: list[int] = []
     queue = [root]
     while queue and LINUX:
@@ -62,7 +62,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def birth_of(pid: int) -> str | None:
-    """Tells a process from a later one with the same number; None when there is none. Empty where there is no /proc."""
+    """Distinguishes a process from a later one with the same pid; None if there is none. Empty without /proc."""
     if not LINUX:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, 0)
@@ -86,10 +86,10 @@ def memory_of(pids: list[int]) -> int:
 
 
 class Log:
-    """The last part of what the program wrote: two files of bounded size."""
+    """The last part of the program's output: two files of bounded size."""
 
     def __init__(self) -> None:
-        self.file = open("log", "wb", buffering=0)  # noqa: SIM115 -- as long as the process
+        self.file = open("log", "wb", buffering=0)  # noqa: SIM115 -- open as long as the process lives
 
     def take(self, text: bytes) -> None:
         with contextlib.suppress(OSError):  # a full disk must not end the program
@@ -101,7 +101,7 @@ class Log:
 
 
 def start(order: dict[str, Any], output: int) -> int:
-    """The program in a session of its own; ended by the kernel if this keeper dies."""
+    """Start the program in its own session; the kernel kills it if this supervisor dies."""
     keeper = os.getpid()
     pid = os.fork()
     if pid:
@@ -128,7 +128,7 @@ def start(order: dict[str, Any], output: int) -> int:
 
 
 def keep(order: dict[str, Any], child: int, output: int, woken: int, log: Log) -> tuple[int, bool]:
-    """Until the program ends: its wait status, and whether it was killed for its memory."""
+    """Wait until the program ends. Returns its wait status, and whether it was killed for its memory use."""
     oom = False
     look_at = 0.0
     sources = [output, woken]
@@ -167,7 +167,7 @@ def end(child: int) -> None:
 
 
 def sweep(child: int) -> None:
-    """Nothing that the program started outlives it. As sub-reaper this process inherits its orphans."""
+    """Kill whatever the program started and left behind. As subreaper, this process inherits its orphans."""
     with contextlib.suppress(OSError):
         os.killpg(child, signal.SIGKILL)
     for _ in range(200):
@@ -187,7 +187,7 @@ def main(directory: str) -> None:
     os.chdir(directory)
     with open("order.json", encoding="utf-8") as file:
         order = json.load(file)
-    lock = os.open("lock", os.O_CREAT | os.O_RDWR, 0o600)  # held until this keeper ends: a program is started once
+    lock = os.open("lock", os.O_CREAT | os.O_RDWR, 0o600)  # held until this supervisor ends: a program is started once
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
