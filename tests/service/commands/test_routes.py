@@ -156,7 +156,7 @@ async def finished_batch(service: Service, status: str, **body: Any) -> dict[str
     return made
 
 
-async def test_a_command_of_which_every_repeat_fails_has_failed(yard: Service) -> None:
+async def test_a_command_of_which_every_repeat_fails_has_failed(yard: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await finished_batch(yard, "failed", commands=[{**COMMAND, "image": "py:broken"}])
     batch = (await yard.client.get(f"/api/batches/{made['batch_id']}")).json()
     assert (batch["state"], batch["counts"]) == ("failed", {"failed": 1})
@@ -171,7 +171,7 @@ async def test_a_command_of_which_every_repeat_fails_has_failed(yard: Service) -
     page = await yard.client.get(f"/batches/{made['batch_id']}", headers={"accept": "text/html"})
     assert "No repeat has passed" in page.text
     # Taken up again, the repeats that failed are done anew
-    broken.clear()
+    monkeypatch.setattr(f"{__name__}.broken", frozenset())
     again = await yard.client.post(f"/api/container-runs/{run['id']}/retry")
     assert again.status_code == 202, again.text
     ended = await yard.until(again.json()["run_id"], "completed")

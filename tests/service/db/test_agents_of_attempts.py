@@ -36,7 +36,7 @@ def test_the_agent_of_an_attempt_is_kept(empty_database_url: str) -> None:
     engine = create_engine(empty_database_url, poolclass=NullPool)
     run = a_run(items=1, now=START, status="running")
     insert(engine, "models", a_model(id=1))
-    insert(engine, "container_runs", run, plan=b"", attempt=2)
+    insert(engine, "container_runs", run, plan=b"", attempt=2, fruitless=0)
     insert(engine, "attempts", an_attempt(run.id, number=1, engine="docker"))
     insert(engine, "attempts", an_attempt(run.id, number=2, engine=f"agent:{AGENT}", container_name="theirs"))
     # When it is upgraded

@@ -148,7 +148,7 @@ async def test_without_the_authority_the_error_says_what_to_do(
         await provider.metadata()
     await provider.close()
     with Client(Connection(outside.url, "token")) as command_line, pytest.raises(NotReachable, match="BENCHYARD_CA_BUNDLE"):
-        command_line.fleet()
+        command_line.get("/api/fleet")
     assert not outside.asked
 
 
@@ -181,7 +181,7 @@ def test_a_bundle_that_cannot_be_read_ends_a_command(outside: Outside, monkeypat
 RUNNER = """
 import asyncio, sys
 from runner.llm.client import Prompt, open_client
-from runner.contract import ModelSpec, Protocol
+from runner.contract.run_spec import ModelSpec, Protocol
 
 async def main(url):
     for protocol in (Protocol.ANTHROPIC, Protocol.OPENAI_CHAT):
