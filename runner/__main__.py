@@ -1,8 +1,8 @@
-"""`python -m runner`: the program in the container. Reads its boot configuration, claims a run, carries it out.
-A runner that stands ready opens everything first (`runner.standby`).
+"""`python -m runner`: the program in the container. It reads its boot configuration, claims a run and carries it out. A
+warm runner opens everything before it claims (`runner.standby`).
 
-The claim and the first event go out before anything large is imported; the imports load in a thread while the
-orchestrator answers. The process always ends at once (`runner.process.final_reading`), so that no thread can hold it up.
+The claim and the first event are sent before anything large is imported; the imports run in a thread while the orchestrator
+answers. The process exits immediately when it is done (`runner.process.final_reading`), without waiting for threads.
 """
 
 import os
@@ -18,7 +18,7 @@ from runner.process.claim import claim
 from runner.process.final_reading import CountedSince, RunnerExit, end
 
 MAX_DIGITS = 50_000
-"""Tests of the benchmarks hold numbers of many digits."""
+"""Some benchmark tests contain numbers with many digits."""
 
 
 def main() -> RunnerExit:
@@ -41,7 +41,7 @@ def main() -> RunnerExit:
     link.close()
     log("runner.claimed", acked=acked)
     if raw.get("command"):
-        warming.join()  # a process is forked for the command: there must be no other thread
+        warming.join()  # the command's process is forked, so no other thread may run
     return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
 
 
@@ -68,13 +68,13 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     usage = UsageLog(read, age_s=process_age_s(), early=early.stop())
     measuring = open_measuring_process(spec, str(facts.get("engine", "")))
     try:
-        # not asyncio.run: at its end it would wait for a thread that may still be importing an SDK
+        # not asyncio.run, which would wait at its end for a thread that may still be importing an SDK
         work = carry_out(spec, url, log, facts, acked, measuring=measuring, usage=usage)
         code = asyncio.new_event_loop().run_until_complete(work)
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         code = EXIT_CRASHED
-    alone = facts.get("engine") != "process" and spec.command is None  # in a container, and of our own image
+    alone = facts.get("engine") != "process" and spec.command is None  # in a container of our own image
     return RunnerExit(code, CountedSince.seconds_ago(usage.age_s) if alone else None)
 
 

@@ -1,7 +1,7 @@
-"""One attempt from claim to exit code: opens everything in order, gives up privileges, works, and sees to a proper end.
+"""Carries out one attempt, from claim to exit code: opens everything in order, drops privileges, works and shuts down.
 
-The sandbox must be opened while there are privileges, and before anything that must stay secret is in memory: its
-processes are exec'ed, not forked. The provider's SDK loads in a thread while the sandbox and the problems come up.
+The sandbox must be opened while the runner still has privileges, and before any secret is in memory. Its processes are
+exec'ed, not forked. The provider's SDK loads in a thread while the sandbox starts and the problems arrive.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ EXITS = {
 
 
 def orchestrator_client(run_token: str) -> httpx.AsyncClient:
-    """For events, problems, traces and files: short calls, each of which is made again when it got no answer."""
+    """Client for events, problems, traces and files: short calls, each repeated if there is no answer."""
     return httpx.AsyncClient(
         headers={"Authorization": f"Bearer {run_token}"},
         timeout=httpx.Timeout(30.0, connect=5.0),
@@ -70,8 +70,8 @@ async def carry_out(
     *,
     usage: UsageLog,
 ) -> int:
-    """Work on a claimed run until it is over; answers with the exit code. `opened` is a sandbox that is up already,
-    `measuring` the process that runs the command of a command benchmark, `usage` knows what was used until now."""
+    """Works on a claimed run until it is over and returns the exit code. `opened` is a sandbox that is already open,
+    `measuring` the process that runs the command of a command benchmark, `usage` the usage recorded so far."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -121,7 +121,7 @@ async def _attempt(
     opened: Executor | None,
     measuring: MeasuringProcess | None,
 ) -> int:
-    """The whole work, with its last event acknowledged at the end."""
+    """Does all the work and returns once the last event is acknowledged."""
     failed: tuple[FailureReason, str, str | None] | None = None
     done = 0
     try:
@@ -155,7 +155,7 @@ async def _attempt(
 
 
 async def _leave_log(client: httpx.AsyncClient, url: str, log: Log) -> None:
-    """Our own log as a file of the run, before the token dies. A run does not fail for it."""
+    """Uploads the runner's log as a file of the run while the token is still valid. The run does not fail if this fails."""
     try:
         answer = await client.put(url, content=log.kept(), timeout=LOG_UPLOAD_S)
         trouble = None if answer.is_success else f"status {answer.status_code}"
@@ -195,7 +195,7 @@ def _sandbox(spec: RunSpec, opened: Executor | None) -> AbstractAsyncContextMana
         return Executor.open(spec.sandbox_slots, spec.sandbox_uid_base, least=spec.sandbox_level)
     if not opened.level.has_all_of(spec.sandbox_level):
         raise SandboxUnavailableError(f"{opened.level.sentence} Level {spec.sandbox_level} is required.")
-    return contextlib.aclosing(opened)  # at the end of the work, so that what the end takes is still counted
+    return contextlib.aclosing(opened)  # closed when the work ends, so that the cost of closing is still counted
 
 
 async def _eval_work(
@@ -241,13 +241,14 @@ async def _command_work(
 
 
 def become_ordinary(log: Log) -> str | None:
-    """Give up root for good. An interpreter behind a closed folder (in root's home) could then import nothing more: where
-    that is so, as on a developer's machine without containers, the runner stays what it is, and why is answered."""
+    """Drops root for good. If the interpreter lies in a folder that only root may enter (such as root's home), imports
+    would fail afterwards. The runner then stays root, as on a developer's machine without containers, and this returns
+    why."""
     if os.geteuid() != 0:
         return None
     if all(map(_open_to_all, (os.__file__, httpx.__file__, __file__))):
         drop_privileges(RUNNER_UID)
-        hide_memory()  # a change of user resets it
+        hide_memory()  # changing the user resets it
         return None
     why = "the runner stays root: its interpreter lies in a folder that only root may enter"
     log("run.still_root", why=why)
@@ -261,7 +262,7 @@ def _open_to_all(file: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def _model(spec: RunSpec) -> AsyncIterator[asyncio.Task[LlmClient]]:
-    """The SDK's client, loading in a thread; closed at the end if it ever came up."""
+    """Loads the SDK's client in a thread; closes it at the end if it was loaded."""
     how = NoClient if spec.kind in UNASKING else partial(open_client, spec.model, spec.gateway_url, spec.run_token)
     loading: asyncio.Task[LlmClient] = asyncio.create_task(asyncio.to_thread(how))
     try:

@@ -1,4 +1,4 @@
-"""Lines of JSON from the orchestrator, streamed; a broken stream is read again, until nothing is missing."""
+"""Streams lines of JSON from the orchestrator; reads again after a broken stream, until nothing is missing."""
 
 import asyncio
 import random
@@ -15,13 +15,13 @@ TRY_AGAIN = frozenset({408, 425, 429})
 
 
 class DownloadRefused(Exception):
-    """The orchestrator refuses the request; asking again would not help."""
+    """The orchestrator refuses the request; repeating it would not help."""
 
 
 async def download_lines(
     client: httpx.AsyncClient, url: str, missing: Callable[[], int], log: Log, subject: str
 ) -> AsyncIterator[bytes]:
-    """Lines that are not empty, until none is `missing` or the stream was read to its end twice; known ones come again."""
+    """Yields the non-empty lines until nothing is `missing` or the stream was read to its end twice. Lines may repeat."""
     whole_reads, failures = 0, 0
     while (before := missing()) and whole_reads < NEEDED_READS:
         try:

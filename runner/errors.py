@@ -1,33 +1,33 @@
-"""What can go wrong in a runner, as one tree, and the exit codes that tell it to whoever started the container.
+"""All errors of a runner as one tree, and the exit codes that report them to whatever started the container.
 
     RunnerError
     ├── BootRefused            the line on standard input is not a boot configuration
     ├── ClaimRefused           the orchestrator does not give this runner a run
     ├── RunFailed              the whole run ends early, with a reason from the contract
-    ├── ProblemError           a problem was not delivered, or its record cannot be understood
-    └── CallError              a model call that got no answer
-        ├── GatewayAway        nobody answered, or the stream was cut; asking again costs nothing
-        ├── CallsEnded         the run ends early, so that this call is not made any more
+    ├── ProblemError           a problem was not delivered, or its record is invalid
+    └── CallError              a model call got no answer
+        ├── GatewayAway        no answer, or the stream was cut; a repeated call costs nothing
+        ├── CallsEnded         the run ends early, so this call is not made
         ├── BudgetExhausted    a budget does not allow this call
         ├── PriceUnknown       a budget applies, and the model has no price
         └── ProviderFailed     the provider refused or failed, after the gateway's retries
 
-Standard library only: it is loaded before the first request goes out.
+Standard library only, because it is imported before the first request is sent.
 """
 
 EXIT_DONE = 0  # the last event is acknowledged, or the run was cancelled
-EXIT_REFUSED = 2  # no usable boot configuration, or no run given
-EXIT_SUPERSEDED = 3  # another attempt has taken over, or the token is dead
-EXIT_FAILED = 4  # the run failed, and the orchestrator knows
+EXIT_REFUSED = 2  # no valid boot configuration, or no run to claim
+EXIT_SUPERSEDED = 3  # another attempt has taken over, or the token is no longer valid
+EXIT_FAILED = 4  # the run failed, and the orchestrator knows it
 EXIT_CRASHED = 5  # the runner itself failed
-EXIT_ABANDONED = 6  # the orchestrator did not come back
+EXIT_ABANDONED = 6  # the orchestrator did not answer for too long
 EXIT_TERMINATED = 143  # SIGTERM
 
 SCOPE_RUN = "run"  # `contract.ErrorScope.RUN`; this module imports nothing
 
 
 class RunnerError(Exception):
-    """Base of all errors of the runner."""
+    """Base class of all runner errors."""
 
 
 class BootRefused(RunnerError):
@@ -39,7 +39,7 @@ class ClaimRefused(RunnerError):
 
 
 class RunFailed(RunnerError):
-    """The whole run ends early; `reason` is a `contract.FailureReason`, `code` the error code of a job about evals."""
+    """The whole run ends early; `reason` is a `contract.FailureReason`, `code` the error code of an eval job."""
 
     def __init__(self, reason: str, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class RunFailed(RunnerError):
 
 
 class ProblemError(RunnerError):
-    """A problem was not delivered, or its record cannot be understood."""
+    """A problem was not delivered, or its record is invalid."""
 
 
 class CallError(RunnerError):
@@ -56,7 +56,7 @@ class CallError(RunnerError):
 
 
 class GatewayAway(CallError):
-    """Nobody answered, or the answer was cut off; the gateway keeps the answer, so asking again costs nothing."""
+    """No answer, or it was cut off. The gateway stores the answer, so a repeated call costs nothing."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ class GatewayAway(CallError):
 
 
 class CallsEnded(CallError):
-    """The run ends early: a call that waited for its turn is not made any more."""
+    """The run ends early: a call that was still queued is not made."""
 
 
 class BudgetExhausted(CallError):
@@ -72,7 +72,7 @@ class BudgetExhausted(CallError):
 
 
 class PriceUnknown(CallError):
-    """A budget or limit applies, and the model has no price: no call can be allowed."""
+    """A budget or limit applies, and the model has no price, so no call can be allowed."""
 
 
 class ProviderFailed(CallError):
@@ -82,14 +82,14 @@ class ProviderFailed(CallError):
         super().__init__(message)
         self.status = status
         self.scope = scope or (SCOPE_RUN if status in (401, 403, 404) else "unknown")
-        """A `contract.ErrorScope`. A gateway that does not say it is read by its status."""
+        """A `contract.ErrorScope`. If the gateway does not send one, it is derived from the status."""
 
     @property
     def refused(self) -> bool:
-        """A status that the same request will meet again: not that of a busy or failing server."""
+        """Whether the same request would be refused again. False for the status of a busy or failing server."""
         return 400 <= self.status < 500 and self.status not in (408, 409, 425, 429)
 
     @property
     def hopeless(self) -> bool:
-        """Every other call will meet it as well: a wrong key, no such model, a parameter that is refused."""
+        """Whether every other call would fail too: wrong key, unknown model, refused parameter."""
         return self.scope == SCOPE_RUN

@@ -1,7 +1,7 @@
-"""The runner's own log: one JSON line per event on standard error, each with an `action` word and what was bound.
+"""The runner's own log: one JSON line per event on standard error, each with an `action` and the bound fields.
 
-Standard library only. Lines are cut, because the engine keeps only the last part of a container's log. The newest lines
-are kept in memory too, to be left with the run as a file.
+Standard library only. Long lines are cut, because the engine keeps only the end of a container's log. The newest lines are
+also kept in memory and uploaded as a file of the run.
 """
 
 import json
@@ -14,7 +14,7 @@ KEPT_LINES = 2000
 
 
 class Log:
-    """Writes lines; `bind` gives a log that adds fields to each and keeps its lines in the same place."""
+    """Writes log lines. `bind` returns a log that adds fields to each line and shares the kept lines."""
 
     def __init__(self, **bound: object) -> None:
         self._bound = bound
@@ -26,7 +26,7 @@ class Log:
         return other
 
     def kept(self) -> bytes:
-        """The newest lines."""
+        """Returns the newest lines."""
         return "".join(self._kept).encode("utf-8", "replace")
 
     def __call__(self, action: str, **facts: object) -> None:

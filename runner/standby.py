@@ -1,8 +1,7 @@
-"""A runner that stands ready: everything imported, sandbox up and tried, privileges given up; it claims until it has a run.
+"""A warm runner: it imports everything, opens and tests its sandbox, drops privileges, and claims until it gets a run.
 
-It serves exactly one run. Before each request it tries its sandbox again, so that one that broke while waiting is never
-given a run: it ends, and the orchestrator starts another. What it used until then is the pool's; its run counts from the
-claim on.
+It serves exactly one run. It tests its sandbox before each claim, so that a runner whose sandbox broke while waiting never
+gets a run: it exits, and the orchestrator starts another. Usage before the claim counts for the warm pool, not for the run.
 """
 
 import asyncio
@@ -30,11 +29,11 @@ TRIAL_LIMITS = Limits(cpu_s=5, wall_s=30, memory_bytes=64 * MIB)
 
 
 class SandboxUnwellError(Exception):
-    """The sandbox does not run a program of one line."""
+    """The sandbox cannot run a one-line program."""
 
 
 async def stand_ready(boot: Boot, log: Log) -> RunnerExit:
-    """Open everything, claim, carry out."""
+    """Opens everything, claims a run and carries it out."""
     try:
         slots, uid_base = (boot.stand_ready or {})["sandbox_slots"], (boot.stand_ready or {})["sandbox_uid_base"]
     except KeyError as missing:
@@ -48,7 +47,7 @@ async def stand_ready(boot: Boot, log: Log) -> RunnerExit:
 
         def try_sandbox() -> dict[str, Any]:
             asyncio.run_coroutine_threadsafe(_try(executor), loop).result()
-            until_now[0] = found = read()  # waiting takes next to nothing, and after the answer every millisecond counts
+            until_now[0] = found = read()  # before the claim, because afterwards every millisecond counts
             return {} if found is None else {"idle": {"cpu_s": found.cpu_s, "memory_bytes": found.memory_bytes}}
 
         def claim_and_announce() -> tuple[dict[str, Any], float, int]:

@@ -1,1 +1,1 @@
-"""One adapter per benchmark format: what a record means, how the model is asked, how its answer is read and judged."""
+"""One adapter per benchmark format: how to read a record, ask the model, and extract and judge its answer."""

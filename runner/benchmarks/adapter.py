@@ -1,6 +1,6 @@
-"""What a benchmark must offer, and the register of those there are.
+"""The interface of a benchmark, and the registry of all benchmarks.
 
-An adapter reads a record into a task. A task asks (prompt), reads the answer (extract) and judges it; it never talks to a
+An adapter reads a record into a task. A task builds the prompt, extracts the answer and judges it. It never talks to a
 model or to the orchestrator, and the expected answers never leave it.
 """
 
@@ -26,13 +26,13 @@ class Task(Protocol):
     def prompt(self) -> Prompt: ...
 
     def extract(self, text: str) -> Extraction:
-        """Find the answer in the model's text."""
+        """Finds the answer in the model's text."""
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict: ...
 
 
 Adapter = Callable[[Mapping[str, Any]], Task]
-"""Reads a record; raises `ProblemError` when it cannot be understood."""
+"""Reads a record; raises `ProblemError` if it is invalid."""
 
 ADAPTERS: Mapping[str, Adapter] = {
     "livecodebench": LiveCodeBenchTask.read,
@@ -44,10 +44,10 @@ ADAPTERS: Mapping[str, Adapter] = {
     "gsm8k": Gsm8kTask.read,
 }
 WITHOUT_PARITY: Mapping[str, Adapter] = {"livecodebench": partial(LiveCodeBenchTask.read, parity=False)}
-"""For those whose official checker takes a second execution."""
+"""The variants that skip the second execution by the official checker's rules."""
 
 
 def adapter_for(benchmark: BenchmarkSpec) -> Adapter | None:
-    """None for an adapter that this version of the runner does not have."""
+    """Returns None for an adapter that this version of the runner does not have."""
     adapter = ADAPTERS.get(benchmark.adapter)
     return adapter if benchmark.parity else WITHOUT_PARITY.get(benchmark.adapter, adapter)

@@ -1,6 +1,6 @@
-"""Finding the program in a model's text. Pure and linear in the text; the rule that fired is part of the result.
+"""Finds the program in a model's text. Pure and linear in the text; the result names the rule that matched.
 
-Thinking is removed first. Then the last fenced block that fits wins, in the order of `Rule`. A fence may be of three or more
+Thinking is removed first. Then the last matching fenced block wins, in the order of `Rule`. A fence has three or more
 backticks or tildes; a block that is never closed counts as cut off.
 """
 
@@ -15,9 +15,9 @@ from runner.contract.parsing import MOST_CHARS, parse
 
 PYTHON = frozenset({"python", "python3", "py", "py3", "python2", "pypy", "pypy3"})
 MAX_TEXT_CHARS = 4_000_000
-"""Of a longer text only the end is searched: no honest answer is as long."""
+"""Only the end of a longer text is searched; no honest answer is that long."""
 SHORT_CHARS = 64_000
-"""Searched at once: a thread would take longer."""
+"""Texts up to this length are searched directly: a thread would take longer."""
 SEARCH_S = 60.0
 CODE_LINE = re.compile(r"(import|from|def|class|print|for|while|if|with|try|async|@|\w+\s*=[^=])")
 
@@ -25,19 +25,19 @@ CODE_LINE = re.compile(r"(import|from|def|class|print|for|while|if|with|try|asyn
 class Rule(StrEnum):
     """How the program was found."""
 
-    ENTRY_BLOCK = "entry_block"  #: the last block that defines the function which the tests call
+    ENTRY_BLOCK = "entry_block"  #: the last block that defines the function under test
     PYTHON_BLOCK = "python_block"  #: the last block marked as Python
     PLAIN_BLOCK = "plain_block"  #: the last block without a language
-    OTHER_BLOCK = "other_block"  #: the last block, marked as something else
-    OPEN_BLOCK = "open_block"  #: a block that begins and is never closed
-    BARE_CODE = "bare_code"  #: no fence at all, but the whole text is a Python program
-    GIVEN = "given"  #: stored as a program: nothing to find
+    OTHER_BLOCK = "other_block"  #: the last block, marked as another language
+    OPEN_BLOCK = "open_block"  #: a block that is never closed
+    BARE_CODE = "bare_code"  #: no fence, but the whole text is a Python program
+    GIVEN = "given"  #: the stored answer is a program already
     NONE = "none"  #: nothing found
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """`code` is None when nothing was found; `complete` says that the text did not end inside the last block."""
+    """`code` is None if nothing was found; `complete` is False if the text ends inside its last block."""
 
     code: str | None
     rule: StrEnum
@@ -52,7 +52,7 @@ class Block:
 
 
 def without_thinking(text: str) -> str:
-    """The text without `<think>` sections: closed ones, one that never ends, and one whose beginning is not shown."""
+    """Removes `<think>` sections: closed ones, one that never ends, and one whose opening tag is missing."""
     text = text[-MAX_TEXT_CHARS:]
     for tag in ("think", "thinking"):
         begin, end = f"<{tag}>", f"</{tag}>"
@@ -70,7 +70,7 @@ def without_thinking(text: str) -> str:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """All fenced blocks in order. A fence that names Python begins a block even where another was never closed."""
+    """Returns all fenced blocks in order. A fence that names Python starts a block even inside an unclosed one."""
     blocks: list[Block] = []
     fence, indent, language = "", 0, ""
     lines: list[str] = []
@@ -90,7 +90,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def _fence(line: str) -> tuple[str, str]:
-    """The marks of a fence line and the first word behind them; no marks if it is none."""
+    """Returns the marks of a fence line and the first word after them; no marks if the line is no fence."""
     line = line.strip()
     if not line.startswith(("```", "~~~")):
         return "", ""
@@ -102,13 +102,13 @@ def _fence(line: str) -> tuple[str, str]:
 
 
 def extract_code(text: str, entry: str | None = None) -> Extraction:
-    """The program in the text; `entry` is the name of the function that the tests call, if they call one."""
+    """Returns the program in the text; `entry` is the name of the function that the tests call, if any."""
     text = without_thinking(text)
     blocks = blocks_of(text)
     complete = not blocks or blocks[-1].closed
     closed = [block for block in blocks if block.closed and block.code.strip()]
     if entry:
-        # Blanks and tabs only: what also matches line ends is tried from every line to the end of an empty stretch.
+        # Blanks and tabs only: a class that includes line ends would be quadratic in a run of empty lines.
         defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+{re.escape(entry)}\b", re.MULTILINE)
         for block in reversed(closed):
             if block.language in PYTHON | {""} and defines.search(block.code):
@@ -130,7 +130,7 @@ def extract_code(text: str, entry: str | None = None) -> Extraction:
 
 
 async def search(extract: Callable[[str], Extraction], text: str, *, within_s: float = SEARCH_S) -> Extraction:
-    """What `extract` finds in the text; nothing if that takes too long. A long text is searched in a thread."""
+    """Returns what `extract` finds, or nothing if it takes too long. A long text is searched in a thread."""
     if len(text) <= SHORT_CHARS:
         return extract(text)
     try:
@@ -141,7 +141,7 @@ async def search(extract: Callable[[str], Extraction], text: str, *, within_s: f
 
 
 def _is_program(text: str) -> bool:
-    """Is the whole text a Python program, and not a word or two that happen to parse?"""
+    """Whether the whole text is a Python program, and not just a few words that happen to parse."""
     if len(text) > MOST_CHARS or not any(CODE_LINE.match(line) for line in text.split("\n")):
         return False
     try:

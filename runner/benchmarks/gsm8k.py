@@ -1,7 +1,7 @@
-"""GSM8K: word problems with a number as the answer, compared as numbers (18 equals 18.00 and $18).
+"""GSM8K: word problems whose answer is a number, compared as numbers (18 equals 18.00 and $18).
 
-Asked without examples, for a last line `#### n`. The last number of that form counts, then the last in a box, then the last
-that is called the answer, then the last number at all.
+Zero-shot; the prompt asks for a last line `#### n`. The last number of that form counts, else the last in a box, else the
+last one stated as the answer, else the last number in the text.
 """
 
 import re
@@ -38,10 +38,10 @@ ANY = re.compile(rf"(?<![\w.])({NUMBER})")
 class NumberRule(StrEnum):
     """How the number was found."""
 
-    MARKED = "marked"  #: behind the last ####
+    MARKED = "marked"  #: after the last ####
     BOXED = "boxed"  #: in the last box
-    STATED = "stated"  #: behind the last "answer is" or "answer:"
-    LAST_NUMBER = "last_number"  #: the last number of the text
+    STATED = "stated"  #: after the last "answer is" or "answer:"
+    LAST_NUMBER = "last_number"  #: the last number in the text
     NONE = "none"  #: nothing found
 
 
@@ -78,7 +78,7 @@ def as_number(text: str) -> Decimal | None:
 
 
 def extract_number(text: str) -> Extraction:
-    """The answer as a number in plain digits. The last number at all counts only for an answer that came to its end."""
+    """Returns the answer in plain digits. `LAST_NUMBER` applies only to an answer that was not cut off."""
     text = without_thinking(text)
     for rule, pattern in (
         (NumberRule.MARKED, MARKED),

@@ -1,9 +1,9 @@
-"""HumanEval and HumanEval+: complete a function from its signature and docstring. Assertions decide, or the comparison with
-a reference solution.
+"""HumanEval and HumanEval+: complete a function from its signature and docstring. Judged by assertions, or by comparison
+with a reference solution.
 
-A chat model answers with the whole function. What stands before it in the prompt (imports, helpers) is put in front of its
-code, since the task was given in that context. Everything else continues the prompt, as for the benchmark's own script: a
-block without the function, and one that begins indented, whatever it defines further down.
+A chat model answers with the whole function. The code before it in the prompt (imports, helpers) is put in front of the
+answer, since the task was given in that context. Any other answer is appended to the prompt, as in the benchmark's own
+script: a block without the function, or one that starts indented, whatever it defines further down.
 """
 
 import re
@@ -24,7 +24,8 @@ PROMPT_VERSION = "humaneval-1"
 CPU_S = 3.0
 """For the whole check, as in the benchmark's own script."""
 WALL_S = 9.0
-"""There it is 3 s on the clock; here a program that merely sleeps is given up later, and one on a busy machine is not."""
+"""The benchmark's script allows 3 s of wall time. Here a sleeping program is given up later, so that a busy machine does
+not fail an honest one."""
 SYSTEM = "You are a careful Python programmer. Your code is run against hidden tests."
 TASK = """\
 Complete the Python function `{entry}`. Keep its name and its parameters; do what its docstring says, in every case.
@@ -85,18 +86,18 @@ class HumanEvalPlusTask(_FunctionTask):
 
 
 def defines(code: str, entry: str) -> re.Match[str] | None:
-    """Where the code defines the function at the outermost level."""
+    """Finds where the code defines the function at the top level."""
     return re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(entry)}\b", code, re.MULTILINE)
 
 
 def continues(code: str) -> bool:
-    """Does the code begin inside a block? Then it can't be a program by itself."""
+    """Whether the code starts inside a block and so cannot be a program on its own."""
     first = FIRST_LINE.search(code)
     return first is not None and bool(first[1])
 
 
 def whole_program(source: str, entry: str, code: str) -> str:
-    """The program to run: the answer in the context of the task."""
+    """Returns the program to run: the answer in the context of the task."""
     if defines(code, entry) is None or continues(code):
         return source + code + "\n"
     here = defines(source, entry)
@@ -104,5 +105,5 @@ def whole_program(source: str, entry: str, code: str) -> str:
 
 
 def stub(source: str) -> str:
-    """The beginning with an empty body: some tests lean on helpers that stand in it."""
+    """Returns the beginning with an empty body: some tests use helpers in it."""
     return source.rstrip() + "\n    pass\n"

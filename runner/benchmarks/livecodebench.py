@@ -1,8 +1,8 @@
-"""LiveCodeBench's format, which the bundled sample benchmark and users' own problems have too.
+"""LiveCodeBench's format, also used by the bundled sample benchmark and by users' own problems.
 
-A record holds the eleven fields of the public files, with tests and metadata decoded or still as JSON texts. A problem whose
-metadata names a function is judged by calling it, any other by feeding standard input. Public tests come first, then
-private ones; all count. The wording of the prompt is ours, and has a version.
+A record holds the eleven fields of the public files, with tests and metadata decoded or still as JSON text. If the metadata
+names a function, tests call it; otherwise they use standard input. Public tests come first, then private ones; all count.
+The wording of the prompt is ours, and has a version.
 """
 
 import json
@@ -68,7 +68,7 @@ class LiveCodeBenchTask:
     entry: str | None
     tests: list[Test]
     parity: bool = True
-    """Whether answers are also judged by the rules of the official checker, which takes a second execution."""
+    """Whether answers are also judged by the official checker's rules, which takes a second execution."""
 
     @classmethod
     def read(cls, record: Mapping[str, Any], *, parity: bool = True) -> Self:
@@ -95,7 +95,7 @@ class LiveCodeBenchTask:
         return extract_code(text, self.entry)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
-        """Strictly, then by the official checker's rules. What exceeded a limit the first time would do so again."""
+        """Judges strictly, then by the official checker's rules, unless a time or memory limit was exceeded."""
         bounds = _bounds(limits, max(len(test.output) for test in self.tests))
         judged = await self._strict(code, executor, bounds)
         if judged.outcome is Outcome.INFRA_ERROR:
@@ -156,7 +156,7 @@ class LiveCodeBenchTask:
         return verdict(executions, rights, len(self.tests), shown)
 
     def _calls(self) -> tuple[list[list[Any]], list[Any]]:
-        """Arguments and expected result of each test."""
+        """Returns the arguments and the expected result of each test."""
         try:
             calls = [[json.loads(line) for line in test.input.split("\n") if line.strip()] for test in self.tests]
             return calls, [json.loads(test.output) for test in self.tests]
@@ -165,9 +165,10 @@ class LiveCodeBenchTask:
 
 
 def close_to_limit(tests: Sequence[TestResult], cpu_s: float) -> list[int]:
-    """Indices of the tests to judge again: the slowest that passed with more than 70 % of the limit, at most three.
+    """Returns the indices of the tests to judge again: the slowest that passed with more than 70 % of the limit (up to
+    three).
 
-    A test that ran out of time was already repeated alone, except the first of all, which had nothing before it.
+    A test that ran out of time was already repeated alone, except for the very first, which is therefore included.
     """
     close = [
         place
@@ -180,12 +181,12 @@ def close_to_limit(tests: Sequence[TestResult], cpu_s: float) -> list[int]:
 
 
 def flips(before: Outcome, again: Outcome) -> bool:
-    """Did the verdict change? A failure of ours says nothing."""
+    """Whether the verdict changed; an infrastructure failure does not count as a change."""
     return again is not Outcome.INFRA_ERROR and (before is Outcome.PASSED) != (again is Outcome.PASSED)
 
 
 def _bounds(limits: ExecutionLimits, longest_output: int) -> Limits:
-    """The CPU limit decides; the clock is the outer fence. Output has room for twice what is expected."""
+    """The CPU limit decides; the wall limit is a backstop. The output limit is twice the expected output."""
     room = Limits.output_for(longest_output)
     return Limits(
         cpu_s=limits.cpu_s,

@@ -1,11 +1,11 @@
-"""MBPP and MBPP+: a task in one sentence. Assertions decide, which the prompt shows (they fix the name of the function), or
-the comparison with a reference solution.
+"""MBPP and MBPP+: a task in one sentence. Judged by assertions, which the prompt shows (they fix the function's name), or
+by comparison with a reference solution.
 
-Imports that a record lists for its tests are put in front of the program too, as the usual check does. Setup code runs
+Imports that a record lists for its tests are also put in front of the program, as the usual check does. Setup code runs
 after the program, in its process, because it uses the program's own classes.
 
-The file of MBPP+ is JSON, which has no tuples, sets or complex numbers; `restored` gives the inputs of the tasks that need
-them their types back.
+The MBPP+ file is JSON, which has no tuples, sets or complex numbers; `restored` converts the inputs of the tasks that need
+them back to their types.
 """
 
 import ast
@@ -27,7 +27,7 @@ from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "mbpp-1"
 CPU_FACTOR = 2
-"""The benchmark has no limit; its slowest reference solution needs some seconds for its tests together."""
+"""The benchmark has no limit; its slowest reference solution takes some seconds for all its tests."""
 SYSTEM = "You are a careful Python programmer. Your code is run against tests."
 TASK = """\
 {text}
@@ -104,7 +104,7 @@ class MbppTask:
 
 
 def function_under_test(tests: str, reference: object) -> str:
-    """The function that the assertions are about: the first called that the reference defines, or no builtin."""
+    """Returns the function under test: the first one called that the reference defines, or that is no builtin."""
     try:
         called = [str(node.func.id) for node in _calls(_parsed(tests))]
         defined = {node.name for node in _parsed(str(reference or "")).body if isinstance(node, ast.FunctionDef)}
@@ -118,7 +118,7 @@ def function_under_test(tests: str, reference: object) -> str:
 
 def _parsed(source: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the escapes of old sources
+        warnings.simplefilter("ignore")  # invalid escapes in old sources
         return ast.parse(source)
 
 
@@ -167,7 +167,7 @@ class MbppPlusTask:
 
 
 def restored(number: int, arguments: list[Any]) -> list[Any]:
-    """One list of arguments with its types back."""
+    """Returns one list of arguments with its original types."""
     first, *rest = arguments or [None]
     if number in EACH_ARGUMENT:
         return [tuple(argument) for argument in arguments]

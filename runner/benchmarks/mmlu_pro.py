@@ -1,10 +1,10 @@
 """MMLU-Pro: multiple choice with up to ten options; the last stated answer counts.
 
-Where the dataset has the validation split, its worked answers of the same subject stand in front of the question, five as
-published; without it the question stands alone. The version of the prompt says which.
+If the dataset has the validation split, its worked answers of the same subject come before the question (five, as
+published); otherwise the question stands alone. The prompt version says which.
 
-The rules are those of the benchmark's authors, with two differences: thinking is removed, and where the answer is stated
-several times the last one counts instead of the first. All searches are linear in the text.
+The rules are those of the benchmark's authors, with two differences: thinking is removed, and if the answer is stated
+several times, the last one counts instead of the first. All searches are linear in the text.
 """
 
 import re
@@ -124,7 +124,7 @@ def _listed(options: list[str]) -> str:
 
 
 def extract_letter(text: str) -> Extraction:
-    """The chosen letter. A letter that merely stands alone counts only for an answer that came to its end."""
+    """Returns the chosen letter. `LAST_LETTER` applies only to an answer that was not cut off."""
     text = without_thinking(text).replace("**", "")
     for rule, pattern in (
         (LetterRule.STATED, STATED),

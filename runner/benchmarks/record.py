@@ -1,4 +1,4 @@
-"""Fields of a benchmark's record; what is missing or of another kind is a `ProblemError`."""
+"""Reads fields of a benchmark record; raises `ProblemError` if a field is missing or has the wrong type."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""Command benchmarks: a program of the user's image is run again and again, and measured by the kernel's figures."""
+"""Command benchmarks: run a program of the user's image repeatedly and measure it with the kernel's counters."""

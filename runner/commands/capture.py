@@ -1,4 +1,4 @@
-"""What a command writes, kept small: the beginning and the end, however much comes in between. Pure."""
+"""Keeps the beginning and the end of a command's output, however much there is in between. Pure."""
 
 from collections import deque
 
@@ -25,7 +25,7 @@ class Capture:
                 self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> str:
-        """What is kept, readable whatever the bytes were, with a mark where something is missing."""
+        """Returns the kept output as text, whatever the bytes were, with a mark where something was dropped."""
         tail = b"".join(self._tail)[-self._tail_bytes :]
         missing = self.total - len(self._head) - len(tail)
         if not missing:
@@ -34,7 +34,7 @@ class Capture:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Three quarters of the limit from the beginning, the rest from the end."""
+    """Keeps three quarters of the limit from the beginning and the rest from the end."""
     if len(text) <= limit:
         return text
     head, tail = limit * 3 // 4, limit // 4

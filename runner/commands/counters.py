@@ -1,4 +1,4 @@
-"""The kernel's counters around one repeat: processor time and memory of the container, and whom it killed for memory."""
+"""The kernel's counters around one repeat: CPU time and memory of the container, and its out-of-memory kills."""
 
 import os
 import time
@@ -14,7 +14,7 @@ OCCUPIED = {"memory.stat": ("anon", "shmem"), "memory/memory.stat": ("total_rss"
 
 
 class Counters:
-    """Of a container; without one there are only the processes below the caller."""
+    """Counters of a container; without one, only the caller's descendants are measured."""
 
     def __init__(self, engine: str, cgroup: Path = CGROUP) -> None:
         self._alone = engine != "process"
@@ -22,18 +22,18 @@ class Counters:
         self._read: Callable[[], Reading | None] = reader(engine, cgroup)
         share = limits(engine, cgroup).get("cpu_limit", 1.0)
         self.look_s = min(RAREST_LOOK_S, max(LOOK_S, LOOK_S / (2 * share)))
-        """How often memory is looked at: a look takes 0.1 ms of the container's own share."""
+        """Seconds between memory readings: each takes 0.1 ms of the container's own CPU quota."""
 
     def read(self) -> Reading | None:
-        """None where the container's own counters cannot be read."""
+        """Returns None if there is no container or its counters cannot be read."""
         return self._read() if self._alone else None
 
     def own_cpu_s(self) -> float:
-        """What the runner itself has used: this process and the one above it."""
+        """CPU time of the runner itself: this process and its parent."""
         return time.process_time() + process_tree.cpu_seconds(os.getppid())
 
     def occupied_bytes(self) -> int:
-        """Memory that programs occupy, without the kernel's copies of files."""
+        """Memory of programs, without the page cache."""
         if self._alone:
             for name, parts in OCCUPIED.items():
                 found = read_pairs(self._cgroup / name)

@@ -1,4 +1,4 @@
-"""Named figures from what a command wrote. Pure. A figure that is named several times counts with the mean."""
+"""Extracts named figures from a command's output. Pure. A figure that occurs several times counts with its mean."""
 
 import json
 import math
@@ -19,12 +19,13 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+)\]")
 
 
 def plain(text: str) -> str:
-    """Without what a terminal would obey."""
+    """Removes terminal control sequences."""
     return _ESCAPES.sub("", text.replace("\r\n", "\n"))
 
 
 def figures_in(output: str, rules: Sequence[FigureRule]) -> tuple[list[Figure], list[str]]:
-    """The figures, and what was asked for and not found. Without rules, every JSON line with name and value counts."""
+    """Returns the figures, and the requested ones that are missing. Without rules, every JSON line with name and value
+    counts."""
     text = plain(output)
     documents = list(_documents(text))
     if not rules:
@@ -66,7 +67,7 @@ def _captured(rule: FigureRule, match: re.Match[str]) -> list[tuple[str, str | N
 
 
 def _documents(text: str) -> Iterator[Any]:
-    """The whole text if it is JSON, else every line that is."""
+    """Yields the whole text if it is JSON, otherwise every line that is."""
     stripped = text.strip()
     if stripped[:1] in ("{", "[") and "\n" in stripped and (whole := _parsed(stripped)) is not None:
         yield whole
@@ -93,7 +94,7 @@ def _lines(documents: Iterable[Any]) -> Iterator[Figure]:
 
 
 def at_path(document: Any, path: str) -> Any:
-    """`a.b[0].c`, with or without `$` in front; None where there is no such place."""
+    """Resolves `a.b[0].c`, with or without a leading `$`; None if there is nothing at that path."""
     place = document
     for key, index in _STEP.findall(path.removeprefix("$")):
         try:
@@ -110,7 +111,7 @@ def _figure(name: str, given: Any, unit: str, better: Better) -> Iterator[Figure
 
 
 def number(given: Any) -> float | None:
-    """A number of some reasonable size, from JSON or from text; thousands may be grouped with commas."""
+    """Converts JSON or text to a number of reasonable size; commas may group thousands."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     if isinstance(given, str) and _GROUPED.fullmatch(given.strip()):

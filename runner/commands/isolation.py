@@ -1,8 +1,8 @@
-"""What a command may not do, beside what its container's limits say: reach the network, and make namespaces or mounts.
+"""What a command may not do, apart from its container's limits: use the network, or create namespaces or mounts.
 
-The measuring process leaves the container's network for an empty one with a loopback of its own. That takes two capabilities
-that the container has for this alone, and gives up for good before the first command. Where the kernel refuses, commands get
-no sockets but local ones. A filter refuses what Docker's own filter would refuse without those capabilities.
+The measuring process moves from the container's network to an empty one with its own loopback. That takes two capabilities
+that the container has only for this purpose; they are dropped for good before the first command. If the kernel refuses,
+commands get local sockets only. A filter refuses what Docker's own would refuse without those capabilities.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ _REFUSED = {
     "x86_64": (165, 166, 155, 170, 171, 272, 308, 321, 298, 300, 179, 428, 429, 430, 431, 432, 433, 442),
     "aarch64": (40, 39, 41, 161, 162, 97, 268, 280, 241, 262, 60, 428, 429, 430, 431, 432, 433, 442),
 }
-"""Numbers of `_NAMES`, in that order."""
+"""System call numbers of `_NAMES`, in that order."""
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _SOCKET = {"x86_64": 41, "aarch64": 198}
 _CLONE3, _IO_URING_SETUP = 435, 425
 
 
 def leave_network() -> bool:
-    """Into an empty network with a loopback; False where that is not allowed. For the calling process and its children."""
+    """Moves this process and its children to an empty network with a loopback; returns False if that is not allowed."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET) != 0:
         return False
@@ -48,7 +48,7 @@ def leave_network() -> bool:
 
 
 def keep_only_needed_capabilities() -> None:
-    """Users can be changed and processes ended; nothing else, ever again."""
+    """Keeps only the capabilities to change users and to kill processes, for good."""
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -61,13 +61,13 @@ def keep_only_needed_capabilities() -> None:
 
 
 class CommandFilter:
-    """Laid out before the fork. `sockets` allows all kinds of them: the network is empty, or is meant to be reached."""
+    """Built before the fork. `sockets` allows every kind of socket, because the network is empty or access is intended."""
 
     def __init__(self, *, sockets: bool, arch: str = syscalls.ARCH) -> None:
         self._filter = Filter(build(arch, sockets=sockets))
 
     def install(self) -> None:
-        """Put the calling process under the filter, for good."""
+        """Applies the filter to the calling process, for good."""
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         self._filter.install()
 
@@ -81,7 +81,7 @@ def build(arch: str, *, sockets: bool) -> bytes:
     out.load(bpf.NUMBER)
     if arch == "x86_64":
         out.test(AT_LEAST, X32_BIT, "unknown", None)
-    out.test(EQUAL, _CLONE3, "unknown", None)  # its flags cannot be seen; libc falls back to clone
+    out.test(EQUAL, _CLONE3, "unknown", None)  # a filter cannot see its flags; libc falls back to clone
     if not sockets:
         out.test(EQUAL, _IO_URING_SETUP, "unknown", None)
         out.test(EQUAL, _SOCKET[arch], "socket", None)

@@ -1,7 +1,7 @@
-"""`python kit.py FOLDER`, at the image's build: an interpreter with the runner's libraries in one folder.
+"""`python kit.py FOLDER`, run when the image is built: copies an interpreter and the runner's libraries into one folder.
 
-With the runner beside it, mounted into a container of any other image and started through its own loader, it needs nothing
-of that image: no Python, no libc. Only what a command benchmark uses goes in.
+Mounted into a container of any other image, next to the runner and started through its own loader, it needs nothing from
+that image: no Python, no libc. It contains only what a command benchmark uses.
 """
 
 import compileall
@@ -73,7 +73,7 @@ def _copy_package(name: str, library: Path) -> None:
 
 
 def _copy_libraries(programs: list[Path], folder: Path) -> None:
-    """Every shared library that one of them names, and the loader."""
+    """Copies the loader and every shared library that one of the programs needs."""
     into = folder / "so"
     into.mkdir()
     wanted: set[str] = set()

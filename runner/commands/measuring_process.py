@@ -1,8 +1,8 @@
-"""The process that runs a command's repeats and measures them, apart from the one that reports: nothing disturbs its clock,
-and whatever a command or a pattern does, heartbeats go on.
+"""The process that runs and measures a command's repeats. It is separate from the reporting process, so that nothing
+disturbs its measurements and heartbeats continue whatever a command or pattern does.
 
-It is forked before anything else runs, and stays root in a container, to give commands a user of their own. A line asks for
-a repeat, a line answers; when the other side is gone, everything is ended.
+It is forked before anything else runs, and stays root in a container, so that it can run commands as another user. One line
+requests a repeat, one line answers. When the other side closes the connection, it ends everything.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ GO = b"repeat\n"
 
 
 class _TookTooLong(Exception):
-    """A pattern that tries too many ways."""
+    """Matching the patterns took too long."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class MeasuringProcess:
 
 
 def open_measuring_process(spec: RunSpec, engine: str) -> MeasuringProcess | None:
-    """The measuring process of a run with a command. None: there is no command, or this is not the image that it is for."""
+    """Returns the measuring process of a command run; None if there is no command, or if this is not the command's image."""
     task, guest = spec.command, find_guest()
     if task is None:
         return None
@@ -52,7 +52,7 @@ def open_measuring_process(spec: RunSpec, engine: str) -> MeasuringProcess | Non
 
 
 def start(task: CommandTask, guest: Guest, engine: str, uid: int) -> socket.socket:
-    """Fork the measuring process; the connection to it. There must be no other thread."""
+    """Forks the measuring process and returns the connection to it. No other thread may run."""
     ours, its = socket.socketpair()
     if os.fork() == 0:
         ours.close()
@@ -74,7 +74,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _serve(link: socket.socket, task: CommandTask, guest: Guest, engine: str, uid: int) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end comes with that of the runner
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends together with the runner
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     contained = engine != "process"

@@ -1,8 +1,8 @@
-"""One repeat of a command: started, measured, ended with all that it started. Synchronous; the measuring process calls it.
+"""Runs and measures one repeat of a command and ends all its processes. Synchronous; called by the measuring process.
 
-Wall time runs from the moment before exec to the end of the first process. Processor time is that of the whole tree: what is
-left behind becomes a child of the measuring process, which waits for it. Descendants that nobody waited for are missing in
-that sum; the container's own counter then says how much.
+Wall time runs from just before exec to the end of the first process. CPU time covers the whole process tree: orphans become
+children of the measuring process, which waits for them. Descendants that nobody waited for are missing from that sum; they
+are added from the container's own counter.
 """
 
 import contextlib
@@ -24,19 +24,19 @@ PIECE = 1 << 18
 STUBBORN_S = 10.0
 FLOOR_SLACK = 2 << 20
 LOOKED_AT = 32
-"""Of many processes, some: all of them together are counted by the control group."""
+"""Only this many processes are inspected one by one; the control group counts all of them."""
 NOT_STARTED = 127
 MOST_PROCESSES = 1536
-"""Of a command in a container, which has room for 2048: ending them all takes a fork of the measuring process."""
+"""For a command in a container with a limit of 2048: to kill them all, the measuring process must still be able to fork."""
 YIELDS = 10
-"""How much nicer a command is than the runner beside it: thousands of processes leave it enough to report. Other
-containers have shares of their own."""
+"""Niceness of a command, so that even thousands of processes leave the runner enough CPU to report. Other containers have
+their own shares."""
 SLACK_S, SLACK_SHARE = 0.05, 0.02
 READY = b"ready %d\n"
 
 
 class Stopped(Exception):
-    """Nobody waits for the result any more."""
+    """The result is no longer wanted."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Program:
     workdir: str
     timeout_s: float
     uid: int
-    """-1: the current user."""
+    """-1 for the current user."""
     walls: CommandFilter | None
 
 
 @dataclass
 class Measured:
-    """Filled while it runs."""
+    """Filled while the command runs."""
 
     wall_s: float = 0.0
     user_s: float = 0.0
@@ -73,7 +73,7 @@ class Measured:
 
 
 def measure(program: Program, counters: Counters, stop_fd: int) -> Measured:
-    """Raises `Stopped` when `stop_fd` can be read."""
+    """Raises `Stopped` when `stop_fd` becomes readable."""
     with contextlib.ExitStack() as stack:
         pipes = [os.pipe() for _ in range(4)]
         open_fds = {fd for pair in pipes for fd in pair}
@@ -85,7 +85,7 @@ def measure(program: Program, counters: Counters, stop_fd: int) -> Measured:
         stack.callback(signal.signal, signal.SIGCHLD, before)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
         stack.callback(signal.set_wakeup_fd, -1)
-        base = counters.occupied_bytes()  # without the child, whose own copies go with its exec
+        base = counters.occupied_bytes()  # without the child, whose copied pages are gone after exec
         pid = os.fork()
         if pid == 0:
             _become(program, out_end, news_end, gate_end)
@@ -112,7 +112,7 @@ class _Ends:
 
 
 class _Family:
-    """The first process and all that descends from it."""
+    """The first process and its descendants."""
 
     def __init__(self, first: int, uid: int) -> None:
         self.first, self._uid = first, uid
@@ -121,14 +121,14 @@ class _Family:
         self.largest_bytes = 0
 
     def reap(self) -> bool:
-        """Whether the first process has ended."""
+        """Reaps ended processes; returns whether the first process has ended."""
         with contextlib.suppress(ChildProcessError):
             while (found := os.wait4(-1, os.WNOHANG))[0]:
                 self._take(*found)
         return self.status is not None
 
     def end(self) -> None:
-        """Kill whoever is left, and wait for it."""
+        """Kills and reaps all remaining processes."""
         until = time.monotonic() + STUBBORN_S
         while time.monotonic() < until:
             try:
@@ -187,7 +187,7 @@ def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends, 
 
 
 def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, deadline: float) -> tuple[float, int, int]:
-    """Until the first process or its time is over: when that was, and the most memory seen, of one process and of all."""
+    """Waits for the first process or the deadline; returns when that was and the peak memory of one process and of all."""
     seen = most = 0
     began = False
     step_s, look_at = FIRST_LOOK_S, time.monotonic() + FIRST_LOOK_S
@@ -201,7 +201,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
             if now >= look_at and began:
                 pids = process_tree.descendants(os.getpid())
                 seen = max([seen, *map(process_tree.peak_bytes, pids[:LOOKED_AT])])
-                if len(pids) > 1:  # what one process occupies, the kernel knows better
+                if len(pids) > 1:  # for a single process the kernel's own peak is better
                     most = max(most, counters.occupied_bytes())
                 step_s = min(2 * step_s, counters.look_s)
                 look_at = now + step_s
@@ -214,7 +214,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
                     os.read(ends.wake, 4096)
                 if family.reap():
                     return now, seen, most
-            if ends.news in ready:  # closed by the exec, or there is something to say about it
+            if ends.news in ready:  # closed by exec, or it carries an error message
                 selector.unregister(ends.news)
                 began, look_at = True, time.monotonic() + FIRST_LOOK_S
             if ends.out in ready and not _take(ends.out, output):
@@ -223,7 +223,7 @@ def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, de
 
 
 def _take(fd: int, output: Capture) -> bool:
-    """False at the end of the output."""
+    """Returns False at the end of the output."""
     with contextlib.suppress(BlockingIOError):
         piece = os.read(fd, PIECE)
         output.add(piece)
@@ -238,7 +238,8 @@ def _drain(fd: int, output: Capture) -> None:
 
 
 def _ready(news: int) -> tuple[int | None, str]:
-    """What the child, which stands before its gate, has occupied: the kernel counts that as its program's. Else why not."""
+    """Returns the child's peak memory before its exec, which the kernel counts as the program's; else None and the
+    reason."""
     message = b""
     while b"\n" not in message:
         piece = os.read(news, 4096)
@@ -249,7 +250,7 @@ def _ready(news: int) -> tuple[int | None, str]:
 
 
 def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
-    """In the child: everything but the exec is done before the clock starts."""
+    """Runs in the child: does everything but the exec before the clock starts."""
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
@@ -257,17 +258,17 @@ def _become(program: Program, out: int, news: int, gate: int) -> NoReturn:
             os.dup2(fd, target)
         for fd in map(int, os.listdir("/proc/self/fd")):
             if fd > 2 and fd not in (news, gate):
-                with contextlib.suppress(OSError):  # that of the list itself is closed already
+                with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed already
                     os.close(fd)
         parent = os.getppid()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # if memory runs out it shall be the command, never the runner
+            file.write("1000")  # if memory runs out, the kernel must kill the command, not the runner
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if program.uid >= 0:
             os.nice(YIELDS)
             resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
             syscalls.become_user(program.uid)
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # a change of user resets it
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)  # changing the user resets it
         os.umask(0o022)
         os.chdir(program.workdir)
         for number in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):

@@ -1,5 +1,5 @@
-"""The user's image that this runner was put into, as the engine describes it (without a container: what stands in for one),
-and the files of a command, which its user puts into a working directory of their own before each repeat."""
+"""The user's image in which this runner was started, as the engine describes it (or a substitute without a container), and
+the files of a command, which the command's user writes to a new working directory before each repeat."""
 
 import json
 import os
@@ -20,7 +20,7 @@ class Guest:
     image: str
     image_id: str
     env: dict[str, str]
-    """The image's own variables: those of the runner are not the command's."""
+    """The image's own variables; a command does not see the runner's."""
     workdir: str
     scratch: tuple[str, ...]
     """Folders that a command may write to; emptied after each repeat."""
@@ -29,7 +29,7 @@ class Guest:
 
 
 def find_guest() -> Guest | None:
-    """None where no engine has put us into a user's image."""
+    """Returns None if no engine has put the runner into a user's image."""
     description = os.environ.get(VARIABLE)
     if description is None:
         return None
@@ -47,19 +47,19 @@ def find_guest() -> Guest | None:
 
 
 def own_guest(image: str) -> Guest:
-    """Without a container: the machine as it is, and a folder of our own."""
+    """Without a container: this machine, and a temporary folder."""
     folder = mkdtemp(prefix="command-")
     env = {"PATH": os.environ.get("PATH", DEFAULT_PATH), "HOME": folder, "TMPDIR": folder}
     return Guest(image, "", env, folder, (folder,))
 
 
 def working_directory(scratch: str) -> str:
-    """Where the files stand. It lies in a folder that is emptied after each repeat."""
+    """Returns the folder for the files, inside a folder that is emptied after each repeat."""
     return f"{scratch}/{FOLDER}"
 
 
 def put_files(folder: str, files: Sequence[CommandFile]) -> int:
-    """Write them anew; 0 when all are there. Names were checked when the task was read."""
+    """Writes the files; returns 0 when all are written. Their names were checked when the task was read."""
     os.umask(0o022)
     os.mkdir(folder)
     for file in files:

@@ -1,4 +1,4 @@
-"""A run of kind `command`: warm-ups, then the repeats in sequence, each reported as an item; at the end `output.txt`."""
+"""A run of kind `command`: warm-ups, then the repeats in sequence, each reported as an item; finally `output.txt`."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class CommandWork:
         self._room = OUTPUT_BYTES
 
     async def run(self, base: str, client: httpx.AsyncClient, facts: dict[str, Any]) -> int:
-        """How many repeats were done."""
+        """Returns how many repeats were done."""
         reader, writer = await asyncio.open_connection(sock=self._link, limit=MAX_ANSWER)
         hello = await self._answer(reader, PATIENCE_S)
         waiting = self._waiting()
@@ -91,7 +91,7 @@ class CommandWork:
         self._output.append(text)
 
     async def _leave_output(self, client: httpx.AsyncClient, base: str) -> None:
-        """What the commands wrote, as a file of the run. A run does not fail for it."""
+        """Uploads the commands' output as a file of the run. The run does not fail if this fails."""
         number = self._spec.attempt
         name = "output.txt" if number == 1 else f"output-a{number}.txt"
         body = "".join(self._output).encode("utf-8", "replace")
@@ -138,7 +138,7 @@ def item_of(answer: dict[str, Any], benchmark: str, problem_id: str, sample: int
 
 
 def verdict(answer: dict[str, Any]) -> tuple[Outcome, str]:
-    """The outcome, and how the first process ended, in words."""
+    """Returns the outcome, and how the first process ended, in words."""
     end = f"exit {answer['exit_code']}" if answer["signal"] is None else f"signal {answer['signal']}"
     if answer["timed_out"]:
         return Outcome.TIME_LIMIT, end

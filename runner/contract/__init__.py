@@ -1,5 +1,5 @@
-"""The contract between runner and orchestrator: every body that crosses the wire between them, and nothing else.
+"""The contract between runner and orchestrator: every message body they exchange, and nothing else.
 
-A leaf: pydantic and the standard library only, and all of `runner` that `orchestrator` imports. Both sides ignore fields
-they do not know; a version that does not match is refused at claim.
+It imports only pydantic and the standard library, and it is the only part of `runner` that `orchestrator` imports. Both
+sides ignore unknown fields; the orchestrator refuses a claim with another contract version.
 """

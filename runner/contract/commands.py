@@ -1,4 +1,4 @@
-"""The part of the contract about command benchmarks: what is run and measured, and what a repeat came to. A leaf."""
+"""Contract, command benchmarks: what is run and measured, and the result of a repeat. Imports nothing but the contract."""
 
 import base64
 import binascii
@@ -11,26 +11,26 @@ from pydantic import Field, field_validator
 from runner.contract.message import Count, Message, Seconds
 
 LARGEST_FIGURE = 1e100
-"""What is larger is no measurement, and its square would be no number."""
+"""A larger number is no measurement, and its square would overflow."""
 MAX_FILES = 20
 MAX_FILES_BYTES = 256 * 1024
-"""Of all files of a command together: they are stored with every run. What is larger belongs into the image."""
+"""For all files of a command together, because they are stored with every run. Larger files belong in the image."""
 MAX_FILE_NAME = 200
 _PART = re.compile(r"[^\x00-\x1f\x7f/\\]{1,100}")
 
 
 class Better(StrEnum):
-    """Which way of a figure is the good one."""
+    """Whether a higher or a lower figure is better."""
 
     SMALLER = "smaller"
     LARGER = "larger"
 
 
 class FigureRule(Message):
-    """Where a figure is found in what the command wrote: by a pattern, a JSON path, or in a JSON line of its name."""
+    """How to find a figure in the command's output: by a pattern, a JSON path, or a JSON line of that name."""
 
     name: str = ""
-    """Empty with a pattern: each of its named groups is a figure."""
+    """Empty if a pattern is given: each of its named groups is a figure."""
     unit: str = ""
     better: Better = Better.SMALLER
     pattern: str | None = None
@@ -38,7 +38,7 @@ class FigureRule(Message):
 
 
 def file_name_problem(name: str) -> str | None:
-    """Why a file cannot be put into a working directory under this name; None if it can."""
+    """Returns why a file of this name cannot be put into a working directory; None if it can."""
     parts = name.split("/")
     if len(name) > MAX_FILE_NAME or len(parts) > 8:
         return f"is longer than {MAX_FILE_NAME} characters or has more than 8 parts"
@@ -48,7 +48,7 @@ def file_name_problem(name: str) -> str | None:
 
 
 def file_names_problem(names: list[str]) -> str | None:
-    """Why these files cannot stand beside each other; None if they can."""
+    """Returns why these files cannot be in one directory; None if they can."""
     known = set(names)
     if len(known) < len(names):
         return f"{next(name for name in names if names.count(name) > 1)!r} is named twice"
@@ -65,7 +65,7 @@ class CommandFile(Message):
 
     name: str
     content: str
-    """In base64."""
+    """Base64."""
     executable: bool = False
 
     @field_validator("name")
@@ -94,7 +94,7 @@ class CommandFile(Message):
 
 
 class CommandTask(Message):
-    """A command, and how often it is run."""
+    """A command and its number of repeats."""
 
     name: str
     image: str
@@ -106,11 +106,11 @@ class CommandTask(Message):
     timeout_s: float = Field(default=600.0, gt=0)
     figures: list[FigureRule] = []
     files: list[CommandFile] = []
-    """With files the working directory is one of their own, made anew for each repeat."""
+    """If there are files, each repeat gets a new working directory that holds them."""
 
 
 class Figure(Message):
-    """A number with a name that the command said of itself."""
+    """A named number that the command reported."""
 
     name: str
     value: float = Field(allow_inf_nan=False)
@@ -119,18 +119,18 @@ class Figure(Message):
 
 
 class RepeatFacts(Message):
-    """One repeat of a command, beside its outcome and usage."""
+    """One repeat of a command, apart from its outcome and usage."""
 
     exit_code: int | None = Field(default=None, ge=-(1 << 31), le=1 << 32)
-    """None when a signal ended it."""
+    """None if a signal ended it."""
     signal: int | None = Field(default=None, ge=0, le=1 << 16)
     user_s: Seconds = 0.0
     system_s: Seconds = 0.0
     throttled_s: Seconds | None = None
-    """How long it was held back by its share of the cores, where the kernel says so."""
+    """How long its CPU quota held it back, if the kernel reports it."""
     figures: list[Figure] = []
     output: str = ""
-    """The beginning and the end of what it wrote."""
+    """The beginning and the end of its output."""
     output_bytes: Count = 0
     self_reported: bool = False
-    """A task runner said so: the figures are not of our own kernel readings. The orchestrator sets it, no runner does."""
+    """The figures come from a task runner, not from our kernel readings. Set by the orchestrator, never by a runner."""

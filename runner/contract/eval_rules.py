@@ -1,7 +1,7 @@
-"""What reading an eval tells: syntax, imports, the function. Pure, and a leaf: both sides read by it.
+"""Static checks of an eval: syntax, imports, the function. Pure and without dependencies; both sides use it.
 
-The list of imports is a check of quality: an eval that needs more than these is not the kind of function that was asked
-for. It is no boundary; the sandbox is.
+The list of allowed imports is a check of quality: an eval that needs more is not the kind of function that was asked for.
+It is not a security boundary; the sandbox is.
 """
 
 import ast
@@ -20,7 +20,7 @@ MAX_CHARS = 50_000
 
 
 def problem_of(code: str) -> str | None:
-    """Why the code cannot be an eval, in a sentence for the model that wrote it; None if nothing is wrong."""
+    """Returns why the code cannot be an eval, as a sentence for the model that wrote it; None if nothing is wrong."""
     if len(code) > MAX_CHARS:
         return f"the code has {len(code)} characters, at most {MAX_CHARS} are possible"
     if "\x00" in code:

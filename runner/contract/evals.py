@@ -1,6 +1,6 @@
-"""The part of the contract that is about evals: what a runner is told of one, and what it says of traces.
+"""Contract, evals: what a runner receives about an eval, and what it reports about traces.
 
-A leaf, like `runner.contract`, which puts these bodies into the specification of a run and among its events.
+Imports nothing but the contract, which uses these messages in run specifications and events.
 """
 
 from enum import StrEnum
@@ -13,29 +13,29 @@ from runner.contract.message import Count, Message, Seconds
 MAX_REASON_CHARS = 2000
 
 TRACE_ID_MARK = "\u27e8trace id\u27e9"
-"""Stands in a trace wherever its id stood; the runner puts another id there each time it hands the trace to an eval."""
+"""Replaces the id in a trace; the runner inserts a different id each time it passes the trace to an eval."""
 
 
 def generation_key(turn: int) -> str:
-    """The key of the model call in which an eval is written, or repaired."""
+    """Returns the key of the model call that writes or repairs an eval."""
     return f"eval/generate/{turn}/0"
 
 
 class Label(StrEnum):
-    """What a person thinks of a trace."""
+    """A person's judgement of a trace."""
 
-    POSITIVE = "positive"  #: it is as it should be
-    NEGATIVE = "negative"  #: it is not
+    POSITIVE = "positive"  #: the answer is good
+    NEGATIVE = "negative"  #: the answer is bad
 
 
 class JobStage(StrEnum):
-    """Where a job about evals is."""
+    """The stage of an eval job."""
 
     FETCHING_TRACES = "fetching_traces"  #: the runner fetches the traces
     CALLING_LLM = "calling_llm"  #: the model writes the eval, or repairs it
     VALIDATING_CODE = "validating_code"  #: syntax, imports and the contract are checked
     TESTING_ACCURACY = "testing_accuracy"  #: the eval judges labelled traces in the sandbox
-    SAVING_EVAL = "saving_eval"  #: the eval is on its way to the database
+    SAVING_EVAL = "saving_eval"  #: the eval is being sent to the database
     EXECUTING = "executing"  #: an eval judges traces
     COMPLETED = "completed"  #: everything is stored
 
@@ -53,56 +53,57 @@ STAGE_PERCENT = {
 class EvalFailure(StrEnum):
     """Why an eval gave no verdict on a trace."""
 
-    TIMEOUT = "timeout"  #: it took longer than its limit
-    MEMORY = "memory"  #: it needed more memory than its limit
-    CRASH = "crash"  #: it raised, ended, or broke out of the protocol
-    CONTRACT = "contract"  #: it returned something else than the contract asks for
-    INFRA = "infra"  #: the sandbox could not carry it out, twice; not the eval's fault
+    TIMEOUT = "timeout"  #: it exceeded its time limit
+    MEMORY = "memory"  #: it exceeded its memory limit
+    CRASH = "crash"  #: it raised an exception, exited, or violated the protocol
+    CONTRACT = "contract"  #: it returned something that violates the contract
+    INFRA = "infra"  #: the sandbox failed to run it, twice; not the eval's fault
 
 
 class EvalLimits(Message):
-    """What one evaluation of one trace may use."""
+    """Limits for one evaluation of one trace."""
 
     seconds: float = 5.0
     memory_bytes: int = 50 << 20
-    """Beyond what the interpreter itself occupies."""
+    """On top of the interpreter's own memory."""
     slowdown: float = 1.0
 
 
 class EvalTask(Message):
-    """What a run of kind `eval_generate` or `eval_execute` is about. With `code` it is executed, else it is written."""
+    """The task of a run of kind `eval_generate` or `eval_execute`. With `code` an eval is executed, without it one is
+    written."""
 
     name: str = ""
     criterion: str = ""
     code: str | None = None
     traces: int = 0
-    """How many traces are still to come."""
+    """How many traces remain."""
     seed: int = 0
     repairs: int = 3
     target: float = 0.95
-    """With this share of the training traces right, the eval is not given back for repair."""
+    """If the eval judges this share of the training traces correctly, it is not sent back for repair."""
     failing_share: float = 0.05
-    """An eval that gives no verdict on more than this share of traces is refused."""
+    """An eval that gives no verdict on more than this share of the traces is refused."""
     limits: EvalLimits = EvalLimits()
     draft: str | None = None
-    """Code that a person wrote: it is checked and tried like a model's answer, and no model is asked."""
+    """Code written by a person: it is checked and tried like a model's answer, and no model is asked."""
     written: bool = False
-    """An earlier attempt has delivered the eval: what is left is to complete."""
+    """An earlier attempt has delivered the eval; only completion remains."""
 
 
 class TraceLine(Message):
-    """One line of the traces answer. The trace's own id is not in it."""
+    """One line of the traces response. It does not contain the trace's own id."""
 
     key: int
     trace: dict[str, Any]
     label: Label | None = None
-    """Of training traces only: what is held out stays with the orchestrator."""
+    """For training traces only: labels of held-out traces stay with the orchestrator."""
     disputed: str = ""
-    """Of training traces only: what an earlier eval said, which people looked at and found wrong."""
+    """For training traces only: an earlier eval's verdict that people reviewed and found wrong."""
 
 
 class Judgement(Message):
-    """What an eval said of one trace; `passed` is None when it gave no verdict."""
+    """An eval's verdict on one trace; `passed` is None if it gave none."""
 
     key: int
     passed: bool | None = None
@@ -113,7 +114,7 @@ class Judgement(Message):
 
 
 class Round(Message):
-    """One answer of the model: what was wrong with it, or how it did on the training traces."""
+    """One answer of the model: what was wrong with it, or its accuracy on the training traces."""
 
     turn: Count
     code: str | None = None
@@ -131,11 +132,11 @@ class JobProgressEvent(Message):
     total: Count | None = None
     detail: str = ""
     round: Round | None = None
-    """An answer that has just been found wanting."""
+    """An answer that was just rejected."""
 
 
 class EvalWrittenEvent(Message):
-    """The eval that the model wrote and the checks let pass, with its verdicts on all labelled traces."""
+    """The eval that the model wrote and that passed the checks, with its verdicts on all labelled traces."""
 
     type: Literal["eval_written"] = "eval_written"
     seq: int = Field(ge=1)

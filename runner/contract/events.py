@@ -1,4 +1,4 @@
-"""What a runner reports: events with consecutive numbers, the results in them, and the acknowledgement."""
+"""What a runner reports: numbered events, the results in them, and the acknowledgement."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -12,55 +12,55 @@ from runner.contract.run_spec import ItemKey
 
 
 class Outcome(StrEnum):
-    """How an item ended; exactly one each."""
+    """How an item ended; each item has exactly one."""
 
     PASSED = "passed"  #: every test accepted
-    WRONG_ANSWER = "wrong_answer"  #: the program ran and answered something else
+    WRONG_ANSWER = "wrong_answer"  #: the program ran and gave another answer
     TIME_LIMIT = "time_limit"  #: more CPU or wall time than the limit
     MEMORY_LIMIT = "memory_limit"  #: more memory than the limit
     OUTPUT_LIMIT = "output_limit"  #: more output than the limit
     RUNTIME_ERROR = "runtime_error"  #: the program crashed or ended with an error
-    NO_ANSWER = "no_answer"  #: nothing that could be extracted from the model's text
+    NO_ANSWER = "no_answer"  #: no answer could be extracted from the model's text
     TRUNCATED = "truncated"  #: the model hit its token limit before it finished
     REFUSED = "refused"  #: the model declined to answer
     PROVIDER_ERROR = "provider_error"  #: the provider did not answer, after retries; not the model's fault
-    INFRA_ERROR = "infra_error"  #: our own machinery failed, after retries; not the model's fault
+    INFRA_ERROR = "infra_error"  #: our own infrastructure failed, after retries; not the model's fault
 
 
 NOT_THE_MODELS_FAULT = frozenset({Outcome.PROVIDER_ERROR, Outcome.INFRA_ERROR})
 
 
 class Stage(StrEnum):
-    """Where a running attempt is."""
+    """The stage of a running attempt."""
 
     BOOT = "boot"  #: the runner started and claimed its run
-    PROVISION = "provision"  #: problems are fetched, the sandbox comes up
-    RUNNING = "running"  #: items are worked on
-    UPLOADING = "uploading"  #: all items are done, the last results are on their way
+    PROVISION = "provision"  #: problems are being fetched, the sandbox is starting
+    RUNNING = "running"  #: items are being processed
+    UPLOADING = "uploading"  #: all items are done, the last results are being sent
     FINISHED = "finished"  #: everything is acknowledged
 
 
 class FailureReason(StrEnum):
-    """What a runner may say when it gives up a whole run."""
+    """The reasons a runner may give for ending a whole run."""
 
-    DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or understood
-    PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example for a wrong key
-    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget, or a limit for the day, does not allow another call
+    DATASET_ERROR = "dataset_error"  #: a problem could not be fetched or parsed
+    PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example because of a wrong key
+    BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget or a daily limit does not allow another call
     PRICE_UNKNOWN = "price_unknown"  #: a budget or limit applies, and the model has no price
-    EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is not fit to be used
-    EVAL_FAILING = "eval_failing"  #: an eval that is executed gives no verdict on too many traces
-    RUNNER_ERROR = "runner_error"  #: an error of the runner itself
+    EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is unusable
+    EVAL_FAILING = "eval_failing"  #: an eval gives no verdict on too many traces
+    RUNNER_ERROR = "runner_error"  #: an error in the runner itself
 
 
 class Desired(StrEnum):
-    """What the orchestrator wants of a runner."""
+    """What the orchestrator wants a runner to do."""
 
     RUN = "run"
     CANCEL = "cancel"
 
 
 class Usage(Message):
-    """What the kernel measured."""
+    """Usage measured by the kernel."""
 
     cpu_s: Seconds = 0.0
     wall_s: Seconds = 0.0
@@ -80,7 +80,7 @@ class TestResult(Message):
 
 
 class CallFacts(Message):
-    """What is known of the model call behind an item."""
+    """Facts about the model call behind an item."""
 
     call_key: str
     input_tokens: Count = 0
@@ -112,7 +112,7 @@ class ItemResult(Message):
     fragile: bool = False
     calls: list[CallFacts] = []
     repeat: RepeatFacts | None = None
-    """In a run of kind `command`."""
+    """Set in a run of kind `command`."""
 
     @property
     def key(self) -> ItemKey:
@@ -146,7 +146,7 @@ class LogEvent(Message):
 
 
 class CompleteEvent(Message):
-    """The last event of a run whose items are all reported."""
+    """The last event of a run, after all items were reported."""
 
     type: Literal["complete"] = "complete"
     seq: int = Field(ge=1)
@@ -158,7 +158,7 @@ class FailedEvent(Message):
     reason: FailureReason
     message: str
     code: str | None = None
-    """The error code that a job about evals ends with."""
+    """The error code of a failed eval job."""
 
 
 RunnerEvent = Annotated[
@@ -176,20 +176,20 @@ RunnerEvent = Annotated[
 
 
 class UsageSample(Message):
-    """What the attempt has used so far, by the kernel's counters; `at_s` counts from the claim."""
+    """The attempt's usage so far, by the kernel's counters; `at_s` counts from the claim."""
 
     at_s: float = Field(ge=0, le=1e9, allow_inf_nan=False)
     cpu_s: float = Field(ge=0, le=1e12, allow_inf_nan=False)
     memory_bytes: int = Field(ge=0, le=1 << 60)
-    """Without what the kernel could give back at once."""
+    """Without memory that the kernel could reclaim immediately."""
     throttled_s: float | None = Field(default=None, ge=0, le=1e12, allow_inf_nan=False)
-    """How long it was made to wait because its share of the cores was used up; None where the kernel does not say."""
+    """How long its CPU quota held it back; None if the kernel does not report it."""
 
 
 class EventBatch(Message):
-    """Consecutive events, lowest number first. What was already stored is ignored, what follows a gap is not taken.
+    """Consecutive events in ascending order. Events already stored are ignored; events after a gap are rejected.
 
-    `usage` rides along: the samples since the last batch that was acknowledged.
+    `usage` holds the samples since the last acknowledged batch.
     """
 
     attempt: int = Field(ge=1)

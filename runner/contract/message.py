@@ -1,4 +1,4 @@
-"""The base of every body that crosses the wire between runner and orchestrator."""
+"""The base class of every message body between runner and orchestrator."""
 
 from typing import Annotated
 
@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=(1 << 53) - 1)]
-"""A number of tokens, bytes or tests. A database and a browser can both hold it."""
+"""A number of tokens, bytes or tests, small enough for the database and for JavaScript."""
 
 
 class Message(BaseModel):
-    """Unknown fields are ignored, so that either side can be upgraded first; instances are values."""
+    """Ignores unknown fields, so that either side can be upgraded first. Instances are immutable."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())

@@ -1,4 +1,4 @@
-"""What a runner is told: its boot configuration, the answer to its claim, the specification of its run, its problems."""
+"""What a runner receives: its boot configuration, the answer to its claim, the specification of its run, its problems."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -13,43 +13,43 @@ from runner.contract.message import Message
 
 CONTRACT_VERSION = 1
 CALL_KEY_HEADER = "x-benchyard-call"
-"""Names a model call within its run; the gateway answers the same key and body with the stored answer."""
+"""Identifies a model call within its run. For the same key and body the gateway returns the stored answer."""
 _KEY_SAFE = "/!#$&'()*+,:;=?@[]^`{|}<>\""
 
 
 def call_key(benchmark: str, problem_id: str, sample_index: int, turn: int = 0) -> str:
-    """The key of an item's model call. It travels in a header, so what is not plain ASCII is escaped."""
+    """Returns the key of an item's model call. It is sent in a header, so anything but plain ASCII is escaped."""
     return quote(f"{benchmark}/{problem_id}/{sample_index}/{turn}", safe=_KEY_SAFE)
 
 
 class ErrorScope(StrEnum):
-    """Whom the error of a model call concerns; the gateway says it with the error, in `details.scope`."""
+    """Which calls an error of a model call affects; the gateway sends it with the error, in `details.scope`."""
 
-    RUN = "run"  #: every call of the run would meet it: model unknown, key, parameter or certificate refused
-    ITEM = "item"  #: this one question only: its context is too long, a filter refused it
+    RUN = "run"  #: every call of the run would fail: unknown model, or a refused key, parameter or certificate
+    ITEM = "item"  #: this call only: its context is too long, or a filter refused it
     UNKNOWN = "unknown"  #: the error does not say
 
 
 class StandReady(Message):
-    """What a runner needs to open its sandbox before it knows its run."""
+    """What a warm runner needs to open its sandbox before it has a run."""
 
     sandbox_slots: int = Field(ge=1)
     sandbox_uid_base: int
 
 
 class BootConfig(Message):
-    """One line of JSON on the runner's standard input: all that a fresh container knows."""
+    """One line of JSON on the runner's standard input: everything that a new container knows."""
 
     orchestrator_url: str
     token: str
     instance_type: str
     engine: str
     stand_ready: StandReady | None = None
-    """Set for a runner that is started ahead of its run: it opens everything, then claims until it is given one."""
+    """Set for a warm runner: it opens everything, then claims until it gets a run."""
 
 
 class IdleReading(Message):
-    """What a runner that stands ready has used so far, by the kernel's figures."""
+    """What a warm runner has used so far, by the kernel's counters."""
 
     cpu_s: float = Field(ge=0, allow_inf_nan=False)
     memory_bytes: int = Field(ge=0)
@@ -61,11 +61,11 @@ class ClaimRequest(Message):
     instance_type: str
     engine: str
     idle: IdleReading | None = None
-    """Of a runner that stands ready."""
+    """Sent by warm runners."""
 
 
 class Protocol(StrEnum):
-    """The wire protocol, and with it the SDK, that a model is asked through."""
+    """The wire protocol of a model, which also decides the SDK."""
 
     ANTHROPIC = "anthropic"  #: Anthropic messages
     OPENAI_CHAT = "openai_chat"  #: OpenAI chat completions
@@ -92,29 +92,29 @@ class ExecutionLimits(Message):
     memory_bytes: int = 1 << 30
     output_bytes: int = 16 << 20
     slowdown: float = 1.0
-    """How many seconds of the clock a second of CPU takes here at the best; more than 1 on a share of a core."""
+    """Wall seconds per CPU second at best; above 1 if a program gets less than one core."""
 
     def wall_s(self, cpu_s: float) -> float:
-        """The outer fence for a program that may use `cpu_s`: verdicts go by CPU time, on every instance type."""
+        """Returns the wall time limit for a program that may use `cpu_s`. Verdicts always depend on CPU time."""
         return (2 * cpu_s + 2) * self.slowdown
 
 
 class BenchmarkSpec(Message):
-    """One benchmark of a run: which adapter reads its records, and which problems in which order."""
+    """One benchmark of a run: the adapter that reads its records, and its problems in order."""
 
     name: str
     adapter: str
     pack_digest: str
     problem_ids: list[str]
     cpu_s: float | None = None
-    """CPU seconds for one test, where the benchmark has a rule of its own."""
+    """CPU seconds for one test, if the benchmark sets its own limit."""
     samples: list[list[int]] | None = None
-    """The samples of each problem, in the order of `problem_ids`, where they are not the same for all."""
+    """The sample indices of each problem, in the order of `problem_ids`, if problems differ in them."""
     parity: bool = True
-    """Whether answers are also judged by the official checker's rules, where that takes a second execution."""
+    """Whether answers are also judged by the official checker's rules, if that takes a second execution."""
 
     def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
-        """Problem and sample of every item, in order."""
+        """Yields problem id and sample index of every item, in order."""
         samples = self.samples or [list(range(samples_per_problem))] * len(self.problem_ids)
         for problem_id, own in zip(self.problem_ids, samples, strict=True):
             for sample in own:
@@ -128,13 +128,13 @@ class ItemKey(Message):
 
 
 class RunKind(StrEnum):
-    """What a run is for."""
+    """The kind of work in a run."""
 
     BENCHMARK = "benchmark"  #: a model is asked, its answers are judged
-    GRADE = "grade"  #: answers that are there already are judged; no model is asked
+    GRADE = "grade"  #: stored answers are judged; no model is asked
     EVAL_GENERATE = "eval_generate"  #: a model writes an eval from labelled traces
     EVAL_EXECUTE = "eval_execute"  #: an eval judges traces; no model is asked
-    COMMAND = "command"  #: a command of the user's image is run and measured; no model is asked
+    COMMAND = "command"  #: a command in the user's image is run and measured; no model is asked
 
 
 EVAL_KINDS = frozenset({RunKind.EVAL_GENERATE, RunKind.EVAL_EXECUTE})
@@ -153,7 +153,7 @@ class RunSpec(Message):
     sandbox_slots: int = Field(default=1, ge=1)
     sandbox_uid_base: int
     sandbox_level: str = "minimal"
-    """The weakest that will do: the runner refuses to execute anything with fewer layers."""
+    """The weakest acceptable level: the runner refuses to execute anything with fewer layers."""
     limits: ExecutionLimits = ExecutionLimits()
     finished: list[ItemKey] = []
     eval: EvalTask | None = None
@@ -162,7 +162,7 @@ class RunSpec(Message):
     heartbeat_s: float = 10.0
     batch_s: float = 0.25
     patience_s: float = Field(default=6 * 3600.0, gt=0)
-    """A runner that has not reached the orchestrator for so long ends."""
+    """A runner that cannot reach the orchestrator for this long exits."""
 
 
 class ClaimedRun(Message):
@@ -179,17 +179,17 @@ ClaimAnswer = Annotated[ClaimedRun | Wait, Field(discriminator="action")]
 
 
 class GivenAnswer(Message):
-    """An answer that is there already. `code` is judged as it is; from `text` it is extracted first."""
+    """A stored answer. `code` is judged as it is; from `text` the code is extracted first."""
 
     sample_index: int = Field(default=0, ge=0)
     text: str | None = None
     code: str | None = None
     finish: str = "stop"
-    """Why the model stopped, where that is known."""
+    """Why the model stopped, if known."""
 
 
 class Problem(Message):
-    """One line of the problems answer. `record` is in the format of the benchmark's adapter."""
+    """One line of the problems response. `record` has the format of the benchmark's adapter."""
 
     benchmark: str
     problem_id: str

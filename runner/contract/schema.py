@@ -1,4 +1,4 @@
-"""The JSON Schema of the contract, for `docs/contract.schema.json`."""
+"""Generates the JSON Schema of the contract."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from runner.contract.run_spec import CONTRACT_VERSION, BootConfig, ClaimAnswer, 
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of every body, for `docs/contract.schema.json`."""
+    """Returns the JSON Schema of every message body, for `docs/contract.schema.json`."""
     bodies: list[tuple[str, Any]] = [
         ("BootConfig", BootConfig),
         ("ClaimRequest", ClaimRequest),

@@ -1,1 +1,1 @@
-"""Evals in the runner: having a model write one, checking it, and running it over traces."""
+"""Evals in the runner: having a model write one, checking it, and running it on traces."""

@@ -1,8 +1,8 @@
-"""An eval over many traces: fetched as they are needed, judged in parts, reported part by part.
+"""Runs an eval on many traces: fetches them as needed, judges and reports them in parts.
 
-An eval whose verdicts turn out to depend on what it judged before is from then on given a process for every trace. One
-that never ends is given up at once, one that keeps running out of time after some traces, with what it said before: every
-time-out costs many times an honest verdict.
+If verdicts turn out to depend on earlier traces, every later trace gets its own process. An eval that never ends is stopped
+at once, and one that keeps timing out is stopped after some traces, keeping the verdicts so far: every time-out costs many
+times as much as an honest verdict.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from runner.reporting.reporter import Reporter
 from runner.sandbox.executor import Executor
 
 SLOW_AT_FIRST = 10
-"""With so many time-outs, and fewer verdicts than that, nobody waits for the rest."""
+"""After this many time-outs and fewer verdicts than that, the rest is not tried."""
 SLOW_LEAST = 20
 SLOW_SHARE = 0.05
 INFRA_LEAST = 20
@@ -39,7 +39,7 @@ class Execution:
         self._slow = self._broken = self.judged = 0
 
     async def run(self, lines: AsyncIterator[TraceLine]) -> int:
-        """Judge every trace; answers how many. Raises `RunFailed`."""
+        """Judges every trace; returns how many. Raises `RunFailed`."""
         parts: asyncio.Queue[list[Subject] | None] = asyncio.Queue(2 * self._slots)
         try:
             async with asyncio.TaskGroup() as group:
@@ -67,7 +67,7 @@ class Execution:
             self.judged += len(judgements)
 
     async def _check_that_it_ends(self, part: list[Subject]) -> None:
-        """With the first part, before anything else."""
+        """Checks on the first part, before anything else, that the eval ends at all."""
         async with self._ends:
             if self._known_to_end:
                 return

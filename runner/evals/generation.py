@@ -1,7 +1,7 @@
-"""A model writes an eval: asked, checked, tried on labelled traces, repaired; the best of what is fit is delivered.
+"""Has a model write an eval: asks, checks, tries it on labelled traces, has it repaired, and delivers the best usable one.
 
-What is wrong with an answer goes back to the model, as far as it concerns training traces: of the others this runner
-knows no labels. What remains unfit after the last repair is refused with the reason.
+Faults of an answer go back to the model only if they concern training traces; this runner does not know the labels of the
+others. If nothing is usable after the last repair, the run fails with the reason.
 """
 
 import random
@@ -39,7 +39,7 @@ KEPT_PROBLEM_CHARS = 4000
 
 
 class Unfit(Exception):
-    """An answer that cannot be used; the message is for the model, `code` for whoever asked for the eval."""
+    """The answer cannot be used; the message is for the model, `code` for whoever asked for the eval."""
 
     def __init__(self, problem: str, code: str = INVALID) -> None:
         super().__init__(problem)
@@ -70,13 +70,13 @@ class Generation:
         self._calls, self._executor, self._slots = calls, executor, slots
         self._reporter, self._log = reporter, log
         self._subjects = sorted([*(example.subject for example in training), *others], key=lambda subject: subject.key)
-        random.Random(task.seed).shuffle(self._subjects)  # so that the first ones say something about the others
+        random.Random(task.seed).shuffle(self._subjects)  # so that the first ones are representative
         self._rounds: list[Round] = []
         self._words = ""
         self._stage = JobStage.FETCHING_TRACES
 
     async def run(self) -> None:
-        """Deliver an eval, or raise `RunFailed`."""
+        """Delivers an eval, or raises `RunFailed`."""
         if self._task.draft is not None:
             await self._save(await self._drafted(self._task.draft))
             return
@@ -92,7 +92,7 @@ class Generation:
             try:
                 code = await self._written(prompt, turn)
                 if code in seen:
-                    break  # it has nothing else to say
+                    break  # the model repeats an earlier answer
                 seen.add(code)
                 candidate = await self._tried(code)
             except Unfit as unfit:
@@ -119,7 +119,7 @@ class Generation:
         await self._reporter.eval_written(best.code, best.judgements, self._rounds)
 
     async def _drafted(self, code: str) -> Candidate:
-        """What a person wrote passes the same checks; how often it is right is measured, and not asked for."""
+        """Checks code written by a person in the same way; its accuracy is measured, but not required."""
         self._tell(JobStage.VALIDATING_CODE)
         try:
             return await self._tried(code)
@@ -158,7 +158,7 @@ class Generation:
         except PriceUnknown as error:
             raise RunFailed(FailureReason.PRICE_UNKNOWN, str(error)) from None
         except ProviderFailed as error:
-            # One that refuses this call will refuse it again; one that failed may be well in the next attempt.
+            # A provider that refuses this call will refuse it again; one that failed may succeed in the next attempt.
             if error.refused:
                 message = f"the provider refused the call: {error}"
                 raise RunFailed(FailureReason.PROVIDER_ERROR, message, EXTERNAL) from None
@@ -167,7 +167,7 @@ class Generation:
             raise RunFailed(FailureReason.RUNNER_ERROR, f"the gateway did not answer: {error}", EXTERNAL) from None
 
     async def _tried(self, code: str) -> Candidate:
-        """Every check that an eval must pass."""
+        """Runs every check that an eval must pass."""
         if (problem := problem_of(code)) is not None:
             raise Unfit(problem)
         failures: list[Judgement] = []
@@ -233,7 +233,7 @@ class Generation:
         return Unfit(f"it gives no verdict on more than {share} of the traces, for example:\n{some}", code)
 
     def _mistakes(self, candidate: Candidate) -> str | None:
-        """What it gets wrong on training traces, if that is too much."""
+        """Describes its errors on training traces; None if there are few enough."""
         tested = len(self._training)
         if candidate.right >= self._task.target * tested:
             return None

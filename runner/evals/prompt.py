@@ -1,6 +1,6 @@
-"""What the model is told: the contract, the criterion, examples; and what was wrong with its last answer. Pure.
+"""Prompts for writing an eval: the contract, the criterion, examples, and the faults of the last answer. Pure.
 
-It sees training traces only, without ids.
+The model sees training traces only, without ids.
 """
 
 import json
@@ -66,19 +66,19 @@ class Training:
     subject: Subject
     label: Label
     disputed: str = ""
-    """What an earlier eval said of it, wrongly."""
+    """An earlier eval's wrong verdict on it."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes back to the model."""
+    """What is reported back to the model."""
 
     code: str
     problem: str
 
 
 def first_prompt(criterion: str, training: Sequence[Training], allowed: Sequence[str]) -> Prompt:
-    """All training traces if there is room for them, else some of each label, from the whole range of them."""
+    """Shows all training traces if they fit, otherwise some of each label, spread over the whole range."""
     room = min(EXAMPLE_CHARS, max(LEAST_CHARS, ALL_CHARS // max(len(training), 1)))
     own = {label: [example.subject for example in training if example.label is label] for label in Label}
     most = ALL_CHARS // (2 * room)
@@ -118,7 +118,7 @@ def repair_prompt(first: Prompt, fault: Fault) -> Prompt:
 
 
 def shown_text(subject: Subject, room: int) -> str:
-    """A trace as one line of JSON; a long one is cut, input and output last."""
+    """Returns a trace as one line of JSON; if it is too long only input and output remain, and those are cut last."""
     trace = json.loads(subject.text.replace(MARK_TEXT, "..."))
     text = json.dumps(trace, ensure_ascii=False)
     if len(text) > room:
@@ -127,7 +127,7 @@ def shown_text(subject: Subject, room: int) -> str:
 
 
 def mistakes_text(wrong: Sequence[tuple[Training, str]], right: int, tested: int) -> str:
-    """Training traces on which it disagrees with people, for the model."""
+    """Describes, for the model, the training traces on which its eval disagrees with people."""
     lines = [
         f"- people say {'good' if example.label is Label.POSITIVE else 'bad'}, it says {verdict}: "
         f"{shown_text(example.subject, 1500)}"

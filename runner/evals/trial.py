@@ -1,8 +1,8 @@
-"""Running an eval over traces in the sandbox: traces in, judgements out. What the eval says is data and never believed.
+"""Runs an eval on traces in the sandbox: traces in, judgements out. The eval's output is untrusted data.
 
-Many traces go through one child, for speed. What must not suffer from that does not: the module is executed anew for
-every trace, so that nothing it keeps in its own names reaches the next; a trace without a verdict is judged once more
-alone before that counts; and a sample of the others is judged again alone and must come out the same.
+Many traces go through one child, for speed. Three things keep this safe: the module is executed again for every trace, so
+that its globals do not reach the next; a trace without a verdict is judged once more alone before that counts; and a sample
+of the others is judged again alone and must give the same result.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from runner.sandbox.protocol.values import DICT, TUPLE, Tree
 
 CHUNK = 100
 SHORTEST = 2
-"""So many traces tell whether an eval ends at all."""
+"""This many traces show whether an eval ends at all."""
 CHECKED_SHARE = 0.02
 CHECKED_LEAST = 1
 ANSWER_BYTES = 256 * 1024
@@ -48,13 +48,13 @@ FAILURES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A trace to judge; `text` is its JSON with a mark where its id stood."""
+    """A trace to judge; `text` is its JSON with a mark in place of its id."""
 
     key: int
     text: str
 
     def given(self, salt: str) -> dict[str, Any]:
-        """As an eval gets it: with an id that means nothing and is another one each time."""
+        """Returns the trace for an eval, with a meaningless id that differs each time."""
         opaque = hashlib.sha256(f"{salt} {self.key}".encode()).hexdigest()[:16]
         trace: dict[str, Any] = json.loads(self.text.replace(MARK_TEXT, opaque))
         return {"id": opaque, **trace}
@@ -64,11 +64,11 @@ MARK_TEXT = json.dumps(TRACE_ID_MARK)[1:-1]
 
 
 class Unsteady(Exception):
-    """The same trace gave another result alone: the eval keeps something between traces, or goes by chance, time or ids."""
+    """A trace gave another result alone: the eval keeps state between traces, or depends on chance, time or ids."""
 
 
 class Trial:
-    """One eval in the sandbox. `failed` hears of every trace without a verdict, and may end it all by raising."""
+    """One eval in the sandbox. `failed` is called for every trace without a verdict, and may raise to end the trial."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Trial:
     ) -> None:
         self._executor, self._slots, self._failed = executor, slots, failed
         self.judged = 0
-        """Traces that have been judged so far, with or without a verdict."""
+        """Traces judged so far, with or without a verdict."""
         self._program = HARNESS.format(source=code)
         self._limits = Limits(
             cpu_s=limits.seconds,
@@ -91,7 +91,7 @@ class Trial:
         )
 
     async def judge(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
-        """One part in one child, each in turn; a sample is judged again alone. Raises `Unsteady`."""
+        """Judges one part in one child, in order, and a sample of it again alone. Raises `Unsteady`."""
         judgements = await self._run(subjects, salt)
         judged = [place for place, judgement in enumerate(judgements) if judgement.failure is None]
         count = min(len(judged), max(CHECKED_LEAST, round(len(judged) * CHECKED_SHARE)))
@@ -102,8 +102,8 @@ class Trial:
         return judgements
 
     async def never_ends(self, subjects: Sequence[Subject]) -> bool:
-        """Whether it runs out of time on each of the shortest traces. Every time-out costs as much as thousands of honest
-        verdicts, so this is asked before anything else; an eval that is slow on long traces ends on short ones."""
+        """Whether the eval times out on each of the shortest traces. Every time-out costs as much as thousands of honest
+        verdicts, so this is checked first; an eval that is slow on long traces ends on short ones."""
         shortest = sorted(subjects, key=lambda subject: (len(subject.text), subject.key))[:SHORTEST]
         for subject in shortest:
             (found,) = await self._run([subject], "the shortest", counted=False)
@@ -112,13 +112,13 @@ class Trial:
         return len(shortest) == SHORTEST
 
     async def alone(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
-        """Each subject in a process of its own."""
+        """Judges each subject in its own process."""
         return [(await self._run([subject], salt))[0] for subject in subjects]
 
     async def judge_all(
         self, subjects: Sequence[Subject], salt: str, told: Callable[[int], None] = lambda _: None
     ) -> list[Judgement]:
-        """All subjects in their order, in parts; `told` hears how many more are done."""
+        """Judges all subjects in order, in parts; calls `told` with the number of newly judged ones."""
         parts = [subjects[start : start + CHUNK] for start in range(0, len(subjects), CHUNK)]
         found: list[list[Judgement]] = [[] for _ in parts]
         queue = iter(range(len(parts)))
@@ -137,7 +137,7 @@ class Trial:
         return [judgement for part in found for judgement in part]
 
     async def _run(self, subjects: Sequence[Subject], salt: str, *, counted: bool = True) -> list[Judgement]:
-        """Up to the first trace without a verdict in one child, then on in another."""
+        """Judges in one child up to the first trace without a verdict, then continues in another."""
         done: list[Judgement] = []
         while len(done) < len(subjects):
             rest = subjects[len(done) :]
@@ -161,8 +161,8 @@ class Trial:
 
 
 def too_many(timeouts: int, judged: int, share: float, chance: float = 0.001) -> bool:
-    """Whether an eval that runs out of time on `share` of the traces would do so this often by chance alone: hardly ever.
-    Traces must come in random order."""
+    """Whether this many time-outs are too many to be chance for an eval that times out on `share` of the traces. Traces
+    must come in random order."""
     fewer = sum(math.comb(judged, count) * share**count * (1 - share) ** (judged - count) for count in range(timeouts))
     return 1 - fewer < chance
 
@@ -188,7 +188,7 @@ def difference(one: Judgement, other: Judgement) -> str:
 
 
 def judgement_of(key: int, execution: Execution, nonce: str) -> Judgement:
-    """What an execution says. An answer without the question's nonce was written before the question came."""
+    """Converts an execution to a judgement. An answer without the request's nonce was written before the request came."""
     wall_ms = round(execution.usage.wall_s * 1000, 3)
     if execution.ending is not Ending.finished:
         why = _last_line(execution.stderr_tail) or execution.detail
@@ -226,7 +226,7 @@ def _fields(tree: Tree) -> dict[str, Any]:
 
 
 def contract_problem(tree: Tree) -> str | None:
-    """Why what came back is not {"passed": bool, "score": 0..1, "reason": str}, or None."""
+    """Returns why the result is not {"passed": bool, "score": 0..1, "reason": str}, or None."""
     if not (isinstance(tree, list) and tree and tree[0] == DICT):
         return 'evaluate must return a dict {"passed": bool, "score": number from 0 to 1, "reason": str}'
     fields = _fields(tree)

@@ -1,4 +1,4 @@
-"""A job about evals from its traces to its last event: puts together what `generation` and `execution` need."""
+"""Carries out an eval job from its traces to its last event: assembles what `generation` and `execution` need."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ from runner.sandbox.executor import Executor
 
 
 async def fetch(client: httpx.AsyncClient, url: str, count: int, log: Log) -> AsyncIterator[TraceLine]:
-    """`count` traces, each once. Raises `RunFailed` when the orchestrator refuses them or has fewer."""
+    """Yields `count` traces, each once. Raises `RunFailed` if the orchestrator refuses them or has fewer."""
     keys: set[int] = set()
     try:
         async for text in download_lines(client, url, lambda: count - len(keys), log, "traces"):
@@ -36,7 +36,7 @@ async def fetch(client: httpx.AsyncClient, url: str, count: int, log: Log) -> As
 async def execute(
     spec: RunSpec, task: EvalTask, base: str, client: httpx.AsyncClient, executor: Executor, reporter: Reporter, log: Log
 ) -> int:
-    """Have an eval judge the traces; answers how many."""
+    """Has an eval judge the traces; returns how many."""
     execution = Execution(task, executor=executor, slots=spec.sandbox_slots, reporter=reporter, log=log)
     reporter.job(JobStage.EXECUTING, 0, done=0, total=task.traces)
     return await execution.run(fetch(client, f"{base}/traces", task.traces, log))
@@ -52,7 +52,7 @@ async def generate(
     reporter: Reporter,
     log: Log,
 ) -> int:
-    """Have a model write an eval; answers 1, for the one item that such a job has."""
+    """Has a model write an eval; returns 1, for the one item of such a job."""
     if task.written:
         return 1
     reporter.job(JobStage.FETCHING_TRACES, STAGE_PERCENT[JobStage.FETCHING_TRACES])

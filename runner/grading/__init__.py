@@ -1,1 +1,1 @@
-"""From what a program did to a verdict."""
+"""Turns what a program did into a verdict."""

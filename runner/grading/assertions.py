@@ -1,6 +1,6 @@
-"""Judges a program by assertions that run in a process of their own: the verdict of HumanEval, MBPP and their Plus variants.
+"""Judges a program by assertions in a separate process: HumanEval and MBPP. The Plus variants use its limits and verdict.
 
-Assertions say only whether all held, so an answer counts as one test.
+Assertions only say whether all of them held, so an answer counts as one test.
 """
 
 import math
@@ -17,7 +17,7 @@ OUTPUT_BYTES = 16 << 20
 
 
 def check_limits(limits: ExecutionLimits, cpu_s: float, at_most_wall_s: float = math.inf) -> Limits:
-    """The limits of a whole check; the clock is the outer fence."""
+    """Returns the limits of a whole check; the wall limit is a backstop."""
     return Limits(
         cpu_s=cpu_s,
         wall_s=min(limits.wall_s(cpu_s), at_most_wall_s),
@@ -29,12 +29,12 @@ def check_limits(limits: ExecutionLimits, cpu_s: float, at_most_wall_s: float = 
 async def judge_by_check(
     program: str, test_code: str, entry: str, executor: Executor, limits: Limits, *, context: str = ""
 ) -> Verdict:
-    """Run the assertions of `test_code` against `entry` of the program."""
+    """Runs the assertions of `test_code` against `entry` of the program."""
     return check_verdict(await executor.run_check(program, test_code, entry, limits, context=context), test_code)
 
 
 def check_verdict(execution: Execution, shown: str) -> Verdict:
-    """The verdict; `shown` is what people see as the test where it did not pass."""
+    """Returns the verdict; `shown` is what people see as the test if it did not pass."""
     outcome = outcome_of(execution, execution.passed)
     detail = execution.detail or outcome.value
     last = execution.stderr_tail.rstrip().rsplit("\n", 1)[-1].strip()

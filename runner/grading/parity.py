@@ -1,8 +1,8 @@
-"""The verdict that LiveCodeBench's own checker would give, so that published numbers can be compared with ours.
+"""The verdict that LiveCodeBench's own checker would give, so that published scores can be compared with ours.
 
-Its rules are reproduced with their defects (see `docs/grading.md`): a program is wrapped into a function and fed by a
-stand-in for standard input, a class serves all tests with one object. Two things differ on purpose: programs run in our
-sandbox with our memory limit, and time is CPU time. It says nothing of how good an answer is; the strict verdict does.
+Its rules are reproduced with their defects (see `docs/grading.md`): a program is wrapped into a function and reads from a
+substitute for standard input; one object of a class serves all tests. Two differences are deliberate: programs run in our
+sandbox with our memory limit, and time is CPU time. The strict verdict says how good an answer is; this one does not.
 """
 
 import marshal
@@ -27,11 +27,11 @@ import marshal
 exec(marshal.loads({compiled!r}))
 PRELUDE, SOURCE, TEST_CPU_S = names, {source!r}, {cpu_s!r}
 """
-"""Compiled here and not in each process: the interpreter of the sandbox is this one."""
+"""Compiled here and not in each process: the sandbox uses the same interpreter."""
 
 
 async def parity_of_program(code: str, tests: Sequence[tuple[str, str]], executor: Executor, limits: Limits) -> Outcome:
-    """Of a program on standard input; each test is input and expected output."""
+    """Judges a program on standard input; each test is an input and its expected output."""
 
     def judged(index: int, execution: Execution) -> Outcome:
         kind, value = _reply(execution)
@@ -58,7 +58,7 @@ async def parity_of_calls(
     executor: Executor,
     limits: Limits,
 ) -> Outcome:
-    """Of a class whose method `entry` is called; all tests go to one object, as there."""
+    """Judges a class whose method `entry` is called; all tests use one object, as in LiveCodeBench."""
     (execution,) = await executor.run_calls(
         _driver(code, limits.cpu_s),
         "parity_calls",
@@ -90,7 +90,7 @@ def _compiled_driver() -> bytes:
 
 
 def _roomy(limits: Limits, tests: int) -> Limits:
-    """The driver's own clock decides; ours is behind it. Outputs travel as JSON, which takes more room."""
+    """The driver enforces the time limit; ours is a backstop. Outputs are sent as JSON, which takes more space."""
     return replace(
         limits,
         cpu_s=tests * limits.cpu_s + 3,

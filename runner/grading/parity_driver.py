@@ -1,8 +1,8 @@
 """Runs a program the way LiveCodeBench's own checker does, defects included. Standard library only.
 
-This file goes into the sandbox as compiled code, behind the names that every program finds (`PRELUDE`) and in front of the
-program's source (`SOURCE`); the runner never imports it for that. A program on standard input is wrapped into one function,
-which reads from a stand-in for standard input; a class is made once and asked for all tests. Expected answers are not here:
+This file goes into the sandbox as compiled code, after the names that every program gets (`PRELUDE`) and before the
+program's source (`SOURCE`); the runner never imports it for that. A program on standard input is wrapped into one function
+that reads from a substitute for standard input; a class is instantiated once for all tests. Expected answers are not here:
 the runner compares.
 """
 
@@ -23,22 +23,22 @@ TEST_CPU_S = 6.0
 GRACE_S = 1.0
 RECURSION_LIMIT = 50_000
 HEAD = "pass\n"
-"""In place of its imports: something stands in front of every program, which rules out `__future__` imports."""
+"""Stands for the checker's imports: code in front of every program rules out `__future__` imports."""
 
 TAKEN_FROM_OS = (
     "kill system putenv remove removedirs rmdir fchdir setuid fork forkpty killpg rename renames truncate replace unlink "
     "fchmod fchown chmod chown chroot lchflags lchmod lchown getcwd chdir"
 )
-ARRAYS = "num" + "py"  # in one piece it would bring the slower process that has the package loaded
+ARRAYS = "num" + "py"  # spelled in one piece, it would select the slower process that has the package loaded
 TAKEN_MODULES = "ipdb joblib resource psutil tkinter"
 
 
 class TimeoutException(Exception):
-    """One test took too long. An Exception, so that a program can swallow it, as it can there."""
+    """One test took too long. An Exception, so that a program can swallow it, as in that checker."""
 
 
 class StandInBuffer:
-    """What there is of `sys.stdin.buffer`."""
+    """The substitute for `sys.stdin.buffer`."""
 
     def __init__(self, text: str) -> None:
         self._data = text.encode()
@@ -51,10 +51,10 @@ class StandInBuffer:
 
 
 class StandIn:
-    """What there is of `sys.stdin`: lines in turn, everything again with each `read`, and no iteration.
+    """The substitute for `sys.stdin`: lines in turn, the whole input again with each `read`, and no iteration.
 
-    That checker also patches `read`, `readline` and `readlines`, but before it puts its stand-in in place: those patches are
-    on the stream that is replaced, and nobody sees them.
+    That checker also patches `read`, `readline` and `readlines`, but on the stream that its substitute then replaces, so
+    those patches have no effect.
     """
 
     def __init__(self, text: str) -> None:
@@ -76,7 +76,7 @@ class StandIn:
 
 
 def without_main_guard(source: str) -> str:
-    """The body of a closing `if __name__ == '__main__':` takes the place of the block."""
+    """Replaces a closing `if __name__ == '__main__':` block with its body."""
     try:
         tree = ast.parse(source)
         last = tree.body[-1]
@@ -89,7 +89,7 @@ def without_main_guard(source: str) -> str:
 
 
 def as_function(source: str) -> str:
-    """Imports, then everything else as the body of one function."""
+    """Returns the imports, then everything else as the body of one function."""
     try:
         body = ast.parse(source).body
         imports: list[ast.stmt] = [node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -103,7 +103,7 @@ def as_function(source: str) -> str:
 
 
 def load(source: str) -> Any:
-    """The module, or its Solution wherever that word stands in the text."""
+    """Returns the module, or its Solution if that word occurs anywhere in the text."""
     module = types.ModuleType("tmp_sol", "")
     module.__dict__.update(PRELUDE)
     sys.setrecursionlimit(RECURSION_LIMIT)
@@ -112,7 +112,7 @@ def load(source: str) -> Any:
 
 
 def guard() -> None:
-    """What that checker takes away before it runs anything."""
+    """Disables what that checker disables before it runs anything."""
     for name in TAKEN_FROM_OS.split():
         setattr(os, name, None)
     for name in TAKEN_MODULES.split():
@@ -125,7 +125,7 @@ def guard() -> None:
 
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Raise in the program when it has used its CPU seconds, and end everything if it goes on all the same."""
+    """Raises in the program when its CPU seconds are used up, and ends the process if it continues."""
     fired: list[bool] = []
 
     def ring(*_: Any) -> None:
@@ -143,7 +143,7 @@ def alarm(seconds: float) -> Iterator[None]:
 
 
 class Once:
-    """Something that is made at the first call, whose failure is kept too."""
+    """Creates something at the first call, and keeps a failure too."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -174,7 +174,7 @@ def failure(error: Exception) -> list[Any]:
 
 
 def parity_stdin(text: str) -> list[Any]:
-    """One test on standard input: what was printed, or how it failed."""
+    """Runs one test on standard input; returns what was printed, or how it failed."""
     try:
         function = _program()
     except Exception as error:
@@ -196,7 +196,7 @@ def parity_stdin(text: str) -> list[Any]:
 
 
 def parity_calls(name: str, tests: list[list[Any]]) -> list[Any]:
-    """All tests of a method, on one object: what each returned, up to the first that failed."""
+    """Runs all tests of a method on one object; returns each result, up to the first failure."""
     done: list[Any] = []
     try:
         method = getattr(_solution(), name)
@@ -218,5 +218,5 @@ def parity_calls(name: str, tests: list[list[Any]]) -> list[Any]:
 
 
 def equals_everything(value: Any) -> bool:
-    """That checker asks the value itself whether it is right."""
+    """Whether the value claims to equal everything: that checker lets the value itself decide."""
     return type(value).__module__ not in ("builtins", "collections", ARRAYS) and bool(value == object())

@@ -1,4 +1,4 @@
-"""Judges a program by comparison with a reference solution on many inputs: the verdict of HumanEval+ and MBPP+.
+"""Judges a program by comparison with a reference solution on many inputs: HumanEval+ and MBPP+.
 
 The reference runs in the judge's process; its results never reach the program. The whole check may use ten times the CPU
 limit of a single test (60 s by default, as EvalPlus allows for a task).
@@ -26,19 +26,19 @@ OUTCOME_OF_TAG = {"too_slow": Outcome.TIME_LIMIT, "reference_failed": Outcome.IN
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a program is compared on."""
+    """The inputs and the reference solution to compare with."""
 
     reference: str
-    """A whole program that defines the function."""
+    """A complete program that defines the function."""
     entry: str
     inputs: list[list[Any]]
     atol: float
     mbpp: bool = False
 
     def test_code(self, at_least_s: float) -> str:
-        """The text that the judge runs. Rules and reference have scopes of their own: the entry may be called `compare`.
+        """Returns the source that the judge runs. Rules and reference have separate scopes: `entry` may be `compare`.
 
-        It calls the program itself and defines no `check(candidate)` for the judge: MBPP/56 is a function of that name.
+        It calls the program itself and defines no `check(candidate)` for the judge: a function of MBPP/56 has that name.
         """
         inputs = json.dumps([tagged(arguments) for arguments in self.inputs])
         arguments = (inputs, self.entry, self.atol, self.mbpp, at_least_s)
@@ -72,7 +72,7 @@ def atol_of(record: Mapping[str, Any]) -> float:
 
 
 def tagged(value: Any) -> Any:
-    """A value as JSON that keeps tuples, sets, complex numbers and keys apart."""
+    """Returns a value as JSON that preserves tuples, sets, complex numbers and key types."""
     if isinstance(value, list):
         return [tagged(item) for item in value]
     if isinstance(value, tuple):

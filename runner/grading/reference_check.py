@@ -24,27 +24,27 @@ SET_RESULTS = frozenset(
         "Diff",
     )
 )
-"""MBPP functions whose result has no order."""
+"""MBPP functions whose result is unordered."""
 FOUND_OR_NOT = frozenset({"check_str", "text_match_three", "text_starta_endb"})
-"""MBPP functions that may answer with a match, or with whether there is one."""
+"""MBPP functions that may return a match, or whether there is one."""
 RTOL = 1e-7
 FLOAT_ATOL = 1e-6
 
 
 class TooSlow(BaseException):
-    """One input took too long. Not an Exception: nothing on the way may swallow it."""
+    """One input took too long. Not an Exception, so that nothing can swallow it."""
 
     judge_tag = "too_slow"
 
 
 class ReferenceFailed(BaseException):
-    """The reference solution itself raised: the benchmark's fault."""
+    """The reference solution itself raised, which is the benchmark's fault."""
 
     judge_tag = "reference_failed"
 
 
 def untagged(value: Any) -> Any:
-    """Undo `humaneval_plus.tagged`."""
+    """Reverses `reference.tagged`."""
     if isinstance(value, list):
         return [untagged(item) for item in value]
     if not isinstance(value, dict):
@@ -60,7 +60,7 @@ def untagged(value: Any) -> Any:
 
 
 def numbers(value: Any) -> list[complex] | None:
-    """All numbers of a nested list in order, or None if something else is in it."""
+    """Returns all numbers of a nested list in order; None if it contains anything else."""
     if isinstance(value, (bool, int, float, complex)):
         return [value]
     if not isinstance(value, (list, tuple)):
@@ -94,19 +94,19 @@ def all_floats(value: Any) -> bool:
 
 
 def pyramid_surface(edge: float, height: float) -> int:
-    """Another reading of MBPP/581: the height is the pyramid's, not the slant height."""
+    """Alternative reading of MBPP/581: the height is the pyramid's, not the slant height."""
     return round(edge * edge + 2 * edge * math.hypot(edge / 2, height))
 
 
 def digit_distance(one: int, other: int) -> int:
-    """Another reading of MBPP/558: digits are compared place by place."""
+    """Alternative reading of MBPP/558: digits are compared position by position."""
     a, b = str(one), str(other)
     width = max(len(a), len(b))
     return sum(abs(int(x) - int(y)) for x, y in zip(a.zfill(width), b.zfill(width), strict=True))
 
 
 def accepted(entry: str, arguments: list[Any], out: Any, expected: Any, atol: float, mbpp: bool) -> bool:
-    """Is the program's result right?"""
+    """Whether the program's result is right."""
     if not mbpp and entry == "find_zero":
         return bool(abs(sum(factor * out**power for power, factor in enumerate(arguments[0]))) <= atol)
     equal = bool(out == expected)
@@ -141,9 +141,9 @@ def compare(
     mbpp: bool,
     at_least_s: float,
 ) -> None:
-    """Call both with every input; an assertion fails at the first on which they differ.
+    """Calls both with every input; an assertion fails at the first difference.
 
-    An input may take eight times as long as the reference needs, and `at_least_s` in any case.
+    An input may take eight times as long as the reference needs, and at least `at_least_s`.
     """
     signal.signal(signal.SIGALRM, too_slow)
     for number, tagged in enumerate(json.loads(inputs)):

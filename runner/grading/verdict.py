@@ -1,7 +1,7 @@
-"""What a program did and what was expected, made into an outcome. Pure: nothing is run, read or sent here.
+"""Turns what a program did and what was expected into an outcome. Pure.
 
-The comparison of outputs follows LiveCodeBench: the whole stripped, then line by line, each stripped; a line that differs as
-text is equal if its tokens are equal as decimal numbers. No tolerance, case matters.
+Outputs are compared as in LiveCodeBench: the whole is stripped, then each line; lines that differ as text are equal if
+their tokens are equal as decimal numbers. There is no tolerance, and case matters.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ class Verdict:
     usage: Usage = field(default_factory=Usage)
     exit: str = ""
     parity: Outcome | None = None
-    """By the rules of the benchmark's own checker, where it has one that differs."""
+    """By the rules of the benchmark's own checker, if it has one that differs."""
     fragile: bool = False
-    """A test close to its time limit came out otherwise when it was judged again."""
+    """A test close to its time limit gave another result when it was judged again."""
 
 
 @dataclass(frozen=True)
 class ShownTexts:
-    """The texts of a test that failed, for people."""
+    """The texts of a failed test, for people."""
 
     input: str
     expected: str
@@ -48,7 +48,7 @@ class ShownTexts:
 
 
 def same_output(expected: str, got: str) -> bool:
-    """Is the output right?"""
+    """Whether the output is right."""
     expected, got = expected.strip(), got.strip()
     if expected == got:
         return True
@@ -70,16 +70,16 @@ def same_line(expected: str, got: str) -> bool:
 
 
 def outcome_of(execution: Execution, right: bool) -> Outcome:
-    """The outcome of one test; `right` counts only for a program that came to its own end."""
+    """Returns the outcome of one test; `right` counts only if the program finished by itself."""
     if execution.ending is Ending.finished:
         return Outcome.PASSED if right else Outcome.WRONG_ANSWER
     return OUTCOMES[execution.ending]
 
 
 def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int, shown: Sequence[ShownTexts]) -> Verdict:
-    """Judge a program by its executions, which end with the first that failed, out of `total` tests.
+    """Judges a program by its executions, which end with the first failure, out of `total` tests.
 
-    `shown` holds one entry per execution; its texts are reported for tests that did not pass.
+    `shown` has one entry per execution; its texts are reported for tests that did not pass.
     """
     tests = [
         _test(index, execution, outcome_of(execution, right), shown[index])
@@ -104,7 +104,7 @@ def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int,
 
 
 def exit_of(execution: Execution) -> str:
-    """How the process ended, in a few characters."""
+    """Describes how the process ended, in a few characters."""
     if execution.signal is not None:
         return f"signal {execution.signal}"
     return "" if execution.exit_code is None else f"exit {execution.exit_code}"

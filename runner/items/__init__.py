@@ -1,1 +1,1 @@
-"""The items of a benchmark run: fetched, asked, judged and reported."""
+"""The items of a benchmark run: fetching problems, asking the model, judging and reporting."""

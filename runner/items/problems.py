@@ -1,8 +1,8 @@
-"""The problems of a run: streamed in the background, kept compressed until they are needed, dropped afterwards.
+"""The problems of a run: streamed in the background, kept compressed until needed, then dropped.
 
-Records hold megabytes of tests, so only a window of them is in memory: reading pauses while enough is there. A broken
-stream is read again from its beginning, where the orchestrator leaves out what is finished; what is here already is passed
-over.
+Records hold megabytes of tests, so only a window of them is in memory: reading pauses while enough problems are loaded. A
+broken stream is read again from the beginning; the orchestrator omits finished problems, and problems already loaded are
+skipped.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 class Problems:
-    """`get` waits for a problem; `release` says that it is needed no more. `fetch` is run as a task."""
+    """`get` waits for a problem, `release` drops it. `fetch` must run as a task."""
 
     def __init__(
         self, client: httpx.AsyncClient, url: str, wanted: Iterable[Key], log: Log, max_held_bytes: int = MAX_HELD_BYTES
@@ -40,7 +40,7 @@ class Problems:
         self._moved = asyncio.Event()
 
     async def get(self, benchmark: str, problem_id: str) -> dict[str, Any]:
-        """The record of a problem. Raises `ProblemError` when it will not come."""
+        """Returns the record of a problem. Raises `ProblemError` if it will not arrive."""
         key = (benchmark, problem_id)
         self._awaited[key] = self._awaited.get(key, 0) + 1
         self._signal()
@@ -57,7 +57,7 @@ class Problems:
         return record
 
     def given(self, benchmark: str, problem_id: str, sample_index: int) -> GivenAnswer:
-        """A stored answer to a problem that is here. Raises `ProblemError` when none came with it."""
+        """Returns a stored answer to a loaded problem. Raises `ProblemError` if the problem came without one."""
         packed = self._given.get((benchmark, problem_id))
         for answer in json.loads(zlib.decompress(packed)) if packed else []:
             if answer["sample_index"] == sample_index:
@@ -70,7 +70,7 @@ class Problems:
         self._signal()
 
     async def fetch(self) -> None:
-        """Read until every wanted problem has been here; afterwards those that never came are known to be missing."""
+        """Reads until every wanted problem has arrived; problems that never arrived then count as missing."""
         try:
             async for line in download_lines(self._client, self._url, lambda: len(self._missing), self._log, "problems"):
                 await self._take(line)
@@ -103,7 +103,7 @@ class Problems:
         self._signal()
 
     def _starving(self) -> bool:
-        """Somebody waits for a problem that has not come yet: then reading goes on, whatever is held."""
+        """Whether an item waits for a problem that has not arrived. Reading then continues even if the window is full."""
         return any(key in self._missing for key in self._awaited)
 
     def _fail(self, message: str) -> None:

@@ -1,8 +1,8 @@
-"""Does a provider refuse every call? Counts what the first calls of a run meet. Pure.
+"""Detects a provider that refuses every call, from the errors of a run's first calls. Pure.
 
-An error that every call would meet ends a run after a few calls instead of after all of them. An error that belongs to one
-question (its context is too long, a filter refused it) never does, and as soon as one call got an answer, nothing does: the
-rest is asked, and what fails is left out of the score.
+An error that every call would meet ends a run after a few calls instead of after all of them. An error of a single call
+(context too long, refused by a filter) never ends a run. Once any call got an answer, no error does: the remaining items
+are asked, and those that fail are left out of the score.
 """
 
 import re
@@ -11,15 +11,15 @@ from runner.contract.run_spec import ErrorScope
 from runner.errors import ProviderFailed
 
 CERTAIN = 3
-"""So many calls meet an error that the gateway knows to concern every call."""
+"""The run ends after this many calls with an error that, by the gateway, affects every call."""
 ALIKE = 5
-"""So many calls in a row meet the same client error that says neither."""
+"""The run ends after this many calls in a row with the same client error of unknown scope."""
 _RETRIED = frozenset({408, 409, 425, 429})
 _VARYING = re.compile(r"[0-9a-f]{8,}|\d+", re.IGNORECASE)
 
 
 class Refusals:
-    """Of one attempt with so many items; `measured_before` says that earlier attempts have results already."""
+    """Counts for one attempt with `items` items; `measured_before` says that earlier attempts already have results."""
 
     def __init__(self, items: int, *, measured_before: bool = False) -> None:
         self._certain_at, self._alike_at = min(CERTAIN, items), min(ALIKE, items)
@@ -29,11 +29,11 @@ class Refusals:
         self._last = ""
 
     def answered(self) -> None:
-        """A call got an answer: the provider does not refuse every one."""
+        """Records that a call got an answer, so the provider does not refuse every call."""
         self._answered = True
 
     def refused(self, error: ProviderFailed) -> bool:
-        """Whether the run should end with this error."""
+        """Records a failed call; returns whether the run should end with this error."""
         if self._answered:
             return False
         if error.hopeless:

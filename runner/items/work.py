@@ -1,7 +1,7 @@
-"""The items of a run: each is asked, extracted, judged and reported; several at once, each to exactly one outcome.
+"""Asks, extracts, judges and reports the items of a run; several at once, each with exactly one outcome.
 
-Model calls and executions are bounded apart, so that judging never holds up the next call. An error while working on an
-item becomes that item's outcome and never ends the run; what ends a run is raised as `RunFailed`.
+Model calls and executions have separate limits, so that judging never delays the next call. An error in one item becomes
+that item's outcome and never ends the run; errors that end a run are raised as `RunFailed`.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Item:
 
 
 def items_of(spec: RunSpec) -> list[Item]:
-    """All items that are still to do, in order; raises `RunFailed` for a benchmark that this runner cannot read."""
+    """Returns the unfinished items in order; raises `RunFailed` for a benchmark that this runner cannot read."""
     finished = {(key.benchmark, key.problem_id, key.sample_index) for key in spec.finished}
     items: list[Item] = []
     for benchmark in spec.benchmarks:
@@ -63,7 +63,7 @@ def items_of(spec: RunSpec) -> list[Item]:
 
 
 class Work:
-    """Carries out items; `run` returns how many it finished."""
+    """Processes items; `run` returns how many it finished."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Work:
         self.finished = 0
 
     async def run(self) -> int:
-        """Raises `RunFailed` when the run ended early; items that were being worked on are finished and reported first."""
+        """Raises `RunFailed` if the run ends early; items in progress are finished and reported first."""
         queue = iter(self._items)
         workers = min(self._spec.concurrency + 2 * self._spec.sandbox_slots, max(len(self._items), 1))
         async with asyncio.TaskGroup() as group:
@@ -126,7 +126,7 @@ class Work:
             self._problems.release(*key)
 
     async def _item(self, item: Item) -> ItemResult:
-        """One item to its outcome; an error of ours is tried once more."""
+        """Processes one item; retries once after an error of ours."""
         trouble = ""
         for left in reversed(range(TRIES)):
             try:
@@ -170,7 +170,7 @@ class Work:
         return result.model_copy(update={**asked, "calls": [_facts(completion, item.call_key)]})
 
     async def _grade(self, item: Item) -> ItemResult:
-        """Judge an answer that is there already: the same way, without a call."""
+        """Judges a stored answer: the same way, without a call."""
         async with self._judging:
             task = await self._task(item)
             given = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
@@ -189,16 +189,17 @@ class Work:
         return await task.judge(found.code, self._executor, self._limits[item.benchmark])
 
     async def _task(self, item: Item) -> Task:
-        """The task, read afresh each time: with its tests it is large, and calls take minutes."""
+        """Returns the task, parsed again each time: with its tests it is large, and calls take minutes."""
         return item.adapter(await self._problems.get(item.benchmark, item.problem_id))
 
     def _look_at_refusals(self) -> None:
-        """A refusal comes sooner than an answer: the provider refuses every call only if none under way is answered."""
+        """Ends the run if the provider refuses every call: refusals arrive before answers, so calls under way must end
+        first."""
         if self._refused is not None and not self._calls.in_flight:
             self._end_with(FailureReason.PROVIDER_ERROR, f"the provider refuses every call: {self._refused}")
 
     def _end_with(self, reason: FailureReason, message: str) -> None:
-        """End the run early. Calls at the provider are waited for, those that wait for their turn are not made."""
+        """Ends the run early. Waits for calls at the provider; queued calls are not made."""
         self._end = self._end or RunFailed(reason, message)
         self._calls.end()
 
@@ -211,10 +212,10 @@ WHY = {
 
 
 def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcome | None:
-    """The outcome of an answer that is not judged, or None.
+    """Returns the outcome of an answer that is not judged; None if it is to be judged.
 
-    An answer that hit the token limit is judged all the same if its last block is closed: the program is whole, and what is
-    missing is talk. If the text ends inside a block, it is truncated, even where an earlier draft is whole.
+    An answer that hit the token limit is still judged if its last block is closed: the program is complete, and only prose
+    is missing. If the text ends inside a block it is truncated, even if an earlier draft is complete.
     """
     if completion.finish is Finish.REFUSAL:
         return Outcome.REFUSED
@@ -271,7 +272,7 @@ def _facts(completion: Completion, call_key: str) -> CallFacts:
 
 
 def _count(tokens: int) -> int:
-    """A provider may claim any number of tokens; the contract has bounds."""
+    """Bounds a token count: a provider may report any number, the contract allows a range."""
     return min(max(tokens, 0), (1 << 53) - 1)
 
 

@@ -1,7 +1,6 @@
 """Anthropic messages through the `anthropic` SDK, always streamed; the only module that imports it.
 
-The SDK sits on httpx2 and takes no sampling parameters as arguments: they travel in `extra_body`, and only where the model
-has them set.
+The SDK is built on httpx2 and has no arguments for sampling parameters: those that are set go into `extra_body`.
 """
 
 import time
@@ -40,7 +39,7 @@ class AnthropicClient:
         began = time.monotonic()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about models that are old or want another kind of thinking
+                warnings.simplefilter("ignore")  # deprecated models, or models that want another kind of thinking
                 call = self._client.messages.stream(
                     model=self._model.name,
                     max_tokens=self._model.max_tokens,

@@ -1,7 +1,7 @@
-"""Asking until there is an answer: what the runner does while the gateway is away, under the same call key each time.
+"""Repeats a model call while the gateway is unreachable, with the same call key each time.
 
-The gateway does the provider's retries and keeps every answer it paid for. What is left for the runner is the way to the
-gateway: the orchestrator may restart, a stream may be cut. So it asks again, for many minutes, and says that it waits.
+The gateway handles the provider's retries and stores every answer it paid for. The runner handles the connection to the
+gateway: the orchestrator may restart, a stream may be cut. It then repeats the call for many minutes, and reports the wait.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ SLOW_S = 20.0
 class Calls:
     """Makes model calls, at most `concurrency` at once.
 
-    Patience ends only while the orchestrator is `reachable` by other ways: if it is away altogether, for hours perhaps, that
-    is no reason to give an item up.
+    Gives up on the gateway only while the orchestrator is otherwise `reachable`: if it is down altogether, perhaps for
+    hours, no item is given up.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Calls:
         self._since: dict[str, float] = {}
 
     async def ask(self, prompt: Prompt, call_key: str) -> Completion:
-        """Raises `GatewayAway` when patience ends, and any other `CallError` at once."""
+        """Raises `GatewayAway` when it gives up, and any other `CallError` at once."""
         async with self._room:
             await self._open.wait()
             if self._ended:
@@ -61,18 +61,18 @@ class Calls:
 
     @property
     def in_flight(self) -> int:
-        """How many calls were made and have not ended."""
+        """How many calls have started and not ended."""
         return len(self._since)
 
     def hold(self) -> None:
-        """Make no new call until `go_on` or `end`."""
+        """Starts no new call until `go_on` or `end`."""
         self._open.clear()
 
     def go_on(self) -> None:
         self._open.set()
 
     def end(self) -> None:
-        """Calls that wait for their turn are not made any more."""
+        """Ends queued calls before they are made."""
         self._ended = True
         self._open.set()
 
@@ -98,7 +98,7 @@ class Calls:
 
     @property
     def waiting_for(self) -> str | None:
-        """What the calls wait for, in words, if for anything out of the ordinary."""
+        """What the calls wait for, in words; None if for nothing unusual."""
         if self._trouble:
             return f"the gateway, {len(self._trouble)} calls are tried again: {next(iter(self._trouble.values()))}"[:300]
         if not self._since:

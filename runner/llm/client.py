@@ -1,6 +1,6 @@
-"""What the runner wants of a model: a prompt in, a completion out, in one shape for all providers.
+"""The interface to a model: a prompt in, a completion out, in one shape for all providers.
 
-A client makes one try. Its errors are `runner.errors.CallError`s; who asks again, and when, is decided in `calls`.
+A client tries once and raises a `runner.errors.CallError`; `calls` decides whether and when to repeat.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ REPLAYED_HEADER = "x-benchyard-replayed"
 CODE_HEADER = "x-benchyard-code"
 
 SILENCE_S = 60.0
-"""The gateway says every few seconds that it is there; how long a provider may take is its business."""
+"""The gateway sends a keep-alive every few seconds; how long a provider may take is for the gateway to decide."""
 
 MOST_CONNECTIONS, MOST_IDLE = 1000, 100
 
 AWAY = frozenset({408, 425, 429, 502, 503, 504, 529})
-"""Statuses of somebody on the way who cannot serve now."""
+"""Statuses of an intermediary or server that is temporarily unavailable."""
 
 FINAL_CODES = frozenset(
     {
@@ -38,20 +38,20 @@ FINAL_CODES = frozenset(
         "INTERNAL_ERROR",
     }
 )
-"""Codes with which the gateway says that it has tried everything."""
+"""Error codes of the gateway that mean it has exhausted its retries."""
 
 
 GATEWAY_CODES = frozenset({"UNAVAILABLE", "UNAUTHORIZED"})
-"""Codes about the gateway, not the provider. That a run token is dead is for the reporter to notice, which stops all."""
+"""Error codes about the gateway, not the provider. The reporter notices an invalid run token and stops the work."""
 
 
 class Finish(StrEnum):
     """Why the model stopped."""
 
-    STOP = "stop"  #: it was done
-    LENGTH = "length"  #: the token limit, or the end of its context
+    STOP = "stop"  #: it was finished
+    LENGTH = "length"  #: it reached the token limit or the end of its context
     REFUSAL = "refusal"  #: the model or the provider's filter declined
-    OTHER = "other"  #: anything else that a provider may say
+    OTHER = "other"  #: any other reason
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """For the record: both parts."""
+        """Both parts, for the record."""
         return f"{self.system}\n\n{self.user}" if self.system else self.user
 
 
@@ -83,13 +83,13 @@ class Completion:
 
 class LlmClient(Protocol):
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
-        """One try. Raises a `CallError`."""
+        """Tries once. Raises a `CallError`."""
 
     async def close(self) -> None: ...
 
 
 class NoClient:
-    """Of a run that asks no model."""
+    """The client of a run that asks no model."""
 
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
         raise ProviderFailed("this run asks no model", 400)
@@ -99,7 +99,7 @@ class NoClient:
 
 
 def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
-    """Import the one SDK that the model needs, which takes seconds: call it in a thread."""
+    """Imports the one SDK that the model needs. This takes seconds: call it in a thread."""
     if model.protocol is run_spec.Protocol.ANTHROPIC:
         from runner.llm.anthropic_client import AnthropicClient
 
@@ -110,7 +110,7 @@ def open_client(model: ModelSpec, gateway_url: str, token: str) -> LlmClient:
 
 
 def gateway_transport() -> "httpx2.AsyncHTTPTransport":
-    """For one SDK client: as many connections to the gateway as calls may need, each of which notices that it is dead."""
+    """Returns the transport of one SDK client: as many connections to the gateway as needed, which detect a dead peer."""
     import httpx2
 
     limits = httpx2.Limits(max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_IDLE)
@@ -118,16 +118,16 @@ def gateway_transport() -> "httpx2.AsyncHTTPTransport":
 
 
 def load_sdks() -> None:
-    """Import every SDK, for a runner that does not know its model yet."""
+    """Imports every SDK, for a warm runner that does not know its model yet."""
     import runner.llm.anthropic_client
     import runner.llm.openai_client  # noqa: F401
 
 
 def error_for(status: int, body: object, headers: Mapping[str, str], message: str) -> CallError:
-    """What an error answer means, whichever SDK brought it.
+    """Converts an error response of any SDK into a `CallError`.
 
-    A status below 400 belongs to a stream in which an error was told later; the event may carry the real one. Such an error
-    is the end of the gateway's own tries, unless it says that it is the gateway which cannot serve.
+    A status below 400 means that the error arrived within a stream; the event may carry the real status. Such an error is
+    final, after the gateway's own retries, unless it says that the gateway itself is unavailable.
     """
     code, detail = headers.get(CODE_HEADER) or _code_of(body), _message_of(body) or message
     told = status < 400
@@ -147,7 +147,7 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
 
 
 def _parts(body: object) -> list[Mapping[str, Any]]:
-    """An error body in the shape of any provider, of problem+json, or an SDK's unwrapped `error`, from the outside in."""
+    """Returns the parts of an error body, outermost first: any provider's shape, problem+json, or an SDK's inner `error`."""
     if not isinstance(body, Mapping):
         return []
     inner = body.get("error")
@@ -164,7 +164,7 @@ def _code_of(body: object) -> str | None:
 
 
 def _scope_of(body: object) -> str | None:
-    """What the gateway says of an error; only its own words count."""
+    """Returns the scope that the gateway gave an error in `details.scope`; None if it gave none."""
     known = set(run_spec.ErrorScope)
     for part in _parts(body):
         details = part.get("details")

@@ -1,6 +1,6 @@
 """OpenAI chat completions and responses through the `openai` SDK, always streamed; the only module that imports it.
 
-It also serves every provider that speaks the chat protocol. The SDK sits on httpx2.
+It also serves every other provider with the chat protocol. The SDK is built on httpx2.
 """
 
 import time
@@ -126,7 +126,7 @@ class OpenAIClient:
 
 
 def _whole_body(error: openai.APIStatusError) -> object:
-    """The answer as it came: the SDK keeps only its inner `error`, and the gateway's code is beside that."""
+    """Returns the complete body: the SDK keeps only the inner `error`, and the gateway's code is outside of it."""
     try:
         return error.response.json()
     except (ValueError, httpx2.StreamError):
@@ -134,7 +134,7 @@ def _whole_body(error: openai.APIStatusError) -> object:
 
 
 def _tokens(usage: Any, input_name: str, output_name: str) -> dict[str, int]:
-    """The counts of both protocols, which differ in their names; what is not there is 0."""
+    """Reads the token counts of either protocol, which differ in names only; missing counts are 0."""
     details = getattr(usage, f"{input_name}_details", None), getattr(usage, f"{output_name}_details", None)
     return {
         "input_tokens": getattr(usage, input_name, 0) or 0,

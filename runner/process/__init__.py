@@ -1,1 +1,1 @@
-"""The process in the container: boot, claim, standby, what it uses and how it ends."""
+"""The process in the container: boot, claim, resource usage and exit."""

@@ -1,7 +1,7 @@
-"""The first moments of a runner, with the standard library only: its configuration, and a plain link to the orchestrator.
+"""The first steps of a runner, with the standard library only: boot configuration and connection to the orchestrator.
 
-Imports are the slowest part of a start, so what is needed to claim a run and to say "I am here" does without pydantic,
-asyncio and httpx; these load in a thread meanwhile. Nothing here may import another package.
+Imports are the slowest part of a start. So claiming a run and reporting the first event work without pydantic, asyncio and
+httpx, which load in a thread meanwhile. This module must not import any other package.
 """
 
 import json
@@ -14,16 +14,16 @@ from urllib.parse import urlsplit
 
 from runner.errors import BootRefused
 
-CONTRACT_VERSION = 1  # as in runner.contract, which is too heavy to import here; a test holds them together
+CONTRACT_VERSION = 1  # as in runner.contract, which is too slow to import here; a test compares the two
 MAX_LINE = 64 * 1024
 NO_ANSWER = (OSError, HTTPException)
 
 PR_SET_DUMPABLE = 4
 
-# A container that changes its network has a new address: packets of its old connections reach nobody, and nobody says so. A
-# model call may be silent for minutes, so no read time-out tells a dead connection from a slow model; the kernel can.
+# A container that changes its network gets a new address: packets of its old connections are lost without any error. A
+# model call may be silent for minutes, so a read time-out cannot tell a dead connection from a slow model; the kernel can.
 DEAD_AFTER_S = 20
-"""Data that was not acknowledged for so long, or as many seconds of probes without an answer, end a connection."""
+"""A connection is closed after this many seconds of unacknowledged data or of unanswered keep-alive probes."""
 FIRST_PROBE_S, PROBE_EVERY_S = 10, 5
 
 SOCKET_OPTIONS: list[tuple[int, int, int]] = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
@@ -55,7 +55,7 @@ class Reply(NamedTuple):
 
 
 def read_boot(fd: int = 0) -> Boot:
-    """Read the one line of JSON from `fd`, and put the null device in its place."""
+    """Reads one line of JSON from `fd` and replaces `fd` with the null device."""
     line = b""
     while b"\n" not in line and len(line) <= MAX_LINE:
         piece = os.read(fd, MAX_LINE)
@@ -79,25 +79,25 @@ def read_boot(fd: int = 0) -> Boot:
 
 
 def runner_id() -> str:
-    """A name for this process that no other has."""
+    """Returns a unique name for this process."""
     return f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}"
 
 
 def boot_facts(boot: Boot) -> dict[str, Any]:
-    """What the first event tells of the runner."""
+    """Returns what the first event says about the runner."""
     version = ".".join(map(str, sys.version_info[:3]))
     return {"python": version, "engine": boot.engine, "instance_type": boot.instance_type}
 
 
 def hide_memory() -> None:
-    """Let no other process of the same user read our memory, which holds the token and the expected answers."""
+    """Prevents other processes of the same user from reading our memory, which holds the token and the expected answers."""
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class Link:
-    """One kept-open connection to the orchestrator for the first requests; afterwards httpx takes over."""
+    """A persistent connection to the orchestrator for the first requests; httpx takes over afterwards."""
 
     def __init__(self, base_url: str, timeout_s: float = 30.0) -> None:
         parts = urlsplit(base_url)
@@ -106,7 +106,7 @@ class Link:
         self._connection = kind(parts.netloc, timeout=timeout_s)
 
     def post(self, path: str, token: str, body: dict[str, Any]) -> Reply:
-        """Post JSON; raises one of `NO_ANSWER` when there is no whole answer."""
+        """Posts JSON; raises one of `NO_ANSWER` if there is no complete answer."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         try:
             if self._connection.sock is None:
@@ -125,7 +125,7 @@ class Link:
 
 
 def seconds(header: str | None) -> float | None:
-    """The seconds of a Retry-After header; dates and nonsense count as none."""
+    """Returns the seconds of a Retry-After header; None for dates and invalid values."""
     try:
         value = float(header or "")
     except ValueError:
@@ -134,7 +134,7 @@ def seconds(header: str | None) -> float | None:
 
 
 def announce(link: Link, run_id: str, attempt: int, token: str, facts: dict[str, Any]) -> int:
-    """Report the stage `boot` as event 1; answers how far the orchestrator has acknowledged. A failure is no matter:
+    """Reports the stage `boot` as event 1; returns the highest acknowledged event number. A failure does no harm, because
     the reporter sends the event again."""
     event = boot_event(facts)
     try:

@@ -1,6 +1,6 @@
-"""Claiming a run: one request, repeated while the orchestrator is away or asks to wait. Standard library only.
+"""Claims a run: one request, repeated while the orchestrator is unreachable or asks to wait. Standard library only.
 
-A claim that is repeated after a lost answer carries the same runner id, so that the orchestrator can give the same run.
+A claim repeated after a lost answer carries the same runner id, so that the orchestrator can return the same run.
 """
 
 import json
@@ -29,9 +29,9 @@ def claim(
     sleep: Callable[[float], None] = time.sleep,
     now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """The `spec` of the claimed run as plain JSON. `before` is called before each request, and its fields are sent along.
+    """Returns the `spec` of the claimed run as plain JSON. `before` is called before each request; its fields are sent too.
 
-    Raises `ClaimRefused` when the orchestrator says no, or does not answer for `patience_s`.
+    Raises `ClaimRefused` if the orchestrator refuses, or does not answer for `patience_s`.
     """
     body = {
         "runner_id": runner_id,
@@ -81,7 +81,7 @@ def _answer(reply: Reply) -> dict[str, Any]:
 
 
 def problem_of(reply: Reply) -> str:
-    """The sentence of a problem+json body, or the beginning of whatever came."""
+    """Returns the message of a problem+json body, or the beginning of any other body."""
     text = reply.body[:500].decode("utf-8", "replace")
     try:
         body = json.loads(reply.body)

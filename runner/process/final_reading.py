@@ -1,8 +1,8 @@
-"""The last of a runner: it becomes a shell that reads the kernel's count of processor time and its clock once more and ends.
+"""The exit of a runner: it execs a shell that reads the kernel's CPU counter and clock once more, then exits.
 
-Giving back the runner's memory takes some ten milliseconds of its container's processor time, after the last moment at
-which it could read anything itself, and an engine tells the end of a container later than it is. What the shell writes
-is the last line of the container's log, where the orchestrator finds it. Standard library only.
+Freeing the runner's memory takes about ten milliseconds of the container's CPU time, after the last moment at which the
+runner could measure anything itself, and an engine reports the end of a container with a delay. The shell writes the last
+line of the container's log, where the orchestrator reads it. Standard library only.
 """
 
 import contextlib
@@ -20,19 +20,19 @@ SHELL = "/bin/sh"
 ACTION = "runner.gone"
 UPTIME = "/proc/uptime"
 _COUNTERS = {
-    "cpu.stat": ("read -r _ used", 1e6),  # version 2: its first line is the one of the usage
+    "cpu.stat": ("read -r _ used", 1e6),  # version 2: the first line is the usage
     "cpuacct/cpuacct.usage": ("read -r used", 1e9),
 }
 
 
 @dataclass(frozen=True)
 class CountedSince:
-    """Since when this container's use is the run's."""
+    """The point from which this container's usage counts for the run."""
 
     began_s: float
-    """By the machine's clock since its boot."""
+    """Seconds since the machine booted."""
     before_s: float = 0.0
-    """The processor time that the container had used by then."""
+    """CPU time that the container had used by then."""
 
     @classmethod
     def seconds_ago(cls, age_s: float, before_s: float = 0.0) -> Self:
@@ -41,15 +41,14 @@ class CountedSince:
 
 @dataclass(frozen=True)
 class RunnerExit:
-    """How a runner ended."""
-
     code: int
     counted: CountedSince | None = None
-    """None: there is nothing to count."""
+    """None if there is nothing to count."""
 
 
 def arguments(code: int, counted: CountedSince, cgroup: Path = CGROUP) -> list[str] | None:
-    """The shell that takes our place: it says what was used in all and when, and exits with `code`."""
+    """Returns the command line of the shell that replaces the runner: it writes the total usage and the time, and exits
+    with `code`. None if there is no CPU counter."""
     for name, (read, per_second) in _COUNTERS.items():
         if (cgroup / name).exists():
             began, before = round(counted.began_s, 3), round(counted.before_s, 6)
@@ -63,6 +62,6 @@ def arguments(code: int, counted: CountedSince, cgroup: Path = CGROUP) -> list[s
 def end(ended: RunnerExit) -> NoReturn:
     sys.stderr.flush()
     if ended.counted is not None and (words := arguments(ended.code, ended.counted)) is not None:
-        with contextlib.suppress(OSError):  # no shell: what it would have counted is not counted
+        with contextlib.suppress(OSError):  # no shell: the last usage is not counted
             os.execve(SHELL, words, {})  # noqa: S606 -- that is the point
     os._exit(ended.code)

@@ -1,5 +1,5 @@
-"""What this attempt uses of processor and memory, read from the kernel: from its own control group in a container, else
-from the processes that descend from the runner. Standard library only: it is read while everything large is being imported.
+"""Reads the CPU and memory usage of this attempt from the kernel: from its own control group in a container, otherwise from
+the runner's process tree. Standard library only, because it runs while everything large is being imported.
 """
 
 import os
@@ -22,7 +22,7 @@ class Reading:
 
 
 def reader(engine: str, cgroup: Path = CGROUP) -> Callable[[], Reading | None]:
-    """How usage is read here. A process without a container shares its control group with others."""
+    """Returns the function that reads usage here. Without a container, the control group is shared with other processes."""
     if engine != "process":
         for read in (_unified, _split):
             if read(cgroup) is not None:
@@ -31,7 +31,7 @@ def reader(engine: str, cgroup: Path = CGROUP) -> Callable[[], Reading | None]:
 
 
 def since(read: Callable[[], Reading | None], before: Reading | None) -> Callable[[], Reading | None]:
-    """What comes after `before`: the counters without what they had counted by then."""
+    """Returns a reader whose counters start at `before`."""
     if before is None:
         return read
 
@@ -46,7 +46,7 @@ def since(read: Callable[[], Reading | None], before: Reading | None) -> Callabl
 
 
 class Tree:
-    """A process and those that descend from it. What ended unseen is gone from the kernel's sum, so growth is counted."""
+    """A process and its descendants. Ended processes can disappear from the kernel's sum, so increases are added up."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -62,7 +62,7 @@ class Tree:
 
 
 class EarlyUsage:
-    """Readings of the first moments, taken in a thread while everything else loads: `(age_s, reading)`."""
+    """Readings `(age_s, reading)` of the start, taken in a thread while everything else loads."""
 
     def __init__(self, read: Callable[[], Reading | None], age: Callable[[], float]) -> None:
         self._read, self._age = read, age
@@ -72,7 +72,7 @@ class EarlyUsage:
         self._thread.start()
 
     def stop(self) -> list[tuple[float, Reading]]:
-        """The readings so far; there will be no more."""
+        """Stops reading and returns the readings."""
         self._over.set()
         self._thread.join()
         return self._found
@@ -86,7 +86,7 @@ class EarlyUsage:
 
 
 def process_age_s(proc: Path = PROC) -> float:
-    """How long this process has lived; 0 where the kernel does not say."""
+    """Returns the age of this process; 0 if the kernel does not report it."""
     fields, up = _text(proc / "self" / "stat").rpartition(")")[2].split(), _text(proc / "uptime").split()
     if len(fields) < 20 or not up:
         return 0.0
@@ -94,7 +94,7 @@ def process_age_s(proc: Path = PROC) -> float:
 
 
 def limits(engine: str, cgroup: Path = CGROUP) -> dict[str, float]:
-    """What the kernel allows this container, as far as it says so."""
+    """Returns the container's limits, as far as the kernel reports them."""
     if engine == "process":
         return {}
     found: dict[str, float] = {}
@@ -110,7 +110,7 @@ def limits(engine: str, cgroup: Path = CGROUP) -> dict[str, float]:
 
 
 def of_processes(first: int, proc: Path = PROC) -> Reading | None:
-    """Of a process and all that descend from it; those that ended count through their parents."""
+    """Returns the usage of a process and its descendants; ended processes count through their parents."""
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     rows: dict[int, tuple[int, int, int]] = {}
     for entry in os.listdir(proc):
@@ -152,7 +152,7 @@ def _split(cgroup: Path) -> Reading | None:
 
 
 def read_pairs(path: Path) -> dict[str, int]:
-    """Lines of a name and a number; empty where the file cannot be read."""
+    """Reads lines of a name and a number; empty if the file cannot be read."""
     lines = (line.split() for line in _text(path).splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
 

@@ -1,1 +1,1 @@
-"""What the orchestrator is told of an attempt."""
+"""Reports an attempt to the orchestrator."""

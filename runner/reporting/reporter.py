@@ -1,8 +1,8 @@
-"""Everything that the orchestrator hears from a running attempt: events with consecutive numbers, sent until acknowledged.
+"""Reports a running attempt to the orchestrator: consecutively numbered events, each sent until acknowledged.
 
-One task sends, one sees to the heartbeat. Events wait, encoded, in a backlog that only an acknowledgement shortens; an
-outage of hours loses nothing, because work pauses when the backlog is full. Only an orchestrator that is away for longer
-than `patience_s` is given up. Nothing here knows what an item is.
+One task sends, another adds heartbeats. Encoded events stay in a backlog until they are acknowledged. An outage of hours
+loses nothing, because work pauses when the backlog is full. The reporter gives up only if the orchestrator is unreachable
+for longer than `patience_s`. This module does not know what an item is.
 """
 
 import asyncio
@@ -47,12 +47,12 @@ OVER = frozenset({401, 403, 409, 410, 422})
 
 
 class Stop(StrEnum):
-    """Why the work must end at once."""
+    """Why the work must stop at once."""
 
-    SUPERSEDED = "superseded"  #: another attempt has taken over, or the token is dead
-    CANCELLED = "cancelled"  #: the orchestrator wants it so
-    LOST = "lost"  #: the orchestrator has forgotten events that it had acknowledged
-    ABANDONED = "abandoned"  #: the orchestrator has not answered for too long
+    SUPERSEDED = "superseded"  #: another attempt has taken over, or the token is no longer valid
+    CANCELLED = "cancelled"  #: the orchestrator cancelled the run
+    LOST = "lost"  #: the orchestrator has lost events that it had acknowledged
+    ABANDONED = "abandoned"  #: the orchestrator did not answer for too long
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Pending:
 
 
 class Reporter:
-    """Use `async with`; then `stage`, `log`, `item`, and `complete` or `failed` as the last call."""
+    """Use with `async with`; call `stage`, `log` and `item`, and `complete` or `failed` last."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Reporter:
         self._tasks: list[asyncio.Task[None]] = []
         self.stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
         self.waiting_for: Callable[[], str | None] = lambda: None
-        """What heartbeats say that the run waits for."""
+        """Returns what the run waits for, for heartbeats."""
 
     async def __aenter__(self) -> Self:
         self._news.set()
@@ -122,7 +122,7 @@ class Reporter:
         self._add(LogEvent.model_validate({"seq": self._next(), "level": level, "message": clean(message[:4000])}))
 
     async def item(self, item: ItemResult) -> None:
-        """Report an item; waits while the backlog is full, so that an outage pauses the work."""
+        """Reports an item; waits while the backlog is full, so that an outage pauses the work."""
         await self._room()
         self._add(ProgressEvent(seq=self._next(), item=item))
 
@@ -130,7 +130,7 @@ class Reporter:
         self._add(JobProgressEvent(seq=self._next(), stage=stage, percent=percent, **facts))
 
     async def judgements(self, judgements: list[Judgement]) -> None:
-        """Report verdicts of an eval; waits as `item` does."""
+        """Reports verdicts of an eval; waits as `item` does."""
         await self._room()
         self._add(JudgementsEvent(seq=self._next(), judgements=judgements))
 
@@ -143,7 +143,7 @@ class Reporter:
             await self._moved.wait()
 
     async def complete(self) -> None:
-        """Report the end, and return when all is acknowledged."""
+        """Reports the end; returns when everything is acknowledged."""
         self._last = True
         self._usage.take()
         self._add(CompleteEvent(seq=self._next()))
@@ -156,14 +156,14 @@ class Reporter:
         await self.flush()
 
     async def flush(self) -> None:
-        """Return when everything is acknowledged."""
+        """Returns when everything is acknowledged."""
         self._hurry.set()
         while self._backlog:
             await self._moved.wait()
         self._hurry.clear()
 
     def beat_soon(self) -> None:
-        """Something that heartbeats tell has changed."""
+        """Sends a heartbeat early, because its content has changed."""
         self._beat_soon.set()
 
     def _next(self) -> int:
@@ -180,7 +180,7 @@ class Reporter:
         self._news.set()
 
     async def _beat(self) -> None:
-        """A heartbeat at least every `heartbeat_s`, never two in the backlog; early ones keep a second's distance."""
+        """Adds a heartbeat at least every `heartbeat_s`, never two to the backlog; early ones keep a second's distance."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._heartbeat_s):
@@ -191,7 +191,7 @@ class Reporter:
                 self._add(HeartbeatEvent(seq=self._next(), waiting_for=self.waiting_for()))
 
     async def _watch_usage(self) -> None:
-        """Samples ride along with the next batch: they never cause one."""
+        """Takes usage samples. They are sent with the next batch and never cause one."""
         while True:
             self._usage.take()
             await asyncio.sleep(self._usage.step_s)
@@ -202,12 +202,12 @@ class Reporter:
             if not self._backlog:
                 self._news.clear()
                 await self._news.wait()
-                heard = self._now()  # nothing was to be said: silence was ours
+                heard = self._now()  # there was nothing to send, so the silence was ours
             began = time.monotonic()
             batch = self._batch()
             try:
                 trouble, retry_after_s = await self._post(batch)
-            except Exception as error:  # recorded, and tried again: a reporter that dies would take the run with it
+            except Exception as error:  # logged and retried: if the reporter died, so would the run
                 trouble, retry_after_s = f"{type(error).__name__}: {error}", None
             self.reachable = trouble is None
             if trouble is None:
@@ -225,7 +225,7 @@ class Reporter:
             await self._pause(max(pause, min(retry_after_s or 0.0, MAX_PAUSE_S)) * random.uniform(0.7, 1.3), floor_s=0.1)
 
     async def _pause(self, pause_s: float, floor_s: float = 0.0) -> None:
-        """Sleep; somebody in a hurry cuts it down to `floor_s`."""
+        """Sleeps; `_hurry` shortens the sleep to `floor_s`."""
         await asyncio.sleep(min(floor_s, max(pause_s, 0.0)))
         if pause_s > floor_s:
             with contextlib.suppress(TimeoutError):
@@ -243,7 +243,7 @@ class Reporter:
         return batch
 
     async def _post(self, batch: list[_Pending]) -> tuple[str | None, float | None]:
-        """Send a batch; answers with what went wrong, if anything did."""
+        """Sends a batch; returns what went wrong (None if nothing) and the seconds of Retry-After."""
         samples = self._usage.waiting()
         usage = b",".join(sample.model_dump_json(exclude_none=True).encode() for sample in samples)
         events = b",".join(pending.body for pending in batch)
@@ -281,7 +281,7 @@ class Reporter:
         return None if moved else "the orchestrator took none of the events"
 
     def _shrink(self, batch: list[_Pending], size: int) -> None:
-        """Too large: smaller batches first; then the texts of the event itself are cut, its verdict never."""
+        """Handles "too large": makes batches smaller; a single event has its texts cut, never its verdict."""
         if len(batch) > 1:
             self._max_batch_bytes = max(size // 2, 1)
             return

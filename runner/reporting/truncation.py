@@ -1,4 +1,4 @@
-"""Cutting texts to size: excerpts for reports, clean of what databases refuse, and events that were too large. Pure."""
+"""Cuts texts to size: excerpts for reports, characters that databases refuse, events that were too large. Pure."""
 
 from runner.contract.events import ItemResult, LogEvent, ProgressEvent
 
@@ -9,7 +9,7 @@ SHORTEST = 100
 
 
 def clean(text: str) -> str:
-    """The text without NUL characters and lone surrogates, which neither UTF-8 nor PostgreSQL can hold."""
+    """Removes NUL characters and lone surrogates, which UTF-8 or PostgreSQL cannot store."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
     try:
@@ -20,7 +20,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The head of a text, with a mark where it was longer."""
+    """Returns the beginning of a text, with a mark if it was cut."""
     if len(text) <= limit:
         return clean(text)
     return clean(text[:limit]) + MARK.format(len(text) - limit)
@@ -31,7 +31,7 @@ def excerpt(text: str) -> str:
 
 
 def trimmed(kind: str, body: bytes) -> bytes:
-    """The same event with its longest texts cut to about half, down to a minimum; numbers and verdicts stay."""
+    """Returns the event with its longest texts cut to about half, down to a minimum; numbers and verdicts stay."""
     if kind == "log":
         log = LogEvent.model_validate_json(body)
         short = cut(log.message, max(len(log.message) // 2, SHORTEST))

@@ -1,4 +1,4 @@
-"""The samples of what an attempt uses that have not been acknowledged yet."""
+"""The usage samples of an attempt that are not acknowledged yet."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ MAX_WAITING = 200
 
 
 class UsageLog:
-    """Samples that have not been acknowledged yet: often at first, seldom in a long run, never more than a few hundred."""
+    """Unacknowledged samples: frequent at first, rare in a long run, never more than a few hundred."""
 
     def __init__(
         self,
@@ -23,23 +23,23 @@ class UsageLog:
         age_s: float = 0.0,
         early: Iterable[tuple[float, Reading]] = (),
     ) -> None:
-        """`age_s`: how long what is measured has lived already; `early`: what was read of it by then, by its age."""
+        """`age_s`: the age of what is measured; `early`: readings taken so far, by age."""
         self._read, self._clock = read, clock
         self._began = clock() - age_s
         self._waiting = deque(_sample(at_s, reading) for at_s, reading in early)
 
     @property
     def age_s(self) -> float:
-        """How long what is measured has lived by now."""
+        """The current age of what is measured."""
         return self._clock() - self._began
 
     @property
     def step_s(self) -> float:
-        """How long to wait for the next sample."""
+        """Seconds until the next sample."""
         return min(max(self.age_s / STEPS_AT_ONCE, FIRST_STEP_S), LAST_STEP_S)
 
     def take(self) -> None:
-        """Add a sample; what cannot be read is left out."""
+        """Adds a sample, if usage can be read."""
         reading = self._read()
         if reading is None:
             return
@@ -51,7 +51,7 @@ class UsageLog:
         return list(self._waiting)
 
     def sent(self, samples: list[UsageSample]) -> None:
-        """They are stored: forget them."""
+        """Drops samples that are stored."""
         while samples and self._waiting and self._waiting[0].at_s <= samples[-1].at_s:
             self._waiting.popleft()
 

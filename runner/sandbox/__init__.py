@@ -1,1 +1,1 @@
-"""Runs untrusted programs under limits and says how they ended; it never learns what the right answer is."""
+"""Runs untrusted programs under limits and reports how they ended; it never learns the right answer."""

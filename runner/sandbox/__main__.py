@@ -1,4 +1,4 @@
-"""`python -m runner.sandbox`: opens the sandbox here and says on one line of JSON which layers it has."""
+"""`python -m runner.sandbox`: opens the sandbox and prints its layers as one line of JSON."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ async def _level() -> dict[str, object]:
 
 
 def main() -> int:
-    """Print the level; 1 when the sandbox can't be opened."""
+    """Prints the level; returns 1 if the sandbox cannot be opened."""
     try:
         report, code = asyncio.run(_level()), 0
     except SandboxUnavailableError as error:

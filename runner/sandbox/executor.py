@@ -1,4 +1,4 @@
-"""The one door to the sandbox: programs in, executions out. It compares nothing and knows no expected output."""
+"""The only interface to the sandbox: programs in, executions out. It compares nothing and knows no expected output."""
 
 import asyncio
 import json
@@ -25,13 +25,13 @@ _PROBE_LIMITS = Limits(cpu_s=5, wall_s=20, memory_bytes=64 * MIB)
 _LAST_WORDS_S = 0.25
 _CHECKS_PER_JUDGE = 100
 _TOGETHER_BYTES = 32 * 1024
-"""Quick calls are asked for at once up to so many bytes of arguments."""
+"""Quick calls are sent together up to this many bytes of arguments."""
 
 
 class Executor:
     """Runs programs; open it with `async with Executor.open(...)` or `await Executor.open(...)`.
 
-    Any number of `run_*` coroutines may be awaited at once; they share the slots in the order in which they came.
+    Any number of `run_*` coroutines may be awaited at once; they get slots in order of arrival.
     """
 
     def __init__(self, slots: int, uid_base: int | None, *, least: str, use_uids: bool, use_landlock: bool) -> None:
@@ -54,18 +54,17 @@ class Executor:
         use_uids: bool = True,
         use_landlock: bool = True,
     ) -> Self:
-        """An executor for that many programs at once.
+        """Returns an executor for `slots` programs at once.
 
-        Where the process is root, slot k runs programs as user `uid_base + k` and their judges as
-        `uid_base + slots + k`. The strongest set of layers that works here is used, see `level`; if it lacks one
-        that the level named `least` has, the executor does not open. The two switches leave a layer out (for tests and
-        for comparison).
+        If the process is root, slot k runs programs as user `uid_base + k` and their judges as `uid_base + slots + k`. The
+        executor uses the strongest set of layers that works here (see `level`), and does not open if a layer of the level
+        `least` is missing. The two switches leave a layer out (for tests and comparisons).
         """
         return cls(slots, uid_base, least=least, use_uids=use_uids, use_landlock=use_landlock)
 
     @property
     def level(self) -> Level:
-        """Which layers are on."""
+        """The active layers."""
         if self._pool is None or self._pool.level is None:
             raise RuntimeError("the executor is not open")
         return self._pool.level
@@ -80,12 +79,12 @@ class Executor:
         stop_at_first: bool = True,
         prelude: bool = False,
     ) -> list[Execution]:
-        """Run a program on each input in turn, up to and including the first that `accept` refuses.
+        """Runs a program on each input in turn, up to and including the first test that `accept` refuses.
 
-        `accept(i, execution)` is the caller's comparison. A refused test is repeated alone in a fresh process before
-        it counts; if that one is accepted, all tests are run again, each in a fresh process, and only those executions
-        count. So `accept` may be asked several times about a test. With `prelude` the program finds LiveCodeBench's
-        imports in its globals.
+        `accept(i, execution)` is the caller's comparison. A refused test is repeated alone in a fresh process before it
+        counts. If the repetition is accepted, all tests run again, each in a fresh process, and only those executions
+        count. So `accept` may be called several times for a test. With `prelude` the program's globals contain
+        LiveCodeBench's imports.
         """
 
         async def test(child: Child, indices: range) -> list[Execution]:
@@ -105,9 +104,9 @@ class Executor:
         stop_at_first: bool = True,
         prelude: bool = True,
     ) -> list[Execution]:
-        """Call `entry` (a method of `class Solution`, or a function) with each list of arguments in turn.
+        """Calls `entry` (a method of `class Solution`, or a function) with each list of arguments in turn.
 
-        Arguments arrive as fresh copies. What is returned is in `Execution.value`, for `values.same`.
+        Arguments arrive as fresh copies. The returned value is in `Execution.value`, for `values.same`.
         """
 
         async def test(child: Child, indices: range) -> list[Execution]:
@@ -120,11 +119,12 @@ class Executor:
         return await self._sequence(Mode.CALLS, program, payload, test, len(calls), limits, accept, stop_at_first)
 
     async def run_check(self, program: str, test_code: str, entry: str, limits: Limits, *, context: str = "") -> Execution:
-        """Run assertions against `entry`; `check(candidate)` is called where the test code defines it.
+        """Runs assertions against `entry`; calls `check(candidate)` if the test code defines it.
 
-        Program and test code are in two processes. `context` is trusted code that the test may lean on (HumanEval:
-        the prompt with a body of `pass`, since some tests call helpers of the prompt); it runs beside the test.
-        Ends as `finished` with value True (passed) or False (an assertion failed), `crashed` if something was raised.
+        Program and test code run in two processes. `context` is trusted code that the test may need (for HumanEval the
+        prompt with a body of `pass`, since some tests call helpers in the prompt); it runs with the test. The execution
+        ends as `finished` with value True (passed) or False (an assertion failed), or as `crashed` if anything else was
+        raised.
         """
         task = json.dumps({"test": test_code, "context": context, "entry": entry}).encode()
         async with self._slot(limits) as slot:
@@ -157,7 +157,7 @@ class Executor:
         except BaseException:
             slot.dismiss(judge_flavour)
             raise
-        # A judge that has served before gets no blame passed on: what it did not like is tried with a new one.
+        # A judge that served before may be at fault itself, so its complaint is checked with a new judge.
         suspicious = not fresh and (judged.ending is not Ending.finished or judge_word(judged) == "raised")
         if suspicious or not judge.alive or judge.tests >= _CHECKS_PER_JUDGE:
             if judge.alive:
@@ -198,7 +198,7 @@ class Executor:
     @asynccontextmanager
     async def _slot(self, limits: Limits) -> AsyncIterator[Slot]:
         self._open_pool()
-        # Files share a disk: a program that fills it must not make another one fail.
+        # Programs that write files share a disk: one that fills it must not make another fail.
         async with self._writing if Allow.FILES in limits.allow else nullcontext(), self._turn:
             slot = self._idle.pop()
             try:
@@ -229,7 +229,7 @@ class Executor:
         raise SandboxUnavailableError(f"no set of layers of level {self._least} or above works here: " + "; ".join(tried))
 
     async def aclose(self) -> None:
-        """End every process of the sandbox."""
+        """Ends every process of the sandbox."""
         for slot in self._idle:
             slot.discard()
         pool, self._pool = self._pool, None
@@ -249,7 +249,7 @@ class Executor:
 
 
 def _probe(late_import: bool) -> str:
-    """A program that shows that the layers hold and that libraries can still be imported."""
+    """Returns a program that checks that the layers hold and that libraries can still be imported."""
     return (
         "import os\n"
         "try:\n    os.listdir('/etc')\n    raise SystemExit('files are open')\n"

@@ -1,4 +1,4 @@
-"""Which protective layers are on, as one value that the run record and `benchyard doctor` show."""
+"""The active layers of protection, as one value for the run record and `benchyard doctor`."""
 
 from dataclasses import dataclass
 
@@ -12,29 +12,29 @@ class Level:
     uid: bool
     """Every slot has its own user id, different from the runner's."""
     landlock: int
-    """Landlock ABI in force, 0 for none."""
+    """Active Landlock ABI, 0 for none."""
     seccomp: str
     """`files-by-landlock`, `read-only` or `no-open`: how the filter treats opening files; `off` for no filter."""
     rlimits: bool
     cgroup: str = ""
-    """`version 1` or `version 2`: every execution runs in a cgroup of its own; empty for none."""
+    """`version 1` or `version 2` if every execution has its own control group; otherwise empty."""
     no_cgroup: str = ""
-    """Why there is none."""
+    """Why there is no control group."""
 
     @property
     def name(self) -> str:
-        """Short name: `full`, `shared-uid`, `no-landlock`, `minimal` or `none`."""
+        """`full`, `shared-uid`, `no-landlock`, `minimal` or `none`."""
         if self.seccomp == "off":
             return "none"
         return _NAMES[self.uid, self.landlock > 0]
 
     def has_all_of(self, name: str) -> bool:
-        """Are all layers on that the level of that name has?"""
+        """Whether all layers of the level `name` are on."""
         return self.seccomp != "off" and suffices(self.uid, self.landlock > 0, name)
 
     @property
     def sentence(self) -> str:
-        """The same for people."""
+        """The level as a sentence for people."""
         on = [
             "own user id per slot" if self.uid else "",
             f"Landlock (ABI {self.landlock})" if self.landlock else "",
@@ -58,7 +58,7 @@ class Level:
 
 
 def suffices(uid: bool, use_landlock: bool, name: str) -> bool:
-    """Do these optional layers include all of the level of that name?"""
+    """Whether these optional layers include all of the level `name`."""
     needed = next((layers for layers, known in _NAMES.items() if known == name), None)
     if needed is None:
         raise ValueError(f"there is no sandbox level {name!r}; one of {', '.join(_NAMES.values())}")

@@ -1,4 +1,4 @@
-"""What one execution may use, as one value; how a limit is enforced is the business of the jail and the supervisor."""
+"""The limits of one execution, as one value; jail and supervisor enforce them."""
 
 from dataclasses import dataclass
 from enum import IntFlag
@@ -7,33 +7,33 @@ MIB = 1024 * 1024
 
 
 class Allow(IntFlag):
-    """What a program may do beyond the strict profile, in which it is one process that writes no file."""
+    """What a program may do beyond the strict profile, in which it is one process and writes no files."""
 
     NOTHING = 0
-    #: Start processes: `multiprocessing`, `subprocess`. The limits then hold for all of them together.
+    #: Start processes: `multiprocessing`, `subprocess`. The limits then apply to all of them together.
     PROCESSES = 1
-    #: Make files below its working directory, which is empty at the start of each test and removed after it.
+    #: Create files in its working directory, which is empty at the start of each test and removed after it.
     FILES = 2
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one test of one program; every limit has its own ending, see `outcome.Ending`."""
+    """Limits of one test of one program; each limit has its own ending, see `outcome.Ending`."""
 
     cpu_s: float
-    """CPU seconds of all threads together, per test; verdicts go by this one."""
+    """CPU seconds of all threads together, per test; the limit that verdicts depend on."""
 
     wall_s: float
-    """Seconds on the clock, per test; the outer fence for programs that sleep."""
+    """Wall seconds, per test; the backstop for programs that sleep."""
 
     memory_bytes: int
-    """Memory that the program itself may occupy, without what the interpreter had before it started."""
+    """Memory of the program itself, without what the interpreter had before it started."""
 
     output_bytes: int = MIB
     """Bytes on standard output, or of one returned value."""
 
     processes: int = 64
-    """Threads (and processes, where a profile allows them) alive at once."""
+    """Threads (and processes, if a profile allows them) alive at once."""
 
     file_bytes: int = MIB
     """Largest file or standard error stream that may be written."""
@@ -42,7 +42,7 @@ class Limits:
     """File descriptors open at once."""
 
     disk_bytes: int = 16 * MIB
-    """All files together, where they may be written."""
+    """All files together, if the program may write any."""
 
     allow: Allow = Allow.NOTHING
 
@@ -53,5 +53,5 @@ class Limits:
 
     @staticmethod
     def output_for(expected_bytes: int) -> int:
-        """The output cap for a known expected output: generous to honest programs, small for floods."""
+        """Returns the output limit for a known expected output: generous for honest programs, small for floods."""
         return max(64 * 1024, 2 * expected_bytes)

@@ -9,17 +9,17 @@ from runner.sandbox.protocol.values import Tree
 class Ending(StrEnum):
     """Why an execution is over."""
 
-    #: The program came to its own end with exit status 0 (or returned a value); the answer may be right or wrong.
+    #: The program ended by itself with exit status 0 (or returned a value); the answer may be right or wrong.
     finished = "finished"
-    #: It used up its CPU seconds, or its seconds on the clock, and was killed.
+    #: It exceeded its CPU time or wall time, and was killed.
     time_limit = "time_limit"
-    #: It needed more memory than allowed.
+    #: It exceeded its memory limit.
     memory_limit = "memory_limit"
     #: It wrote more output, or returned a larger value, than allowed.
     output_limit = "output_limit"
-    #: It ended with an uncaught exception, a status other than 0, or a fatal signal, or broke the protocol.
+    #: It ended with an uncaught exception, a status other than 0, or a fatal signal, or violated the protocol.
     crashed = "crashed"
-    #: The sandbox could not carry the execution out, twice; never the program's fault, never a wrong answer.
+    #: The sandbox failed to carry out the execution, twice; never the program's fault, never a wrong answer.
     sandbox_failed = "sandbox_failed"
 
 
@@ -43,11 +43,11 @@ class Execution:
     signal: int | None = None
     usage: Usage = Usage()
     value: Tree = None
-    """`run_calls`: the returned value as an inert tree, for `values.same`. `run_check`: did all assertions hold."""
+    """`run_calls`: the returned value as an inert tree, for `values.same`. `run_check`: whether all assertions held."""
     detail: str = ""
-    """One plain sentence. It may quote the program: nothing is decided by it."""
+    """One plain sentence. It may quote the program, so nothing depends on it."""
     judge_tag: str = ""
-    """`run_check`: the tag of an exception class of the test code's own that ended it. No program can raise one of those."""
+    """`run_check`: the tag of the test code's own exception class that ended it. No program can raise one of those."""
 
     @property
     def passed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Code that runs inside the sandbox, next to untrusted programs: nothing it says is believed by the trusted side."""
+"""Code that runs inside the sandbox, next to untrusted programs: the trusted side believes nothing that it reports."""
 
 import tempfile
 from collections.abc import Callable
@@ -10,12 +10,13 @@ from runner.sandbox.protocol.messages import Job, Mode, SupervisorSpec
 
 
 def prepare(spec: SupervisorSpec) -> Callable[[Job, bytes], None]:
-    """Do before the fork what every child would do; what a jailed child then calls with its program."""
+    """Does the common work of all children before the fork; returns the function with which a jailed child serves its
+    job."""
     if spec.allow & Allow.PROCESSES:
         multiprocessing_parts.install()
     else:
         private_mappings.install()
-    tempfile.tempdir = None  # each program finds out for itself where it may write
+    tempfile.tempdir = None  # each program determines for itself where it may write
     interpreter = Interpreter()
     servers = {Mode.STDIN_TESTS.value: stdin_tests.serve, Mode.CALLS.value: calls.serve, Mode.JUDGE.value: judge.serve}
 

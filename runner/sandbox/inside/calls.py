@@ -1,4 +1,4 @@
-"""Calls functions of a program on behalf of the runner or of a judge, and sends back what they return as plain data."""
+"""Calls a program's functions for the runner or a judge, and sends their results back as plain data."""
 
 import builtins
 import contextlib
@@ -17,7 +17,7 @@ ITEMS = 1_000_000
 
 
 def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
-    """Load the program, then answer requests until the other side hangs up."""
+    """Loads the program, then answers requests until the other side closes the connection."""
     source = payload[1:].decode("utf-8", "surrogatepass")
     main = interpreter.fresh_main(payload[:1] == PRELUDE_MARK)
     server = _Server(source, main)
@@ -74,7 +74,7 @@ class _Server:
         arguments = [decode(tree, self._recall) for tree in given]
         keywords = {name: decode(tree, self._recall) for name, tree in named}
         value = encode(function(*arguments, **keywords), self._keep)
-        # Changes in place are visible to the test, as they would be in one process.
+        # Changes in place must be visible to the test, as they would be in one process.
         after = [encode(argument, self._keep) if isinstance(argument, (list, dict, set)) else None for argument in arguments]
         return ["v", value, [now if now != before else None for now, before in zip(after, given, strict=True)]]
 

@@ -1,7 +1,7 @@
-"""Turns Python values into the type-tagged trees of `runner.sandbox.protocol.values`, and back, inside the sandbox.
+"""Converts Python values to the type-tagged trees of `runner.sandbox.protocol.values` and back, inside the sandbox.
 
-The sender picks the tag by the real type of a value, never by asking the value; what is no plain data is sent as
-an opaque object that equals nothing. Decoding builds sets and dictionaries, so it is only for disposable processes.
+The sender chooses the tag by the real type of a value, never by asking the value. Anything but plain data is sent as an
+opaque object that equals nothing. Decoding builds sets and dictionaries, so it is only for disposable processes.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ SMALL = 1 << 63
 
 
 def refuse(value: object) -> Tree:
-    """The default for values that are no plain data: only the name of the type is sent."""
+    """The default for values that are not plain data: sends only the name of the type."""
     return [OBJECT, type(value).__name__]
 
 
 def encode(value: Any, other: Callable[[Any], Tree] = refuse, depth: int = 0) -> Tree:
-    """Encode plain data; `other` encodes the rest."""
+    """Encodes plain data; `other` encodes the rest."""
     if depth > MAX_DEPTH:
         raise ValueError("the value is nested too deeply")
     kind = type(value)
@@ -42,7 +42,7 @@ def encode(value: Any, other: Callable[[Any], Tree] = refuse, depth: int = 0) ->
 
 
 def _encode_subclass(value: Any, other: Callable[[Any], Tree], depth: int) -> Tree:
-    """Subclasses travel as their base: a method that the program has redefined is never called."""
+    """Encodes a subclass as its base class: a method that the program has overridden is never called."""
     if isinstance(value, int):
         return encode(int.__index__(value), other, depth)
     if isinstance(value, float):
@@ -65,7 +65,7 @@ def _encode_subclass(value: Any, other: Callable[[Any], Tree], depth: int) -> Tr
 
 
 def decode(tree: Any, opaque: Callable[[list[Any]], Any]) -> Any:
-    """Rebuild a value; `opaque` makes something of the items behind an object tag."""
+    """Rebuilds a value; `opaque` converts the items after an object tag."""
     if not isinstance(tree, list):
         return tree
     tag, items = tree[0], tree[1:]
@@ -89,9 +89,9 @@ def decode(tree: Any, opaque: Callable[[list[Any]], Any]) -> Any:
 
 
 def _set_in_order(items: list[Any]) -> set[Any]:
-    """A set that also iterates as the sender's did, if possible: some honest programs (and tests) lean on that."""
+    """Builds a set that iterates in the sender's order if possible, because some honest programs and tests depend on it."""
     grown = set(items)
     if list(grown) == items:
         return grown
-    copied = set(frozenset(grown))  # the way a literal is made: a smaller table
+    copied = set(frozenset(grown))  # as a literal is made: with a smaller table
     return copied if list(copied) == items else grown

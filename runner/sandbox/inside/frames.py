@@ -10,7 +10,7 @@ _encode = json.JSONEncoder(check_circular=False).encode
 
 
 def read_exactly(fd: int, size: int) -> bytes:
-    """Read that many bytes; EOFError when the other side has gone."""
+    """Reads `size` bytes; raises EOFError if the other side has closed."""
     parts = []
     while size:
         part = os.read(fd, min(size, 1 << 20))
@@ -22,7 +22,7 @@ def read_exactly(fd: int, size: int) -> bytes:
 
 
 def read_frame(fd: int) -> Any:
-    """The next message."""
+    """Reads the next message."""
     size = int.from_bytes(read_exactly(fd, HEADER_BYTES), "little")
     if size > LARGEST:
         raise EOFError("a message larger than any honest one")
@@ -30,7 +30,7 @@ def read_frame(fd: int) -> Any:
 
 
 def write_frame(fd: int, message: Any) -> None:
-    """Send a message."""
+    """Sends a message."""
     body = _encode(message).encode()
     rest = memoryview(len(body).to_bytes(HEADER_BYTES, "little") + body)
     while rest:

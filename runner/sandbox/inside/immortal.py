@@ -1,8 +1,8 @@
-"""Makes objects of a zygote cheap to share: none of their reference counts is ever written again.
+"""Makes a zygote's objects cheap to share: their reference counts are never written again.
 
-A child's cost is nearly proportional to the memory pages that it writes, and looking at an object writes its reference
-count. Python 3.12 and later leave the counts of immortal objects alone, so everything that is there before the fork is made
-immortal; it would outlive every child anyway.
+A child's cost is almost proportional to the memory pages that it writes, and even looking at an object writes its reference
+count. Python 3.12 and later do not change the counts of immortal objects, so every object that exists before the fork is
+made immortal; it would outlive every child anyway.
 """
 
 import ctypes
@@ -16,9 +16,9 @@ _PARTS_OF_CODE = ("co_consts", "co_names", "co_filename", "co_name", "co_qualnam
 
 
 def make_immortal() -> int:
-    """Everything that the garbage collector knows, and what that refers to, becomes immortal; how many objects those are.
+    """Makes every object that the garbage collector knows immortal, and what these refer to; returns how many objects.
 
-    None where this interpreter writes every count (before 3.12) or counts in another way (without the global lock).
+    Returns 0 if the interpreter writes every count (before 3.12) or counts differently (free-threaded builds).
     """
     if sys.version_info < (3, 12) or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return 0
@@ -30,7 +30,7 @@ def make_immortal() -> int:
 
 
 def _everything() -> dict[int, Any]:
-    """Every object by its address."""
+    """Returns every object by its address."""
     new: list[Any] = gc.get_objects()
     seen = {id(one): one for one in new}
     while new:

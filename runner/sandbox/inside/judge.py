@@ -1,5 +1,5 @@
-"""The test code of a benchmark, in a process of its own. The program that it tests is at the other end of a socket:
-what comes back is decoded into plain data here, so that the test's own `==` decides and never the program's."""
+"""Runs a benchmark's test code in a separate process. The program under test is at the other end of a socket; its results
+are decoded into plain data here, so that the test's own `==` decides and never the program's."""
 
 import ast
 import builtins
@@ -22,8 +22,8 @@ from runner.sandbox.protocol.values import OBJECT, Tree
 _ENDS_LOOPS = (StopIteration, StopAsyncIteration)
 PASSED, FAILED, RAISED, MEMORY, GONE = "passed", "failed", "raised", "memory", "gone"
 TAG = "judge_tag"
-"""Test code that ends for a reason of its own raises a class with this attribute. What a program raises arrives here as a
-built-in class, so its name and message can say anything and the tag can't be forged."""
+"""Test code that ends for its own reason raises a class with this attribute. A program's exceptions arrive as built-in
+classes: their name and message can say anything, but the tag cannot be forged."""
 
 
 class CandidateMemoryError(BaseException):
@@ -31,14 +31,13 @@ class CandidateMemoryError(BaseException):
 
 
 class CandidateGoneError(BaseException):
-    """The program under test has ended or broken the protocol. Not an Exception: tests must not swallow it."""
+    """The program under test has ended or violated the protocol. Not an Exception, so that tests cannot swallow it."""
 
 
 def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
-    """Run one test code after another, each against another program, and tell the runner how it went.
+    """Runs test code for one program after another and reports each verdict to the runner.
 
-    No line of a program ever runs in this process, so it may serve many; the runner hands it a new connection each
-    time.
+    No line of a program ever runs in this process, so it may serve many; each comes with a new connection.
     """
     interpreter.begin()
     control = socket.socket(fileno=CONTROL_FD)
@@ -73,7 +72,7 @@ def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
         if isinstance(check, types.FunctionType) and check.__code__.co_argcount == 1 and not _has_checked(test, candidate):
             check(entry)
         if not candidate.asked:
-            candidate.ask(["defines", payload["entry"]])  # a test that never calls the program: it must at least load
+            candidate.ask(["defines", payload["entry"]])  # the test never called the program, which must at least load
     except CandidateGoneError as error:
         return [GONE, str(error)[:300]]
     except CandidateMemoryError:
@@ -88,7 +87,7 @@ def _verdict(payload: dict[str, Any], main: types.ModuleType) -> list[str]:
 
 
 def _has_checked(test: str, candidate: "_Candidate") -> bool:
-    """Has the test code called its `check` by itself?"""
+    """Whether the test code has called its `check` itself."""
     if not candidate.asked:
         return False
     statements = [one for one in ast.parse(test).body if not isinstance(one, (ast.FunctionDef, ast.ClassDef))]
@@ -97,7 +96,7 @@ def _has_checked(test: str, candidate: "_Candidate") -> bool:
 
 
 class _Candidate:
-    """The far end."""
+    """The program at the other end of the socket."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -144,7 +143,7 @@ class _Candidate:
 
 
 class _Names(dict[str, Any]):
-    """Built-in names, and behind them what a test uses and only the program defines (a class for its arguments)."""
+    """Built-in names, then names that the test uses and only the program defines (such as a class for its arguments)."""
 
     def __init__(self, candidate: _Candidate) -> None:
         super().__init__(vars(builtins))
@@ -160,7 +159,7 @@ class _Names(dict[str, Any]):
 
 
 class Opaque:
-    """An object that stayed with the program: it equals nothing and is neither true nor false; its parts can be read."""
+    """An object that stayed in the program: it equals nothing and is neither true nor false; its attributes can be read."""
 
     __slots__ = ("_candidate", "_items")
 
@@ -177,7 +176,7 @@ class Opaque:
 
     def __bool__(self) -> bool:
         if self._items[0] == "Match":
-            return True  # what `re` returns; says no more than a returned True would
+            return True  # what `re` returns; it says no more than a returned True would
         raise TypeError(f"{self!r} is no plain value")
 
     def __repr__(self) -> str:
@@ -205,7 +204,7 @@ def _by_handle(value: Any) -> Tree:
 
 
 def _exception(reply: list[Any]) -> Exception:
-    """The nearest built-in class of what the program raised; none that would end a loop of the test quietly."""
+    """Returns the nearest built-in class of the program's exception, but none that would silently end a loop in the test."""
     for name in reply[1] if isinstance(reply[1], list) else []:
         kind = vars(builtins).get(name) if isinstance(name, str) else None
         if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _ENDS_LOOPS):

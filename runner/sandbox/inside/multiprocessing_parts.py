@@ -1,5 +1,5 @@
-"""Parts of `multiprocessing` that need no file: the originals make named semaphores and shared memory in /dev/shm, which
-programs can't reach (and which would outlive them). These live in descriptors and mappings that forked processes inherit.
+"""Parts of `multiprocessing` that need no file. The originals create named semaphores and shared memory in /dev/shm, which
+programs cannot reach (and which would outlive them). These use descriptors and mappings that forked processes inherit.
 """
 
 import array
@@ -18,9 +18,9 @@ MOST = 32 * 1024
 
 
 class Semaphore:
-    """Does what `_multiprocessing.SemLock` does, with a pipe that holds one byte for each time that it can be had.
+    """Replaces `_multiprocessing.SemLock` with a pipe that holds one byte per available unit.
 
-    One that can be had more often than a pipe holds bytes (a queue without a limit) is never waited for.
+    If the count exceeds the capacity of a pipe (a queue without a limit), acquiring never waits.
     """
 
     SEM_VALUE_MAX = 2**31 - 1
@@ -39,7 +39,7 @@ class Semaphore:
                 os.close(fd)
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """Take it; False when it could not be had (in time)."""
+        """Acquires the semaphore; returns False if it is not available (in time)."""
         if self.kind == RECURSIVE_MUTEX and self._is_mine():
             self._depth += 1
             return True
@@ -62,7 +62,6 @@ class Semaphore:
         return self.acquire()
 
     def release(self) -> None:
-        """Give it back."""
         if self._endless:
             return
         if self.kind == RECURSIVE_MUTEX:
@@ -100,7 +99,7 @@ class Semaphore:
 
 
 class Arena:
-    """Does what `multiprocessing.heap.Arena` does, in memory without a name."""
+    """Replaces `multiprocessing.heap.Arena`, using anonymous memory."""
 
     def __init__(self, size: int, fd: int = -1) -> None:
         self.size, self.fd = size, fd
@@ -108,7 +107,7 @@ class Arena:
 
 
 def install() -> None:
-    """Before the fork of a child that may start processes: import what they use, and put these parts in."""
+    """Imports what processes use and installs these parts; called before the fork of a child that may start processes."""
     import concurrent.futures.process  # noqa: F401
     import multiprocessing.context
     import multiprocessing.heap

@@ -1,4 +1,4 @@
-"""The imports that LiveCodeBench puts in front of every solution, as one piece of source."""
+"""The imports that LiveCodeBench puts in front of every solution, as source code."""
 
 import sys
 from functools import cache
@@ -47,7 +47,7 @@ RECURSION_LIMIT = 50_000
 
 @cache
 def namespace() -> dict[str, Any]:
-    """What the prelude defines; executed once, then copied into each program's globals."""
+    """Returns the names that the prelude defines; it is executed once, then copied into each program's globals."""
     before = sys.getrecursionlimit()
     scope: dict[str, Any] = {}
     exec(PRELUDE, scope)  # noqa: S102

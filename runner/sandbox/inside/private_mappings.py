@@ -1,7 +1,7 @@
-"""`mmap.mmap(-1, ...)` for programs of one process: private memory, which is the same to them and which the kernel counts.
+"""`mmap.mmap(-1, ...)` for single-process programs: private memory, which behaves the same and which the kernel counts.
 
-By default Python asks for memory that could be shared. What a program writes into that stays occupied after it was unmapped
-in part or given back by `madvise`, and no limit of a process counts it: the filter refuses such mappings.
+By default Python asks for shareable memory. Pages written there stay occupied after a partial unmap or `madvise`, and no
+process limit counts them, so the filter refuses such mappings.
 """
 
 import mmap
@@ -16,7 +16,7 @@ _original = mmap.mmap
 
 
 class PrivateMmap(_original):
-    """As the original; without a file it is never shared."""
+    """The original, but never shared unless it maps a file."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ def _private(arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple
 
 
 def install() -> None:
-    """For every program of this process."""
+    """Installs it for every program of this process."""
     PrivateMmap.__name__ = PrivateMmap.__qualname__ = "mmap"
     PrivateMmap.__module__ = "mmap"
     vars(mmap)["mmap"] = PrivateMmap

@@ -1,8 +1,8 @@
-"""Runs one program the way `python solution.py` would: standard streams, `__main__`, exit, what happens at the end.
+"""Runs one program the way `python solution.py` would: standard streams, `__main__`, exit, and shutdown.
 
-A child's cost is nearly proportional to the memory pages that it touches, and touching an object's reference count is
-enough. So everything here is made before the fork (`Interpreter.prepare`), and a first test changes as little of it
-as it can.
+A child's cost is almost proportional to the memory pages that it touches, and changing an object's reference count touches
+its page. So everything here is created before the fork (`Interpreter`), and a first test changes as little of it as
+possible.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -33,7 +33,7 @@ _LAST_OWN_NAME = "__file__"
 
 
 def read_program(size: int) -> bytes:
-    """A long one: what the runner put on the code descriptor."""
+    """Reads a long program from the code descriptor."""
     program = os.pread(CODE_FD, size, 0)
     os.close(CODE_FD)
     return program
@@ -49,13 +49,13 @@ def _names_of_main(prelude: bool) -> dict[str, Any]:
 
 def _new_main(prelude: bool) -> types.ModuleType:
     main = types.ModuleType("__main__")
-    main.__dict__.clear()  # an empty dictionary takes over another one as a whole, many times as fast
+    main.__dict__.clear()  # an empty dictionary copies another one as a whole, many times as fast
     main.__dict__.update(_names_of_main(prelude))
     return main
 
 
 class Interpreter:
-    """The state that a program can change and the next test must find as new."""
+    """The state that a program can change and that must be reset for the next test."""
 
     def __init__(self) -> None:
         self.names = dict(builtins.__dict__)
@@ -68,17 +68,18 @@ class Interpreter:
         self.kept: tuple[int, ...] = ()
         self.used = False
         self.collections = 0
-        """Collections before the test: if there were more, garbage of the program may be among old objects."""
-        random.seed(0)  # every execution starts from the same state: verdicts can be reproduced
+        """Full collections before the test. If there were more since, the program's garbage may be in the old generation."""
+        random.seed(0)  # every execution starts from the same state, so that verdicts are reproducible
         self.chance = random.getstate()
         self._install(self.mains[False])
 
     def begin(self) -> None:
-        """Once in the child. A program may close its streams (`open(0)` does when it is collected): keep copies."""
+        """Called once in the child. Keeps copies of the streams, which a program may close (`open(0)` does when
+        collected)."""
         self.kept = tuple(os.dup2(fd, KEPT_FROM + fd, False) for fd in STREAMS)
 
     def fresh_main(self, prelude: bool) -> types.ModuleType:
-        """Standard streams, settings and `__main__` as at the start of a process."""
+        """Returns a new `__main__`, with standard streams and settings as at the start of a process."""
         if self.used:
             self.reset()
             self.streams = _new_streams()
@@ -103,7 +104,7 @@ class Interpreter:
         sys.argv = [NAME]
 
     def wind_up(self, main: types.ModuleType) -> bool:
-        """What the interpreter does at its end: wait for threads, exit handlers, flush. False if something failed."""
+        """Does what the interpreter does at exit: joins threads, runs exit handlers, flushes. False if anything failed."""
         well = True
         streams = sys.__stdout__, sys.__stderr__
         old = gc.get_count()[2] != self.collections
@@ -126,7 +127,7 @@ class Interpreter:
         return well
 
     def reset(self) -> None:
-        """Everything but streams and `__main__` as it was when this was made."""
+        """Restores everything but streams and `__main__` to its initial state."""
         for number, fd in enumerate(self.kept):
             os.dup2(fd, number)
         os.lseek(0, 0, os.SEEK_SET)
@@ -158,7 +159,7 @@ class Interpreter:
 
 
 def _variables() -> dict[bytes, bytes]:
-    """The environment as it is stored: a comparison by name would decode every variable twice."""
+    """Returns the environment as stored internally: comparing by name would decode every variable twice."""
     return os.environ._data  # type: ignore[attr-defined,no-any-return]
 
 
@@ -171,7 +172,7 @@ def _new_streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper
 
 
 def _stream(buffer: Any, errors: str, name: str, mode: str) -> io.TextIOWrapper:
-    """A stream as the interpreter makes it; fast readers that people paste ask for its mode."""
+    """Creates a stream as the interpreter does; popular fast-input snippets read its mode."""
     text = io.TextIOWrapper(buffer, "utf-8", errors, "\n")
     buffer.raw.name = name
     vars(text)["mode"] = mode
@@ -179,7 +180,7 @@ def _stream(buffer: Any, errors: str, name: str, mode: str) -> io.TextIOWrapper:
 
 
 def show_exception(source: str) -> None:
-    """Print the current exception as the interpreter would, with the program's own lines."""
+    """Prints the current exception as the interpreter would, with the program's own lines."""
     linecache.cache[NAME] = (len(source), None, source.splitlines(keepends=True), NAME)
     kind, error, trace = sys.exc_info()
     with contextlib.suppress(BaseException):
@@ -190,7 +191,7 @@ def show_exception(source: str) -> None:
 
 
 def exit_status(error: SystemExit) -> int:
-    """The status that a process has which ends with this."""
+    """Returns the exit status of a process that ends with this exception."""
     code = error.code
     if code is None:
         return 0
@@ -202,7 +203,7 @@ def exit_status(error: SystemExit) -> int:
 
 
 def _drop_names(names: dict[str, Any]) -> None:
-    """Let go of the program's globals: files around descriptor 1 are flushed by their destructors."""
+    """Clears the program's globals, so that files around descriptor 1 are flushed by their destructors."""
     while names:
         name, value = names.popitem()
         if name == _LAST_OWN_NAME:
@@ -220,5 +221,5 @@ def _flush(stream: Any) -> bool:
 
 
 def has_company() -> bool:
-    """Is a thread of the program still running? Then this process can't serve another test."""
+    """Whether a thread of the program is still running. This process then cannot serve another test."""
     return _thread._count() > 0

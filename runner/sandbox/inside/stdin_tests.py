@@ -1,5 +1,5 @@
-"""All tests of one program, one after another in one process: the runner fills standard input, gives the turn, and
-reads standard output. What is written back is only "your turn", it decides nothing."""
+"""Runs all tests of one program in turn in one process: the runner fills standard input, starts a test and reads standard
+output. This side only reports that a test is over, which decides nothing."""
 
 import os
 from types import CodeType
@@ -20,7 +20,7 @@ PRELUDE_MARK = b"P"
 
 
 def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
-    """Run tests until the runner hangs up or this process is no longer as new.
+    """Runs tests until the runner closes the connection or this process can no longer be reset.
 
     The payload is one byte (`PRELUDE_MARK`, or anything else for no prelude) and the source.
     """

@@ -1,7 +1,7 @@
-"""Runs what every child will run, a few times before the fork.
+"""Runs the common code of all children a few times before the fork.
 
-An interpreter adapts its code to what it sees by writing into it, and each such write in a child is a copy of a page. What
-has been adapted beforehand is shared by all children.
+An interpreter specializes its code at run time by writing into it, and each such write in a child copies a page. Code that
+was specialized before the fork is shared by all children.
 """
 
 import json
@@ -22,7 +22,7 @@ _SOLVE = json.dumps(["solve", "f", [[1, 2]]]).encode()
 
 
 def warm_up() -> None:
-    """Descriptors 0 to 4 are used meanwhile and are as before afterwards, as is the state of the interpreter."""
+    """Uses descriptors 0 to 4 and restores them afterwards, together with the interpreter's state."""
     kept = [os.dup(fd) for fd in range(CONTROL_FD + 1)]
     questions = b"".join(len(one).to_bytes(4, "little") + one for one in (_CALL, _SOLVE))
     try:
@@ -38,7 +38,7 @@ def warm_up() -> None:
 
 
 def _act(serve: Callable[[Interpreter, bytes, int], None], payload: bytes, tests: int, orders: bytes) -> None:
-    files = [os.memfd_create("rehearsal") for _ in range(CONTROL_FD)]  # one to spare: number 3 is nobody's
+    files = [os.memfd_create("rehearsal") for _ in range(CONTROL_FD)]  # one more than needed: number 3 is unused
     os.pwrite(files[0], b"21\n", 0)
     ours, theirs = socket.socketpair()
     files.append(theirs.detach())

@@ -1,1 +1,1 @@
-"""What the kernel enforces: system call filters, Landlock, control groups, process trees."""
+"""Enforcement by the kernel: system call filters, Landlock, control groups, process trees."""

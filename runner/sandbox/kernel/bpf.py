@@ -1,4 +1,4 @@
-"""A small assembler for the kernel's filter language: labels in, instructions out. It knows no policy."""
+"""A small assembler for the kernel's filter language: labels in, instructions out. It contains no policy."""
 
 import struct
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
 ASK = 0x7FC00000
-"""Leave it to the process that holds the listener."""
+"""Leaves the decision to the process that holds the listener."""
 
 _LOAD, _AND, _RETURN, _JUMP = 0x20, 0x54, 0x06, 0x05
 EQUAL, GREATER, AT_LEAST, ANY_BIT = 0x15, 0x25, 0x35, 0x45
@@ -16,17 +16,17 @@ FAR = 255
 
 
 def refuse(errno: int) -> int:
-    """The filter answer "fail with this errno"."""
+    """Returns the filter result "fail with this errno"."""
     return 0x00050000 | errno
 
 
 def low(argument: int) -> int:
-    """Offset of the lower half of a system call argument (little-endian)."""
+    """Returns the offset of the lower half of a system call argument (little-endian)."""
     return 16 + 8 * argument
 
 
 def high(argument: int) -> int:
-    """Offset of the upper half."""
+    """Returns the offset of the upper half."""
     return 20 + 8 * argument
 
 
@@ -39,36 +39,36 @@ class Assembler:
     _made: int = 0
 
     def new_label(self) -> str:
-        """A label that nothing else uses."""
+        """Returns a unique label."""
         self._made += 1
         return f"L{self._made}"
 
     def label(self, name: str) -> None:
-        """Here is the target called `name`."""
+        """Defines the label `name` here."""
         self._labels[name] = len(self._lines)
 
     def load(self, offset: int) -> None:
-        """Load a 32-bit word of the system call data."""
+        """Loads a 32-bit word of the system call data."""
         self._lines.append((_LOAD, offset, None, None))
 
     def mask(self, bits: int) -> None:
-        """Keep only these bits of the loaded word."""
+        """Keeps only these bits of the loaded word."""
         self._lines.append((_AND, bits, None, None))
 
     def answer(self, value: int) -> None:
-        """End the filter with this answer."""
+        """Ends the filter with this result."""
         self._lines.append((_RETURN, value, None, None))
 
     def jump(self, target: str) -> None:
-        """Go on at a label, however far."""
+        """Jumps to a label at any distance."""
         self._lines.append((_JUMP, 0, target, None))
 
     def test(self, operation: int, value: int, yes: str | None, no: str | None) -> None:
-        """Compare the loaded word and branch, at most 255 instructions forward."""
+        """Compares the loaded word and branches, at most 255 instructions forward."""
         self._lines.append((operation, value, yes, no))
 
     def assemble(self) -> bytes:
-        """The finished program."""
+        """Returns the finished program."""
         out = bytearray()
         for at, (code, value, yes, no) in enumerate(self._lines):
             if code == _JUMP:

@@ -1,10 +1,10 @@
-"""A control group for each supervisor's children, where one can be made: the kernel then counts and limits memory and
-processes of a whole execution, however many processes it has. A group serves the next execution when it is empty.
+"""A control group for each supervisor's children, if one can be created: the kernel then counts and limits memory and
+processes of a whole execution, however many processes it has. A group is reused by the next execution once it is empty.
 
-The fork server makes one group for the sandbox below its own, each supervisor an execution group in that, and a child joins
-the execution group by itself, before it has a job. Version 2 forbids processes beside groups that have controllers: those of
-the fork server's own group are then moved aside, if there is nobody but the runner and the fork server, or if the group is a
-container's.
+The fork server creates one group for the sandbox below its own, and each supervisor an execution group inside it. A child
+joins the execution group itself, before it has a job. Version 2 forbids processes next to groups that have controllers: the
+processes of the fork server's own group are then moved to a side group, provided these are only the runner and the fork
+server, or the group is a container's.
 """
 
 import contextlib
@@ -16,31 +16,31 @@ from dataclasses import dataclass
 NEEDED = ("memory", "pids")
 PREFIX, ASIDE = "benchyard-", "benchyard-own"
 CONTAINERS_OWN = "/sys/fs/cgroup"
-"""A group at this location that is not the machine's root is a container's: all that is in it belongs to the run."""
+"""A group at this path that is not the machine's root is a container's: everything in it belongs to the run."""
 INTERPRETER_BYTES = 32 << 20
-"""What a fork of an interpreter is charged for before its program asks for anything."""
+"""What a forked interpreter is charged for before its program asks for anything."""
 REMOVE_TRIES = 100
 
 
 class NoCgroupError(Exception):
-    """No group can be made here; the message says why."""
+    """No group can be created here; the message says why."""
 
 
 @dataclass(frozen=True)
 class CgroupLocation:
-    """Where groups can be made: one folder for all controllers (version 2), or one for each (version 1)."""
+    """Where groups can be created: one folder for all controllers (version 2), or one for each (version 1)."""
 
     version: int
     folders: dict[str, str]
 
     @property
     def distinct(self) -> list[str]:
-        """Each folder once."""
+        """Returns each folder once."""
         return sorted(set(self.folders.values()))
 
 
 def find(mounts: str, own: str) -> CgroupLocation:
-    """From /proc/self/mountinfo and /proc/self/cgroup to the folders of the calling process's own groups."""
+    """Finds the folders of the calling process's own groups from /proc/self/mountinfo and /proc/self/cgroup."""
     groups = {}
     for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -61,7 +61,7 @@ def find(mounts: str, own: str) -> CgroupLocation:
         return CgroupLocation(1, folders)
     if unified is None or folders:
         raise NoCgroupError("memory and pids controllers are not mounted")
-    if os.path.basename(unified) == ASIDE:  # an earlier fork server moved this process: groups belong beside, not beneath
+    if os.path.basename(unified) == ASIDE:  # an earlier fork server moved this process: new groups go beside, not below
         unified = os.path.dirname(unified)
     return CgroupLocation(2, dict.fromkeys(NEEDED, unified))
 
@@ -72,7 +72,7 @@ def _below(point: str, root: str, path: str) -> str:
 
 
 class SandboxGroup:
-    """The fork server's: holds one execution group for each supervisor."""
+    """The fork server's group, which contains one execution group for each supervisor."""
 
     def __init__(self, location: CgroupLocation) -> None:
         self.version = location.version
@@ -80,7 +80,7 @@ class SandboxGroup:
 
     @classmethod
     def make(cls) -> "SandboxGroup":
-        """Make it and try it out; NoCgroupError where that is refused."""
+        """Creates and tests it; raises NoCgroupError if that is refused."""
         try:
             location = find(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
             for folder in location.distinct:
@@ -117,18 +117,18 @@ class SandboxGroup:
             raise NoCgroupError("a process could not be moved into a group of its own")
 
     def execution_group(self) -> "ExecutionGroup":
-        """A group for the children of the calling process."""
+        """Creates a group for the children of the calling process."""
         own = str(os.getpid())
         return ExecutionGroup(self.version, {name: os.path.join(folder, own) for name, folder in self._folders.items()})
 
     def remove(self) -> None:
-        """End what is still in there and take it down."""
+        """Kills the remaining processes and removes the group."""
         for folder in sorted(set(self._folders.values())):
             _remove_sandbox_group(folder)
 
 
 class ExecutionGroup:
-    """A supervisor's: the group that its children run in, one after the other."""
+    """A supervisor's group, in which its children run one after the other."""
 
     def __init__(self, version: int, folders: dict[str, str]) -> None:
         self.version, self._folders = version, folders
@@ -146,22 +146,22 @@ class ExecutionGroup:
                     _write(memory, name, value)
 
     def join(self) -> None:
-        """Move the calling process; its children are born in the group."""
+        """Moves the calling process into the group; its children start in it."""
         for fd in self._procs_fds:
             os.write(fd, b"0")
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """For the execution that is about to begin."""
+        """Sets the limits for the next execution."""
         os.write(self._memory_max, b"%d" % (memory_bytes + INTERPRETER_BYTES))
         os.write(self._pids_max, b"%d" % processes)
 
     def memory_bytes(self) -> int:
-        """What the execution occupies now."""
+        """Memory that the execution occupies now."""
         name = "memory.current" if self.version == 2 else "memory.usage_in_bytes"
         return int(_read(os.path.join(self._folders["memory"], name)))
 
     def ran_out_of_memory(self) -> bool:
-        """Has the kernel killed somebody in there since the last time that this was asked?"""
+        """Whether the kernel has killed a process of the group since the last call."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         text = _read(os.path.join(self._folders["memory"], name))
         killed = next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
@@ -169,18 +169,18 @@ class ExecutionGroup:
         return killed > before
 
     def members(self) -> list[int]:
-        """Processes that are in there."""
+        """Returns the processes of the group."""
         return _members(self._distinct[0])
 
     def remove(self) -> None:
-        """Take it down; it must be empty."""
+        """Removes the group, which must be empty."""
         for folder in self._distinct:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
 
 def _delegate(own: str) -> None:
-    """Version 2: let groups below our own have controllers."""
+    """Version 2: enables controllers for the groups below our own."""
     missing = [name for name in NEEDED if name not in _read(os.path.join(own, "cgroup.subtree_control")).split()]
     if not missing:
         return
@@ -204,7 +204,7 @@ def _move_aside(own: str) -> None:
 
 
 def _remove_stale(folder: str) -> None:
-    """Yards of fork servers that were killed."""
+    """Removes the groups of fork servers that were killed."""
     for name in os.listdir(folder):
         number = name.removeprefix(PREFIX)
         if name.startswith(PREFIX) and number.isdigit() and not os.path.exists(f"/proc/{number}"):

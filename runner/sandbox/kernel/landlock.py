@@ -1,4 +1,4 @@
-"""Which files a program may reach: a Landlock ruleset of read-only folders, made once and inherited."""
+"""Which files a program may access: a Landlock ruleset of read-only folders, created once and inherited."""
 
 import ctypes
 import os
@@ -12,40 +12,40 @@ from runner.sandbox.kernel import syscalls
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
 _REMOVE, _MAKE_FOLDER, _MAKE_FILE, _MAKE_LINK, _REFER = 1 << 4 | 1 << 5, 1 << 7, 1 << 8, 1 << 12, 1 << 13
 FOR_WRITING = 3
-"""From this version on it can refuse truncation, and so be trusted with files that may be written."""
+"""From this ABI on Landlock can refuse truncation, so programs may be allowed to write files."""
 CONFINES_SIGNALS = 6
 _ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | 1 << 15
 _RULE_PATH_BENEATH = 1
 _QUIET_FLAGS = 5
-"""ABI 7: do not write refusals into the host's audit log."""
+"""ABI 7: do not log refusals in the host's audit log."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Rights on a file, or on a folder and everything beneath it."""
+    """Rights on a file, or on a folder and everything below it."""
 
     path: str
     rights: int
 
 
 def readable(path: str) -> Grant:
-    """Read a file, or list and read a folder."""
+    """Allows reading a file, or listing and reading a folder."""
     return Grant(path, READ_FILE | READ_DIR)
 
 
 def executable(path: str) -> Grant:
-    """Read and execute a file, or everything beneath a folder."""
+    """Allows reading and executing a file, or everything below a folder."""
     return Grant(path, EXECUTE | READ_FILE | READ_DIR)
 
 
 def writable(path: str) -> Grant:
-    """Make, change and remove files and folders beneath it; no devices, sockets or pipes."""
+    """Allows creating, changing and removing files and folders below it; no devices, sockets or pipes."""
     making = _REMOVE | _MAKE_FOLDER | _MAKE_FILE | _MAKE_LINK | _REFER
     return Grant(path, READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | making)
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel offers, 0 for none (old kernel, switched off, refused by a container)."""
+    """Returns the kernel's Landlock ABI; 0 for none (old kernel, disabled, or refused by a container)."""
     if not syscalls.supported():
         return 0
     try:
@@ -55,14 +55,15 @@ def abi() -> int:
 
 
 def make_ruleset(version: int, grants: Iterable[Grant]) -> int:
-    """A ruleset that refuses every file access that this kernel can refuse, but for the grants; a descriptor."""
+    """Creates a ruleset that refuses every file access that the kernel can refuse, except the grants; returns a
+    descriptor."""
     rights = (1 << 13) - 1
     rights |= sum(1 << bit for needed, bit in ((2, 13), (3, 14), (5, 15)) if version >= needed)
     attributes = struct.pack("<Q", rights)
     if version >= 4:
         attributes += struct.pack("<Q", 3)  # no TCP bind, no TCP connect
     if version >= 6:
-        attributes += struct.pack("<Q", 3)  # no abstract sockets, no signals out of here
+        attributes += struct.pack("<Q", 3)  # no abstract sockets, no signals to outside processes
     buffer = ctypes.create_string_buffer(attributes, len(attributes))
     ruleset = syscalls.syscall("landlock_create_ruleset", buffer, len(attributes), 0)
     os.set_inheritable(ruleset, False)
@@ -87,5 +88,5 @@ def _add(ruleset: int, grant: Grant, handled: int) -> None:
 
 
 def restriction(ruleset: int, version: int) -> syscalls.Call:
-    """What puts the calling process under the ruleset, for good."""
+    """Returns the call that applies the ruleset to the calling process, for good."""
     return syscalls.Call("landlock_restrict_self", ruleset, _QUIET_FLAGS if version >= 7 else 0)

@@ -1,4 +1,4 @@
-"""Everything that descends from a supervisor's child: who it is, what it uses, and its end, however fast it forks."""
+"""All descendants of a supervisor's child: finding, measuring and killing them, however fast they fork."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _STUBBORN_S = 10.0
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below one, nearest first."""
+    """Returns all descendants of a process, nearest first."""
     below: list[int] = []
     waiting = [pid]
     while waiting:
@@ -30,7 +30,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def resident_pages(pid: int) -> int:
-    """Memory that a process occupies now; 0 when it is gone."""
+    """Memory that a process occupies now; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1])
@@ -39,7 +39,7 @@ def resident_pages(pid: int) -> int:
 
 
 def peak_bytes(pid: int | str) -> int:
-    """The most memory that a process has occupied since its exec; 0 when it is gone."""
+    """Peak memory of a process since its exec; 0 if it is gone."""
     try:
         fd = os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -53,7 +53,7 @@ def peak_bytes(pid: int | str) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and of those of its children that it has waited for; 0 when it is gone."""
+    """CPU time of a process and of the children that it has waited for; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rsplit(b")", 1)[1].split()
@@ -63,9 +63,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def as_user(uid: int, work: Callable[[], int]) -> int:
-    """Do something as a slot's user (-1: as it is) in a process of its own; what it returned, below 126.
+    """Runs `work` as a slot's user (-1: the current one) in a separate process; returns its result, below 126.
 
-    The supervisor is root without the right to override file permissions, so only that user can clean up after itself.
+    The supervisor is root without the right to override file permissions, so only that user can clean up its files.
     """
     pid = os.fork()
     if pid == 0:
@@ -80,7 +80,7 @@ def as_user(uid: int, work: Callable[[], int]) -> int:
 
 
 def kill_everything_of(uid: int) -> None:
-    """All processes of a user at once: the kernel holds its list of processes, so that no fork escapes."""
+    """Kills all processes of a user at once: the kernel locks its process list meanwhile, so no fork escapes."""
 
     def shoot() -> int:
         with contextlib.suppress(ProcessLookupError):
@@ -91,7 +91,7 @@ def kill_everything_of(uid: int) -> None:
 
 
 def await_children(seconds: float) -> None:
-    """Reap the children of the calling process until there is none, or the time is over."""
+    """Reaps the children of the calling process until there are none, or the time is over."""
     until = time.monotonic() + seconds
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
@@ -100,7 +100,7 @@ def await_children(seconds: float) -> None:
 
 
 def end_all_children(uid: int = -1) -> float:
-    """Kill and reap whatever descends from the calling process; CPU seconds that it had used."""
+    """Kills and reaps all descendants of the calling process; returns the CPU seconds that they had used."""
     used, until = 0.0, time.monotonic() + _STUBBORN_S
     while time.monotonic() < until:
         try:
@@ -119,7 +119,7 @@ def end_all_children(uid: int = -1) -> float:
 
 
 def _stop_and_kill() -> None:
-    """What is stopped can't fork: stop everybody until nobody new appears, then kill."""
+    """A stopped process cannot fork: stops all processes until no new ones appear, then kills them."""
     stopped: set[int] = set()
     while fresh := set(descendants(os.getpid())) - stopped:
         for pid in fresh:
@@ -132,9 +132,9 @@ def _stop_and_kill() -> None:
 
 
 def empty(folder: str) -> int:
-    """Remove everything in a folder of one's own, whatever modes and depth it was given; 0 when nothing is left.
+    """Removes everything in one's own folder, whatever its modes and depth; returns 0 if nothing is left.
 
-    Folders within folders are moved to the top: no path gets long, nothing recurses.
+    Nested folders are moved to the top, so that no path gets long and nothing recurses.
     """
     number = 0
     while entries := list(os.scandir(folder)):
@@ -155,7 +155,7 @@ def empty(folder: str) -> int:
 
 
 def takes_more_than(folder: str, most: int) -> int:
-    """1 when files beneath a folder take up more room than that, or hide from being counted."""
+    """Returns 1 if the files below a folder take up more space than `most`, or cannot be counted."""
     total = 0
     hidden: list[OSError] = []
     for path, folders, files in os.walk(folder, onerror=hidden.append):

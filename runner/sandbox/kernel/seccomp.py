@@ -1,8 +1,7 @@
-"""Which system calls a program may make: an allow-list, refined by argument, turned into a kernel filter.
+"""Which system calls a program may make: an allow-list, refined by argument, compiled to a kernel filter.
 
-Everything that is not named fails with EPERM, or with ENOSYS for calls so new that libc has a fallback. Filters see
-numbers and not what pointers point at, so calls that hide their arguments in memory (clone3, openat2) do not exist
-for programs.
+Any other call fails with EPERM, or with ENOSYS if it is so new that libc has a fallback. Filters see numbers and not what
+pointers point at, so calls that pass their arguments in memory (clone3, openat2) do not exist for programs.
 """
 
 import ctypes
@@ -30,18 +29,18 @@ from runner.sandbox.limits import Allow
 
 
 class OpenMode(StrEnum):
-    """How opening files is treated."""
+    """How the filter treats opening files."""
 
-    #: Landlock decides, for every access.
+    #: Landlock decides about every access.
     by_landlock = "files-by-landlock"
-    #: Opening for reading only; Landlock (an old one) decides which files.
+    #: Files can be opened for reading only; Landlock (an old version) decides which.
     read_only = "read-only"
-    #: Nothing can be opened; everything importable is imported beforehand.
+    #: Nothing can be opened; every importable module is imported beforehand.
     no_open = "no-open"
 
 
 FOR_JUDGES = ("recvmsg",)
-"""What test code of a benchmark may do on top: be handed the connection to the next program."""
+"""What test code of a benchmark may do in addition: receive the connection to the next program."""
 
 FOR_PROCESSES = ("fork", "vfork", "wait4", "waitid", "setsid", "setpgid")
 _FILE_CALLS = """
@@ -51,13 +50,13 @@ symlink symlinkat
 FOR_FILES = tuple(_FILE_CALLS.split())
 """Landlock decides where."""
 FOR_OWN_FILES = ("chmod", "fchmod", "fchmodat", "utime", "utimes", "utimensat")
-"""Landlock does not see these: only where nothing else belongs to the user id."""
+"""Landlock does not cover these, so they are allowed only if nothing else belongs to the user id."""
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 X32_BIT = 0x40000000
 FIRST_NEW_CALL = 424
 OWN_PID = 0x7EADBEEF
-"""Stands for the child's pid until `Filter.install` knows it."""
+"""Placeholder for the child's pid until `Filter.install` knows it."""
 
 _HARMLESS = """
 read write readv writev pread64 pwrite64 preadv pwritev lseek close close_range dup dup2 dup3
@@ -79,7 +78,7 @@ SHARED_ANONYMOUS = 0x01 | 0x20
 """MAP_SHARED (or MAP_SHARED_VALIDATE) and MAP_ANONYMOUS."""
 CLONE_THREAD = 0x00010000
 CLONE_BY_TEMPLATE = 0x00008000 | 0x01000000 | 0x00200000 | 17
-"""PARENT, CHILD_SETTID, CHILD_CLEARTID and SIGCHLD: a sibling, made as libc forks. The one clone that a template makes."""
+"""PARENT, CHILD_SETTID, CHILD_CLEARTID and SIGCHLD: forks a sibling, as libc forks. The only clone that a template makes."""
 SET_PDEATHSIG, SIGKILL, SET_DUMPABLE = 1, 9, 4
 CLONE_NEW_ANYTHING = 0x7E020000
 OPEN_FOR_WRITING = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000
@@ -94,32 +93,32 @@ PRCTL = (15, 16, 3, 39, 23)
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a child may do that is born behind the filter, to become a program's process; of no use to a program.
+    """What a child that starts inside the filter may do to become a program's process; useless to a program.
 
-    What depends on who calls is left to the supervisor, see `build_gate`.
+    What depends on the caller is left to the supervisor, see `build_gate`.
     """
 
     uid: int
-    """The user id that it may take on, -1 for none."""
+    """The user id that it may switch to, -1 for none."""
     jobs_fd: int
-    """Where it may receive descriptors."""
+    """The descriptor on which it may receive others."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a filter allows on top of the list."""
+    """What a filter allows in addition to the list."""
 
     open_mode: OpenMode
     extra: tuple[str, ...] = ()
     processes: bool = False
     confined: bool = False
-    """With processes: signals can't reach a stranger (own user id, or Landlock confines them), so any may be sent."""
+    """With processes: signals cannot reach other processes (own user id, or confined by Landlock), so all are allowed."""
     inherited: "Inherited | None" = None
     """Set for a filter that is installed before the fork."""
 
     @classmethod
     def for_profile(cls, open_mode: OpenMode, allow: int, own_uid: bool, confined: bool) -> "Rules":
-        """The rules of a profile; programs are executed only where Landlock says which."""
+        """Returns the rules of a profile; programs may be executed only if Landlock decides which."""
         extra: tuple[str, ...] = ()
         if allow & Allow.PROCESSES:
             extra += FOR_PROCESSES + (() if open_mode is OpenMode.no_open else ("execve", "arch_prctl"))
@@ -129,12 +128,12 @@ class Rules:
 
 
 def build(arch: str, rules: Rules) -> bytes:
-    """The filter program for an architecture; `OWN_PID` is still to be replaced."""
+    """Returns the filter program for an architecture; `OWN_PID` must still be replaced."""
     return _Policy(arch, rules).program()
 
 
 def build_gate(arch: str) -> bytes:
-    """The filter in front of the one that is inherited: forks of a template, and signals, are put to the supervisor."""
+    """Returns the filter in front of the inherited one: it refers a template's forks, and signals, to the supervisor."""
     numbers, out = NUMBERS[arch], Assembler()
     out.load(bpf.ARCHITECTURE)
     out.test(EQUAL, AUDIT_ARCH[arch], "arch", None)
@@ -181,7 +180,7 @@ class _Policy:
         return out.assemble()
 
     def _case(self, name: str) -> str | None:
-        """Begin the rules of one call; returns the label after them, or None where the call does not exist."""
+        """Starts the rules of one call; returns the label after them, or None if the call does not exist."""
         if name not in self.numbers:
             return None
         after = self.out.new_label()
@@ -189,7 +188,7 @@ class _Policy:
         return after
 
     def _allow_or_refuse(self, refused: str, error: int, after: str) -> None:
-        """End the rules of one call: allowed here, refused from the label on."""
+        """Ends the rules of one call: allowed here, refused from the label on."""
         self.out.answer(ALLOW)
         self.out.label(refused)
         self.out.answer(refuse(error))
@@ -236,7 +235,7 @@ class _Policy:
                 self._one_of(name, 0, (OWN_PID,), errno.EPERM)
 
     def _memory_calls(self) -> None:
-        """No shared memory without a file: it stays occupied when it is unmapped in part, and no limit counts it then."""
+        """Refuses shared anonymous memory: it stays occupied after a partial unmap, and no limit counts it then."""
         if after := self._case("mmap"):
             refused = self.out.new_label()
             self.out.load(low(3))
@@ -254,7 +253,7 @@ class _Policy:
         self._exactly("recvmsg", may.jobs_fd)
 
     def _exactly(self, name: str, *arguments: int) -> None:
-        """Allow a call with these arguments; other rules for it may follow."""
+        """Allows a call with exactly these arguments; other rules for it may follow."""
         if after := self._case(name):
             other = self.out.new_label()
             for index, value in enumerate(arguments):
@@ -309,7 +308,7 @@ class _Policy:
         self._search(ranges)
 
     def _search(self, ranges: list[tuple[int, int]]) -> None:
-        """A balanced decision tree, so that every call costs a few comparisons."""
+        """Emits a balanced decision tree, so that every call costs only a few comparisons."""
         out = self.out
         if len(ranges) > 3:
             middle = len(ranges) // 2
@@ -335,7 +334,7 @@ class _Policy:
 
 
 class Filter:
-    """A filter laid out in memory before the fork, so that installing it in the child is two stores and one call."""
+    """A filter prepared in memory before the fork, so that installing it in the child takes two stores and one call."""
 
     def __init__(self, program: bytes, flags: int = 0) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
@@ -346,7 +345,7 @@ class Filter:
         self._set = syscalls.Call("seccomp", 1, flags, self._header)
 
     def install(self, own_pid: int = 0) -> int:
-        """Put the calling process under the filter, for good; a descriptor if a listener was asked for."""
+        """Applies the filter to the calling process, for good; returns a descriptor if a listener was requested."""
         for place in self._places:
             struct.pack_into("<I", self._buffer, place, own_pid)
         return self._set()

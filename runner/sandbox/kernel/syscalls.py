@@ -1,4 +1,4 @@
-"""Thin, typed calls into libc and the kernel that the standard library lacks. No policy lives here."""
+"""Thin, typed wrappers for libc and kernel calls that the standard library lacks. They contain no policy."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ from runner.sandbox.kernel.syscall_numbers import NUMBERS
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-# Looked up once: a library object searches its attributes anew each time.
+# Looked up once, because a library object searches its attributes each time.
 _syscall, _prctl, _fork = _libc.syscall, _libc.prctl, _libc.fork
 
 PR_SET_PDEATHSIG = 1
@@ -24,18 +24,18 @@ MOST_DESCRIPTORS = 65_536
 
 
 def supported() -> bool:
-    """Is this an architecture whose system call numbers are known?"""
+    """Whether the system call numbers of this architecture are known."""
     return ARCH in NUMBERS
 
 
 def prctl(option: int, value: int) -> None:
-    """Set one attribute of the calling process."""
+    """Sets one attribute of the calling process."""
     if _prctl(option, value, 0, 0, 0) < 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
 
 
 def try_prctl(option: int, value: int) -> bool:
-    """The same where the kernel may lack the attribute."""
+    """The same if the kernel may lack the attribute."""
     try:
         prctl(option, value)
     except OSError:
@@ -44,19 +44,19 @@ def try_prctl(option: int, value: int) -> bool:
 
 
 def become_user(uid: int) -> None:
-    """Take on a user and group id for good, without any other group."""
+    """Switches to a user and group id for good, without any other group."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """Call the kernel by name; integers, None and ctypes buffers are passed on."""
+    """Makes a system call by name; integers, None and ctypes buffers are passed on."""
     return Call(name, *arguments)()
 
 
 class Call:
-    """A system call whose arguments are laid out beforehand: a child then only has to make it."""
+    """A system call with prepared arguments, so that a child only has to make it."""
 
     def __init__(self, name: str, *arguments: object) -> None:
         self._name = name
@@ -72,7 +72,7 @@ class Call:
 
 
 def raw_fork() -> int:
-    """Fork without the interpreter's hooks (0.4 ms cheaper); only for a process with one thread."""
+    """Forks without the interpreter's hooks (0.4 ms cheaper); only for a process with one thread."""
     pid = int(_fork())
     if pid < 0:
         code = ctypes.get_errno()
@@ -81,7 +81,7 @@ def raw_fork() -> int:
 
 
 def sibling_fork(flags: int) -> Call:
-    """Fork whose child gets the caller's parent; as libc's own, it leaves the child's thread id where libc keeps it."""
+    """A fork whose child gets the caller's parent; like libc's, it stores the child's thread id where libc keeps it."""
     place = ctypes.c_ulong(0)
     if _prctl(PR_GET_TID_ADDRESS, ctypes.addressof(place), 0, 0, 0) < 0:
         place.value = 0  # the kernel then stores nothing
@@ -90,12 +90,12 @@ def sibling_fork(flags: int) -> Call:
 
 
 def close_from(first: int) -> None:
-    """Close every descriptor from `first` on, gaps or not; one call where the kernel has close_range."""
+    """Closes every descriptor from `first` on, with one call if the kernel has close_range."""
     os.closerange(first, MOST_DESCRIPTORS)
 
 
 def small_thread_stacks(size: int) -> bool:
-    """Set the stack size of new threads, which otherwise follows the (raised) stack limit of the process."""
+    """Sets the stack size of new threads, which otherwise follows the (raised) stack limit of the process."""
     attributes = ctypes.create_string_buffer(128)
     try:
         failed = (

@@ -1,4 +1,4 @@
-"""The runner's end of the control socket of a child: buffered, bounded, one reader for the child's whole life."""
+"""The runner's end of a child's control socket: buffered, bounded, with one reader for the child's whole life."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ LARGE = 1 << 20
 
 
 class Channel:
-    """Reads what is waited for and a little more; a child that sends what nobody asked for is not listened to."""
+    """Reads little more than what is awaited; unsolicited data from a child is left unread."""
 
     def __init__(self, ours: socket.socket) -> None:
         ours.setblocking(False)
@@ -20,7 +20,7 @@ class Channel:
         self._listening = False
 
     async def send(self, message: bytes) -> None:
-        """Send all of it."""
+        """Sends the whole message."""
         try:
             sent = self._ours.send(message)
         except BlockingIOError:
@@ -29,11 +29,11 @@ class Channel:
             await self._loop.sock_sendall(self._ours, message[sent:])
 
     def send_descriptor(self, header: bytes, fd: int) -> None:
-        """Send a few bytes with a descriptor."""
+        """Sends a few bytes with a descriptor."""
         socket.send_fds(self._ours, [header], [fd])
 
     async def receive(self, size: int) -> bytes:
-        """That many bytes; EOFError when the child has hung up."""
+        """Returns `size` bytes; raises EOFError if the child has closed the connection."""
         got = self._got
         while len(got) < size:
             got += await self._piece(size - len(got))
@@ -69,6 +69,5 @@ class Channel:
             self._loop.remove_reader(self._ours.fileno())
 
     def close(self) -> None:
-        """Hang up."""
         self._deafen()
         self._ours.close()

@@ -1,4 +1,4 @@
-"""The life of one child from the runner's side: started on a worker, given tests one by one, ended, its traces read."""
+"""One child from the runner's side: started on a worker, given tests one by one, ended, its results read."""
 
 import asyncio
 import contextlib
@@ -24,23 +24,23 @@ from runner.sandbox.protocol.values import BadValueError, Tree, parse
 TAIL_BYTES = 4096
 FRAME_SLACK = 64 * 1024
 QUICK_S = 0.002
-"""A test that took less can't have touched much new memory."""
+"""A faster test cannot have touched much new memory."""
 
 
 @dataclass
 class Reply:
-    """What came back over the control socket for one test."""
+    """The reply on the control socket to one test."""
 
     reported: bytes | None = None
     status: int = 0
     value: Tree = None
     too_large: bool = False
     last: bool = False
-    """The process can't serve another test."""
+    """The process cannot serve another test."""
 
 
 class Child:
-    """One program in one process; several tests of that same program may follow each other."""
+    """One program in one process; several tests of that program may follow each other."""
 
     def __init__(self, worker: Worker, pid: int, limits: Limits, control: socket.socket | None, new_files: bool) -> None:
         self._worker, self._pid, self._streams = worker, pid, worker.stream_pool.take(new=new_files)
@@ -51,7 +51,7 @@ class Child:
         self._watchdog: Watchdog | None = None
         self.tests = 0
         self.disturbed = False
-        """Somebody else killed it: the execution deserves a second try."""
+        """Another process killed it, so the execution gets a second try."""
 
     @classmethod
     async def start(
@@ -65,17 +65,17 @@ class Child:
         control: socket.socket | None = None,
         new_files: bool = False,
     ) -> Self:
-        """Start a child that will serve that many tests.
+        """Starts a child that will serve `tests` tests.
 
-        `control` is the child's end when somebody else than the runner talks to it; it is closed here. `new_files`: its
-        streams were never used before, so their times and numbers tell nothing of the process before it.
+        `control` is the child's end of the connection if another process than the runner talks to it; it is closed here.
+        With `new_files` its streams are unused, so that their times and numbers reveal nothing about the previous process.
         """
         try:
             pid = await worker.ready()
         except BaseException:
             if control is not None:
                 control.close()
-            worker.close()  # an answer may still be under way there
+            worker.close()  # an answer may still be pending there
             raise
         ours: socket.socket | None = None
         if control is None:
@@ -111,7 +111,7 @@ class Child:
         return child
 
     async def stdin_test(self, given: bytes) -> Execution:
-        """Run the program on one input."""
+        """Runs the program on one input."""
         if len(given) > LARGE:
             await asyncio.to_thread(self._streams.prepare, given)
         else:
@@ -119,12 +119,12 @@ class Child:
         return await self._test(self._stdin_turn)
 
     async def call(self, request: bytes) -> Execution:
-        """Have a function of the program called; the value is in the execution."""
+        """Calls a function of the program; the value is in the execution."""
         self._streams.prepare(b"")
         return await self._test(lambda: self._call_turn(request))
 
     async def calls(self, requests: list[bytes]) -> list[Execution]:
-        """Several calls in a row, asked for at once; their results count only if all of them kept every limit together."""
+        """Several calls, sent together; their results count only if all of them together kept every limit."""
         started, before = self.tests, len(requests)
         self._streams.prepare(b"")
         replies: list[Reply] = []
@@ -170,9 +170,9 @@ class Child:
         return Reply(b"x" if answer[0] == "x" else b"m", 1)
 
     async def judgement(self, task: bytes, peer: socket.socket) -> Execution:
-        """Let test code run to its end against the program behind `peer`; its verdict is the execution's value."""
+        """Runs test code against the program behind `peer`; the execution's value is the verdict."""
         self._streams.prepare(b"")
-        # It mostly waits for the program, whose own watch looks at the clock.
+        # It mostly waits for the program, whose own watchdog checks wall time.
         if self._watchdog is None:
             self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s * LONGEST_STRETCH, self._worker.kill)
         return await self._test(lambda: self._judgement_turn(task, peer))
@@ -185,13 +185,13 @@ class Child:
         return Reply(b"f", 0, answer)
 
     def start_watchdog(self, partner: "Child") -> Watchdog:
-        """Over a child that another one talks to; hand it to `conclude`."""
+        """Starts the watchdog of a child that another one talks to; pass it to `conclude`."""
         self._watchdog = Watchdog(self._pid, self.limits.cpu_s, self.limits.wall_s, self._worker.kill, partner=partner._pid)
         self._watchdog.start()
         return self._watchdog
 
     async def conclude(self, watchdog: Watchdog, patience_s: float) -> Execution:
-        """How a child ended that somebody else talked to; one that lives on is killed after a moment."""
+        """Returns how a child ended that another process talked to; if it still runs, it is killed after `patience_s`."""
         with contextlib.suppress(TimeoutError):
             if patience_s and self._report is None:
                 async with asyncio.timeout(patience_s):
@@ -213,12 +213,12 @@ class Child:
         try:
             reply = await turn()
         except (EOFError, OSError):
-            await self._ended()  # it died, or hung up and goes on: the watch is still running
+            await self._ended()  # it died, or closed the connection and goes on: the watchdog is still running
         except (BadValueError, IndexError) as error:
             broken = f"It sent back what is no value ({error})."
         finally:
             wall, cpu = watchdog.stop()
-        whole = bool(self.limits.allow)  # more than one process, or files: only the end of all tells
+        whole = bool(self.limits.allow)  # with several processes, or files, only the end of everything tells
         if reply.last or broken or reply.too_large or watchdog.exceeded or whole:
             await self.end()
         if self._report is not None and (cpu is None or reply.reported is None or whole):
@@ -271,7 +271,7 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Can it serve another test?"""
+        """Whether it can serve another test."""
         return self._report is None
 
     async def _ended(self) -> Report:
@@ -280,7 +280,7 @@ class Child:
         return self._report
 
     async def end(self) -> Report:
-        """Kill it if it lives, wait until it is gone; the worker is free afterwards."""
+        """Kills it if it runs and waits until it is gone; the worker is free afterwards."""
         if self._report is None:
             self._worker.kill()
         return await self._ended()
@@ -293,7 +293,7 @@ class Child:
         self._worker.stream_pool.give_back(self._streams, unused=gone)
 
     def abandon(self) -> None:
-        """Let go at once, whatever it is doing; its worker is lost with it if it still ran."""
+        """Lets go of it at once, whatever it is doing; if it still ran, its worker is lost too."""
         self._release(self._report is not None)
         if self._report is None:
             with contextlib.suppress(GoneError):

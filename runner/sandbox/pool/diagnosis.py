@@ -1,5 +1,5 @@
-"""From the evidence to how an execution ended: pure. Only what kernel or supervisor measured can speak for a program;
-what it reported of itself can only speak against it."""
+"""Derives from the evidence how an execution ended. Pure. Only measurements by kernel or supervisor count in a program's
+favour; what it reported itself can only count against it."""
 
 import os
 import signal
@@ -16,24 +16,24 @@ class Evidence:
 
     limits: Limits
     reported: bytes | None
-    """The last report of the process itself: finished, raised or out of memory; None if it gave none."""
+    """The process's own last report: finished, raised or out of memory; None if there is none."""
     status: int
-    """The exit status that came with it."""
+    """The exit status in that report."""
     report: Report | None
-    """The supervisor's report if the process is gone."""
+    """The supervisor's report, if the process is gone."""
     exceeded: str | None
     """`cpu` or `wall` if the watchdog ended it."""
     cpu_s: float
     wall_s: float
     own_bytes: int
-    """Memory at the peak, without what the interpreter had before."""
+    """Peak memory, without what the interpreter had before."""
     out_bytes: int
     err_bytes: int
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How it ended, in the words of `Execution`."""
+    """How it ended, in the terms of `Execution`."""
 
     ending: Ending
     detail: str
@@ -42,7 +42,7 @@ class Diagnosis:
 
 
 def diagnose(evidence: Evidence) -> Diagnosis:
-    """The one ending that fits."""
+    """Returns the one ending that fits."""
     limits, report = evidence.limits, evidence.report
     ended_by = None if report is None else report.ended_by
     if report is not None and not report.jailed:
@@ -92,7 +92,7 @@ def _signalled(number: int, evidence: Evidence) -> Diagnosis:
 
 
 def killed_from_outside(evidence: Evidence) -> bool:
-    """Did somebody else kill it, such as the kernel when the container ran out of memory? Worth a second try alone."""
+    """Whether another process killed it, such as the kernel for lack of memory. Worth a second try alone."""
     report = evidence.report
     return (
         report is not None
@@ -104,21 +104,21 @@ def killed_from_outside(evidence: Evidence) -> bool:
 
 @dataclass(frozen=True)
 class Checked:
-    """One try."""
+    """One try of a check."""
 
     execution: Execution
     again: bool
-    """Something else than the program may be to blame."""
+    """Something other than the program may be at fault, so it should be tried again."""
 
 
 def judge_word(judged: Execution) -> str:
-    """What the judge reported, empty if nothing."""
+    """Returns the judge's verdict; empty if there is none."""
     value = judged.value
     return str(value[0]) if isinstance(value, list) and value else ""
 
 
 def combine(judged: Execution, candidate: Execution) -> Execution:
-    """One execution out of what the judge reported and how the program under test ended."""
+    """Combines the judge's verdict and the ending of the program under test into one execution."""
     result = replace(candidate, value=None)
     if candidate.ending not in (Ending.finished, Ending.crashed):
         return result

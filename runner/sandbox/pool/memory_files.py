@@ -1,4 +1,4 @@
-"""Memory files through which programs, inputs and outputs reach a child without passing anybody else's memory."""
+"""Memory files that carry programs, inputs and outputs to and from a child without passing through another process."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ _ADD_SEALS = 1033
 
 
 def sealed(content: bytes) -> int:
-    """A read-only descriptor of content that nobody can change any more."""
+    """Returns a read-only descriptor of immutable content."""
     fd = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         _write(fd, content)
@@ -20,7 +20,7 @@ def sealed(content: bytes) -> int:
 
 
 KEPT_BYTES = 256 * 1024
-"""Files that are larger are emptied when a child has ended."""
+"""Larger files are emptied when a child has ended."""
 
 
 class Streams:
@@ -33,13 +33,13 @@ class Streams:
             os.fchmod(fd, mode)
 
     def for_child(self) -> list[int]:
-        """Descriptors to hand out: input can't be written, output can't be read, and is always appended to."""
+        """Returns descriptors for the child: input cannot be written; output cannot be read, and is always appended to."""
         given, out, err = self._fds
         append = os.O_WRONLY | os.O_APPEND
         return [_reopen(given, os.O_RDONLY), _reopen(out, append), _reopen(err, append)]
 
     def prepare(self, given: bytes) -> None:
-        """Fill the input; empty the others."""
+        """Fills the input and empties the others."""
         into, out, err = self._fds
         if self._filled > len(given):
             os.ftruncate(into, len(given))
@@ -51,7 +51,7 @@ class Streams:
                 os.ftruncate(fd, 0)
 
     def shrink(self) -> None:
-        """Give back what is large."""
+        """Empties large files."""
         for fd in self._fds:
             if _size(fd) > KEPT_BYTES:
                 os.ftruncate(fd, 0)
@@ -62,24 +62,24 @@ class Streams:
         return _size(self._fds[1]), _size(self._fds[2])
 
     def output(self, most: int) -> bytes:
-        """What is on the output, up to `most` bytes."""
+        """Returns up to `most` bytes of the output."""
         return os.pread(self._fds[1], most, 0) if most else b""
 
     def error_tail(self, size: int, most: int) -> str:
-        """The end of what is on standard error (`size` bytes), as text."""
+        """Returns the end of standard error (`size` bytes long) as text."""
         return os.pread(self._fds[2], most, max(0, size - most)).decode(errors="replace") if size else ""
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Frees the memory."""
         for fd in self._fds:
             os.close(fd)
         self._fds = []
 
 
 class StreamPool:
-    """Streams for one child after the other: making files is expensive.
+    """Reuses streams for one child after the other, because creating files is expensive.
 
-    Each child is handed descriptors of its own, and the one before it is gone by then: nothing but the files is shared.
+    Each child gets its own descriptors, and the previous child is gone by then, so only the files are shared.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class StreamPool:
         """A slot takes what it has just given back, so one is enough."""
 
     def take(self, *, new: bool = False) -> Streams:
-        """Empty ones; those of the child before show when they were last read and written, `new` ones do not."""
+        """Returns empty streams. Reused ones show when the previous child last read and wrote them; `new` ones do not."""
         if new:
             return Streams()
         streams, self._free = self._free or Streams(), None
@@ -95,7 +95,7 @@ class StreamPool:
         return streams
 
     def give_back(self, streams: Streams, *, unused: bool) -> None:
-        """Those of a child that has ended (or may not have: then they are of no more use)."""
+        """Takes back the streams of a child; unless it has certainly ended (`unused`), they are closed."""
         if unused and self._free is None:
             streams.shrink()
             self._free = streams
@@ -103,14 +103,14 @@ class StreamPool:
             streams.close()
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Frees the memory."""
         if self._free is not None:
             self._free.close()
             self._free = None
 
 
 def _size(fd: int) -> int:
-    return os.lseek(fd, 0, os.SEEK_END)  # of our own description: nobody else's position moves
+    return os.lseek(fd, 0, os.SEEK_END)  # our own file description: nobody else's position moves
 
 
 def _reopen(fd: int, flags: int) -> int:

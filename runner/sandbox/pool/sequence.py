@@ -1,8 +1,8 @@
-"""All tests of one program in their order: in one process as long as that works, otherwise each in a process of its own.
+"""Runs all tests of one program in order: in one process as long as that works, otherwise each in its own process.
 
-A refused test is repeated in a fresh process, because state that an honest program left behind must not cost it a point. The
-repetition also tells the program that its answer was refused, so it never counts in the program's favour: if it is accepted,
-every test is run again in a fresh process, once, and only those executions count.
+A refused test is repeated in a fresh process, because an honest program must not lose a point to state that it left behind.
+The repetition also tells the program that its answer was refused, so it never counts in the program's favour: if it is
+accepted, every test runs once more in a fresh process, and only those executions count.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,14 +16,14 @@ from runner.sandbox.protocol.messages import Mode
 
 Accept = Callable[[int, Execution], bool]
 Tests = Callable[[Child, range], Awaitable[list[Execution]]]
-"""Runs some of the tests, numbered; fewer executions than tests: the rest could not be run together."""
+"""Runs a range of tests; returns fewer executions than tests if the rest could not be run together."""
 
 MOST_TOGETHER = 32
-"""So many quick calls are asked for at once."""
+"""Up to this many quick calls are sent together."""
 
 
 def failed(why: str) -> Execution:
-    """An execution that could not take place."""
+    """Returns the result of an execution that could not take place."""
     return Execution(Ending.sandbox_failed, detail=f"The sandbox could not carry this out: {why}.")
 
 
@@ -33,7 +33,7 @@ class TestSequence:
 
     open_worker: Callable[[], Awaitable[Worker]]
     discard_slot: Callable[[], None]
-    """Lets go of all processes of the slot when one of them has died."""
+    """Discards all processes of the slot after one of them has died."""
     mode: Mode
     payload: bytes
     test: Tests
@@ -43,12 +43,12 @@ class TestSequence:
     stop_at_first: bool
 
     async def run(self) -> list[Execution]:
-        """One execution per test, up to and including the first that is refused, or all of them."""
+        """Returns one execution per test, up to and including the first refused one, or all of them."""
         done = await self._in_one_process()
         return await self._each_alone() if done is None else done
 
     async def _in_one_process(self) -> list[Execution] | None:
-        """None if a refused test was accepted when it was repeated: then nothing of this counts."""
+        """Returns None if a refused test was accepted when repeated: none of these executions count then."""
         done: list[Execution] = []
         trouble, most = 0, MOST_TOGETHER if self.mode is Mode.CALLS else 1
         while len(done) < self.count:
@@ -58,7 +58,7 @@ class TestSequence:
                     together = 1
                     while len(done) < self.count and child.alive:
                         some = await self.test(child, range(len(done), min(len(done) + together, self.count)))
-                        if not some:  # as a whole they were too much: one by one from here
+                        if not some:  # together they exceeded a limit: one by one from here
                             most = 1
                             break
                         if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not trouble:
@@ -73,7 +73,7 @@ class TestSequence:
                             repeat = True
                             break
                         else:
-                            done += some  # the first test of this process: it was alone already
+                            done += some  # the first test of this process, so it was alone already
                             if self.stop_at_first:
                                 return done
                         together = most if some[-1].usage.cpu_s < QUICK_S else 1
@@ -95,7 +95,7 @@ class TestSequence:
         return done
 
     async def _each_alone(self) -> list[Execution]:
-        """No process sees more than one test, no test is repeated because of its answer."""
+        """No process sees more than one test, and no test is repeated because of its answer."""
         done: list[Execution] = []
         for index in range(self.count):
             done.append(await self._alone(index))
@@ -104,9 +104,9 @@ class TestSequence:
         return done
 
     async def _alone(self, index: int) -> Execution:
-        """One test in a fresh process that can't tell which of the program's processes it is.
+        """Runs one test in a fresh process that cannot tell which of the program's processes it is.
 
-        It is tried again only if the sandbox failed or somebody else killed it, whatever its answer.
+        It is retried only if the sandbox failed or another process killed it, whatever its answer.
         """
         execution = failed("it was not started")
         for _ in range(2):

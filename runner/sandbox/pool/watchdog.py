@@ -1,4 +1,4 @@
-"""Watches one test of a running child by the kernel's own clocks and calls for its end when a limit is reached."""
+"""Watches one test of a running child by the kernel's clocks and has it ended when a limit is reached."""
 
 import asyncio
 import contextlib
@@ -9,14 +9,14 @@ from collections.abc import Callable
 from runner.sandbox.pool.worker import GoneError
 
 LONGEST_STRETCH = 10.0
-"""A program that waits for a busy machine gets more time on the clock, up to this many times its limit."""
+"""A program that waits for a busy machine gets more wall time, up to this many times its limit."""
 GRACE_S = 0.005
 LINE_AGE_S = 0.2
-"""How old a look at the time in line may be when a test starts: short tests follow each other quickly."""
+"""How old a reading of the run queue wait may be when a test starts: short tests follow each other quickly."""
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU time of a process and all its threads; readable whatever its user id. None when it is gone."""
+    """CPU time of a process and all its threads, readable for any user id; None if it is gone."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -24,7 +24,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
-    """How long the threads of a process were ready to run and had to wait for a processor."""
+    """How long the threads of a process were runnable and waited for a processor."""
     waited = 0
     if not all_threads:
         try:
@@ -42,15 +42,15 @@ def seconds_in_line(pid: int, *, all_threads: bool = True) -> float:
 
 
 class Watchdog:
-    """Over one child: each test is started, then either stopped in time, or `expire` is called: `exceeded` says why.
+    """Watches one child. Each test is started, then stopped in time; otherwise `expire` is called, and `exceeded` says why.
 
-    One timer serves all tests of the child: it looks at the one that is running, and most are long over by then.
+    One timer serves all tests of the child: it checks the running test, and most are long over by then.
     """
 
     def __init__(
         self, pid: int, cpu_s: float, wall_s: float, expire: Callable[[], None], partner: int | None = None
     ) -> None:
-        """`partner` is a process that this one waits for: when that one has to wait, it is no fault of either."""
+        """`partner` is a process that this one waits for; its waits for a processor are not counted either."""
         self.exceeded: str | None = None
         self.cpu_before = 0.0
         """CPU seconds of the process before this test."""
@@ -64,11 +64,11 @@ class Watchdog:
         self._cpu_after: float | None = None
 
     def start(self) -> None:
-        """A test begins. What the process did since the test before counts for this one."""
+        """Starts a test. Activity since the previous test counts for this one."""
         self.cpu_before = (cpu_seconds(self._pid) or 0.0) if self._cpu_after is None else self._cpu_after
         self._started = time.monotonic()
         if self._line_read < 0 and len(self._pids) == 1:
-            self._line_read = self._started  # it has only waited for this
+            self._line_read = self._started  # so far it has only waited for its job
         elif self._started - self._line_read > LINE_AGE_S:
             self._line_read = self._started
             self._line_before = sum(seconds_in_line(one, all_threads=False) for one in self._pids)
@@ -77,14 +77,14 @@ class Watchdog:
             self._timer = self._loop.call_later(min(self._cpu_s, self._wall_s) + GRACE_S, self._look)
 
     def stop(self) -> tuple[float, float | None]:
-        """The test is over; wall and CPU seconds that it took (None: the process is gone)."""
+        """Ends a test; returns its wall and CPU seconds (CPU None if the process is gone)."""
         self._running = False
         wall, cpu = time.monotonic() - self._started, cpu_seconds(self._pid)
         self._cpu_after = cpu
         return wall, None if cpu is None else cpu - self.cpu_before
 
     def close(self) -> None:
-        """No more looking."""
+        """Stops watching."""
         self._running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -93,7 +93,7 @@ class Watchdog:
         self._timer = None
         cpu = cpu_seconds(self._pid)
         if not self._running or cpu is None:
-            return  # nothing to watch, or it has just ended; whoever waits for it will notice
+            return  # nothing to watch, or it has just ended, which whoever awaits it will notice
         used, passed = cpu - self.cpu_before, time.monotonic() - self._started
         if used >= self._cpu_s:
             self._end("cpu")
@@ -108,5 +108,5 @@ class Watchdog:
 
     def _end(self, why: str) -> None:
         self.exceeded = why
-        with contextlib.suppress(GoneError):  # whoever waits for the child will notice
+        with contextlib.suppress(GoneError):  # whoever awaits the child will notice
             self._expire()

@@ -1,4 +1,4 @@
-"""The runner's end of the fork server: starts it, asks for zygotes and supervisors, gives jobs to a supervisor."""
+"""The runner's end of the fork server: starts it, requests zygotes and supervisors, gives jobs to a supervisor."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
     "MALLOC_ARENA_MAX": "1",
 }
-"""All that a program can see of an environment."""
+"""The whole environment that a program can see."""
 
 
 class GoneError(Exception):
@@ -38,7 +38,7 @@ class GoneError(Exception):
 
 
 async def _receive(ours: socket.socket, seconds: float | None) -> bytes:
-    """The next message. Nothing is lost if the caller is cancelled: a message is taken only when it can be handed over."""
+    """Returns the next message. Cancellation loses nothing: a message is read only when it can be returned."""
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -85,13 +85,13 @@ class Forker:
         self._turn = asyncio.Lock()
 
     async def hello(self) -> bytes:
-        """The first message, sent when it is ready."""
+        """Returns the first message, sent when the process is ready."""
         return await _receive(self._ours, START_S)
 
     async def fork(self, name: str, *more: int) -> tuple[int, socket.socket]:
-        """Ask for a new process that is given `more` descriptors; its pid, and our end of the connection to it.
+        """Requests a new process that receives `more` descriptors; returns its pid and our end of the connection to it.
 
-        A caller that is cancelled leaves the question to be answered all the same: question and answer stay in step.
+        If the caller is cancelled, the reply is still read, so that requests and replies stay in step.
         """
         asking = asyncio.ensure_future(self._fork(name, more))
         try:
@@ -119,12 +119,12 @@ class Forker:
         return pid, ours
 
     def close(self) -> None:
-        """Hang up; the process ends."""
+        """Closes the connection; the process then ends."""
         self._ours.close()
 
 
 class ForkServer(Forker):
-    """The executed root of all sandbox processes."""
+    """The exec'ed root of all sandbox processes."""
 
     def __init__(self, ours: socket.socket, process: "subprocess.Popen[bytes]") -> None:
         super().__init__(ours)
@@ -132,10 +132,10 @@ class ForkServer(Forker):
 
     @classmethod
     def spawn(cls, settings: dict[str, Any]) -> Self:
-        """Execute it with an environment of its own; it inherits nothing else."""
+        """Executes it with its own environment; it inherits nothing else."""
         ours, theirs = _pair()
         with theirs:
-            # Not -I: it would ignore the fixed hash seed. No user site, no script folder on the path.
+            # Not -I, which would ignore the fixed hash seed. No user site, no script folder on the path.
             command = [sys.executable, "-s", "-P", "-B", "-c", _ENTRY, _ROOT, str(theirs.fileno()), json.dumps(settings)]
             process = subprocess.Popen(
                 command,
@@ -149,33 +149,33 @@ class ForkServer(Forker):
         return cls(ours, process)
 
     async def aclose(self) -> None:
-        """Hang up and wait until it has gone."""
+        """Closes the connection and waits until the process is gone."""
         self.close()
         try:
             await asyncio.to_thread(self._process.wait, 10)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):  # it is root and the runner no longer is
+            with contextlib.suppress(PermissionError):  # it is root, and the runner no longer is
                 self._process.kill()
                 await asyncio.to_thread(self._process.wait)
 
 
 class Worker:
-    """One supervisor, from the runner's side; one job at a time."""
+    """One supervisor, from the runner's side; it takes one job at a time."""
 
     def __init__(self, pid: int, control: socket.socket, jobs: socket.socket, stream_pool: StreamPool) -> None:
         self.pid = pid
         self.base_bytes = resident_pages(pid) * PAGE
         self._control, self._jobs = control, jobs
         self._waiting = 0
-        """The child that waits for a job."""
+        """Pid of the child that waits for a job."""
         self._running = 0
-        """The child that had the last one and whose end has not been reported yet."""
+        """Pid of the child with the last job, until its end is reported."""
         self._let_go: Callable[[bool], None] | None = None
         self.stream_pool = stream_pool
 
     @classmethod
     async def open(cls, zygote: Forker, spec: SupervisorSpec, stream_pool: StreamPool) -> Self:
-        """Have a zygote fork a supervisor."""
+        """Has a zygote fork a supervisor."""
         jobs, theirs = _pair()
         try:
             with theirs:
@@ -186,7 +186,7 @@ class Worker:
         return cls(pid, control, jobs, stream_pool)
 
     async def ready(self) -> int:
-        """The pid of a child that waits for a job; the child before it is gone by then."""
+        """Returns the pid of a child that waits for a job; the previous child is gone by then."""
         if self._running:
             await self.report(ANSWER_S)
         if not self._waiting:
@@ -196,7 +196,7 @@ class Worker:
         return self._waiting
 
     def start(self, job: Job, program: bytes, fds: list[int]) -> None:
-        """Give the waiting child its job."""
+        """Gives the waiting child its job."""
         try:
             socket.send_fds(self._jobs, [job.pack(), program], fds)
         except OSError as error:
@@ -204,19 +204,19 @@ class Worker:
         self._running, self._waiting = self._waiting, 0
 
     def dismiss(self, let_go: Callable[[bool], None]) -> None:
-        """End the child without waiting for it. `let_go` is called when it is gone (True), or nobody will know (False)."""
+        """Ends the child without waiting. Calls `let_go` with True when it is gone, with False if that stays unknown."""
         self.kill()
         self._let_go = let_go
 
     def kill(self) -> None:
-        """End the child now; harmless when it has ended."""
+        """Kills the child; harmless if it has ended."""
         try:
             self._control.send(pack_pid(self._running))
         except OSError as error:
             raise GoneError(f"the supervisor can't be reached ({error})") from None
 
     async def report(self, seconds: float | None = None) -> Report:
-        """Wait for the end of the child."""
+        """Waits for the end of the child."""
         report = Report.unpack(await _receive(self._control, seconds))
         self._running, self._waiting = 0, report.next_pid
         self._release(gone=True)
@@ -229,11 +229,11 @@ class Worker:
 
     @property
     def closed(self) -> bool:
-        """Has somebody hung up?"""
+        """Whether the connection is closed."""
         return self._control.fileno() < 0
 
     def close(self) -> None:
-        """Hang up; the supervisor kills its child and ends."""
+        """Closes the connection; the supervisor kills its child and ends."""
         self._release(gone=False)
         self._control.close()
         self._jobs.close()

@@ -1,4 +1,4 @@
-"""All processes of the sandbox, seen from the runner: fork server, zygotes by flavour, workers; replaces what died."""
+"""All processes of the sandbox, seen from the runner: fork server, zygotes by flavour, workers. Replaces those that died."""
 
 import asyncio
 import json
@@ -20,15 +20,15 @@ PLAIN = "plain"
 
 
 class SandboxUnavailableError(Exception):
-    """No set of layers that is safe enough works on this machine; the message says what was tried."""
+    """No sufficiently safe set of layers works on this machine; the message says what was tried."""
 
 
 class StillbornError(GoneError):
-    """A zygote ended before it was ready; its fork server is well."""
+    """A zygote ended before it was ready; its fork server is fine."""
 
 
 class ProfileError(Exception):
-    """A program was to be allowed what can't be allowed safely on this machine."""
+    """A program asked for permissions that cannot be granted safely on this machine."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Choice:
     use_landlock: bool
 
     def settings(self) -> dict[str, Any]:
-        """For the fork server."""
+        """Returns the settings for the fork server."""
         return {"uid_base": self.uid_base, "landlock": self.use_landlock, "no_open": not self.use_landlock}
 
 
 def choices(uid_base: int | None, *, use_uids: bool = True, use_landlock: bool = True) -> list[Choice]:
-    """What may work here, strongest first."""
+    """Returns the choices that may work here, strongest first."""
     if not syscalls.supported():
         raise SandboxUnavailableError(f"system call numbers of {syscalls.ARCH} are not known")
     base = DEFAULT_UID_BASE if uid_base is None else uid_base
@@ -56,27 +56,27 @@ def choices(uid_base: int | None, *, use_uids: bool = True, use_landlock: bool =
 
 @dataclass
 class Slot:
-    """One place where a program can run; its workers are opened when first needed."""
+    """Room for one running program; its workers are opened when first needed."""
 
     index: int
     workers: dict[tuple[str, str, Allow], Worker] = field(default_factory=dict)
     judges: dict[str, Child] = field(default_factory=dict)
-    """Processes that run test code, by flavour; they never run a line of a program and so serve more than once."""
+    """Processes that run test code, by flavour; they never run a line of a program, so they are reused."""
 
     async def settle(self, besides: Worker | None) -> None:
-        """Wait until no program of before is left; the given worker will see to that itself."""
+        """Waits until no earlier program is left; the given worker takes care of its own."""
         for (_, role, _), worker in self.workers.items():
             if role == CANDIDATE and worker is not besides and not worker.closed:
                 await worker.ready()
 
     def dismiss(self, flavour: str) -> None:
-        """Let go of a judge."""
+        """Abandons a judge."""
         judge = self.judges.pop(flavour, None)
         if judge is not None:
             judge.abandon()
 
     def discard(self) -> None:
-        """Let go of all its processes."""
+        """Abandons all its processes."""
         for flavour in list(self.judges):
             self.dismiss(flavour)
         for worker in self.workers.values():
@@ -97,7 +97,7 @@ class WorkerPool:
         self.level: Level | None = None
 
     async def worker(self, slot: Slot, flavour: str, role: str, allow: Allow = Allow.NOTHING) -> Worker:
-        """The worker of a slot for programs of that flavour and profile; `role` keeps candidates and judges apart."""
+        """Returns a slot's worker for programs of this flavour and profile; `role` separates candidates and judges."""
         if flavour in self._missing:
             flavour = PLAIN
         worker = slot.workers.get((flavour, role, allow))
@@ -109,7 +109,7 @@ class WorkerPool:
         spec = SupervisorSpec(self._uid(slot, role), allow.value, int(role == CANDIDATE and not allow))
         try:
             worker = await self._open_worker(flavour, spec)
-        except GoneError:  # the zygote had died, maybe with its fork server: a new one
+        except GoneError:  # the zygote had died, maybe with its fork server: start a new one
             worker = await self._open_worker(flavour, spec)
         if worker is None:
             return await self.worker(slot, PLAIN, role, allow)
@@ -140,7 +140,7 @@ class WorkerPool:
             if flavour not in self._zygotes and flavour not in self._missing:
                 try:
                     zygote, hello = await self._start_zygote(flavour)
-                except StillbornError:  # its libraries end a process that loads them
+                except StillbornError:  # its libraries crash the process that loads them
                     if flavour == PLAIN:
                         raise
                     self._missing.add(flavour)
@@ -164,7 +164,7 @@ class WorkerPool:
         try:
             return await self._ask_fork_server(flavour)
         except StillbornError:
-            pass  # the same fork server once more: a runner that has given up root could not replace it
+            pass  # retry with the same fork server: a runner that has dropped root could not replace it
         except GoneError:
             await self._close_fork_server()
         return await self._ask_fork_server(flavour)
@@ -179,7 +179,7 @@ class WorkerPool:
             except BaseException:
                 await fork_server.aclose()
                 raise
-            self._fork_server = fork_server  # not before: a late greeting would be taken for an answer
+            self._fork_server = fork_server  # not earlier: a late greeting would be taken for an answer
         _, ours = await self._fork_server.fork(flavour)
         zygote = Forker(ours)
         try:
@@ -203,7 +203,7 @@ class WorkerPool:
             await fork_server.aclose()
 
     async def aclose(self) -> None:
-        """End everything."""
+        """Ends all processes."""
         for zygote in self._zygotes.values():
             zygote.close()
         self._zygotes.clear()

@@ -1,6 +1,6 @@
-"""The fork server: a small process, executed with a clean environment. It forks zygotes, each of which imports the modules
+"""The fork server: a small process, exec'ed with a clean environment. It forks zygotes, each of which imports the modules
 that programs use and then forks one supervisor per slot. None of them ever sees a program, an input, a secret or the
-network. The fork server exists because the runner gives up root: it alone can then replace a zygote that died.
+network. The fork server exists because the runner drops root: only the fork server can then replace a zygote that died.
 """
 
 import atexit
@@ -28,11 +28,11 @@ MIB = 1024 * 1024
 STACK_BYTES = 512 * MIB
 THREAD_STACK_BYTES = 8 * MIB
 LEAVE_S = 3.0
-"""How long processes may take to end when their connection is closed."""
+"""How long processes may take to end after their connection is closed."""
 
 
 def fork_server_main(control_fd: int, settings_text: str) -> NoReturn:
-    """Entry point of the executed process."""
+    """Entry point of the exec'ed process."""
     _raise_stack_limit()
     settings: dict[str, Any] = json.loads(settings_text)
     control = socket.socket(fileno=control_fd)
@@ -41,7 +41,7 @@ def fork_server_main(control_fd: int, settings_text: str) -> NoReturn:
     syscalls.try_prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends when the runner hangs up, whatever the terminal sends
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ends when the runner closes the connection, whatever the terminal sends
     folder = _empty_folder()
     sandbox_group = _sandbox_group()
     control.send(b"fork server")
@@ -49,7 +49,7 @@ def fork_server_main(control_fd: int, settings_text: str) -> NoReturn:
         control, lambda flavour, fds: _zygote(socket.socket(fileno=fds[0]), flavour, settings, folder, sandbox_group)
     )
     process_tree.await_children(LEAVE_S)
-    process_tree.end_all_children()  # also those of supervisors that were killed: this process inherited them
+    process_tree.end_all_children()  # including those of killed supervisors, which this process has inherited
     if isinstance(sandbox_group, SandboxGroup):
         sandbox_group.remove()
     if folder != "/":
@@ -65,7 +65,7 @@ def _sandbox_group() -> SandboxGroup | NoCgroupError:
 
 
 def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoReturn]) -> None:
-    """Fork on request until the other side hangs up; the answer is the pid."""
+    """Forks on request and answers with the pid, until the other side closes the connection."""
     while True:
         message, fds, _, _ = socket.recv_fds(control, LONGEST, 2)
         if not message:
@@ -160,20 +160,20 @@ def _zygote(
         )
 
     _serve_forks(control, start)
-    process_tree.await_children(LEAVE_S)  # they clean up, and would die with this process
+    process_tree.await_children(LEAVE_S)  # they clean up first, and would die with this process
     os._exit(0)
 
 
 def _try_import(name: str, *, needed: bool = False) -> None:
     try:
         import_module(name)
-    except Exception as error:  # numpy on a processor that is older than it was built for: RuntimeError
+    except Exception as error:  # numpy raises RuntimeError on a processor older than it was built for
         if needed:
             raise ImportError(f"{name}: {error}") from error
 
 
 def _raise_stack_limit() -> None:
-    """Deep recursion through C code needs a large main stack, whose size is fixed when a process is executed."""
+    """Deep recursion through C code needs a large main stack, whose size is fixed at exec."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
     if soft == resource.RLIM_INFINITY or soft < wanted:
@@ -183,12 +183,12 @@ def _raise_stack_limit() -> None:
 
 
 def _write_oom_score() -> None:
-    """If memory runs out the kernel shall take a child, never the runner. Before the process becomes undumpable."""
+    """If memory runs out, the kernel must kill a child, not the runner. Must run before the process becomes undumpable."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
-        pass  # the container's own limits decide
+        pass  # the container's own limits apply
 
 
 def _empty_folder() -> str:
@@ -206,7 +206,7 @@ def _address_bytes() -> int:
 
 
 def _threads_of_this_uid() -> int:
-    """RLIMIT_NPROC counts everything that a user id runs, so the limit is set relative to what is there."""
+    """RLIMIT_NPROC counts all threads of a user id, so the limit is set relative to the current number."""
     own, count = os.getuid(), 0
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -1,7 +1,7 @@
-"""The jail around one child: limits, user id, Landlock, seccomp, in the one order in which they work.
+"""The jail around one child: limits, user id, Landlock, seccomp, in the only order that works.
 
-A step that fails ends the child before any untrusted line runs. Restrictions are only ever added: nothing in here can
-be undone by the process that called it.
+If a step fails, the child ends before any untrusted line runs. Restrictions are only ever added: a process cannot undo
+anything that it set up here.
 """
 
 import os
@@ -21,17 +21,17 @@ from runner.sandbox.protocol.messages import CODE_FD, CONTROL_FD, FIRST_LIBRARY_
 
 RULESET_FD, JAILED_FD = 6, 7
 COMMAND_FD, JOBS_FD = 3, 1000
-"""In a template and its children: `PLACES` are free there, so that the descriptors of a job fall into place. Programs can't
-have a descriptor with as high a number, so they can't receive others."""
+"""In a template and its children: `PLACES` are free there, so that a job's descriptors arrive at those numbers. Programs
+cannot have a descriptor with such a high number, so they cannot receive others."""
 NEW_LISTENER = 8
 ROOMY = 1 << 40
 PLACES = (0, 1, 2, CONTROL_FD, CODE_FD)
-"""Of the descriptors of a job."""
+"""Numbers of a job's descriptors."""
 
 _JUDGE = Mode.JUDGE.value
 ADDRESS_SLACK = 1 << 30
-"""Address space on top of the memory limit, for thread stacks that are mapped and hardly touched; what is really
-occupied is watched by the supervisor."""
+"""Address space in addition to the memory limit, for thread stacks that are mapped and hardly touched; the supervisor
+watches the memory that is really occupied."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class JailSettings:
     address_bytes: int
     """Address space of the zygote itself."""
     threads_of_uid: int
-    """Threads that this user id already has when slots have no id of their own, else 0."""
+    """Threads that this user id already has if slots have no user ids of their own, else 0."""
     library_fds: int
     """How many descriptors of library folders stay open, from FIRST_LIBRARY_FD on."""
     folder: str
     """The empty working directory."""
 
     def ruleset(self, spec: SupervisorSpec, folder: str) -> int:
-        """Which files the children of a supervisor may reach; a descriptor, -1 without Landlock."""
+        """Returns the descriptor of the ruleset for a supervisor's children; -1 without Landlock."""
         if not self.landlock_abi:
             return -1
         more = [*libraries.executables()] if spec.allow & Allow.PROCESSES else []
@@ -62,14 +62,14 @@ class JailSettings:
 
 
 class Jail:
-    """The settings, laid out by the supervisor; its children only have to enter."""
+    """The settings, prepared by the supervisor; its children only have to enter."""
 
     def __init__(self, settings: JailSettings, spec: SupervisorSpec, group: ExecutionGroup | None, folder: str) -> None:
         self._first_closed = FIRST_LIBRARY_FD + settings.library_fds
         self._address_bytes = settings.address_bytes + ADDRESS_SLACK
         self._threads_of_uid = settings.threads_of_uid
         self._uid, self._group, self._folder = spec.uid, group, folder
-        self._disk = bool(folder)  # what is written to a tmpfs is charged as memory
+        self._disk = bool(folder)  # files on a tmpfs are charged as memory
         confined = settings.landlock_abi >= landlock.CONFINES_SIGNALS
         self._filter = _filter(Rules.for_profile(settings.open_mode, spec.allow, spec.uid >= 0, confined))
         self._judge_filter = _filter(Rules(settings.open_mode, FOR_JUDGES))
@@ -87,14 +87,14 @@ class Jail:
         self._supervisor = os.getpid()
 
     def enter(self, job: Job, fds: tuple[int, ...]) -> None:
-        """Turn the calling process, a fresh fork of the supervisor, into a jailed one."""
+        """Jails the calling process, a fresh fork of the supervisor."""
         if self._group is not None:
             self._group.limit(*self.room(job))
         for number, fd in zip(PLACES, fds, strict=False):
             os.dup2(fd, number, False)
         os.close(COMMAND_FD)
         if len(fds) < len(PLACES):
-            os.close(CODE_FD)  # judges receive the connection to a program under this number later
+            os.close(CODE_FD)  # judges later receive the connection to a program under this number
         syscalls.close_from(self._first_closed)
         self._limit_itself(job)
         self._change_user()
@@ -110,9 +110,9 @@ class Jail:
         os.close(JAILED_FD)
 
     def enter_as_template(self, command: socket.socket, jobs: int) -> None:
-        """Turn a fresh fork of the supervisor into one that is jailed, and can do no more than fork what is jailed too.
+        """Jails a fresh fork of the supervisor as a template, which can do nothing but fork children that are jailed too.
 
-        The supervisor is sent a listener: it decides about forks and signals from then on.
+        The supervisor receives a listener and decides about forks and signals from then on.
         """
         if self._group is not None:
             self._group.join()
@@ -130,7 +130,7 @@ class Jail:
         self._inherited.install()
 
     def enter_from_template(self, job: Job) -> None:
-        """What is left to do for a child of a template when it has its job."""
+        """Completes the jail for a child of a template once it has its job."""
         os.close(COMMAND_FD)
         os.close(JOBS_FD)
         self._limit_itself(job)
@@ -141,14 +141,14 @@ class Jail:
         os.close(JAILED_FD)
 
     def warm_up(self) -> None:
-        """What a child of a template will do here, as far as it changes nothing; see `inside.rehearsal`."""
+        """Runs what a child of a template will do here, as far as it changes nothing; see `inside.warm_up`."""
         for kind in self._ceilings:
             self._limit(kind, ROOMY)
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
         syscalls.syscall("getpid")
 
     def room(self, job: Job) -> tuple[int, int]:
-        """Memory and processes that the group of an execution may have."""
+        """Returns the memory and processes that the group of an execution may have."""
         return job.memory_bytes + 2 * job.file_bytes + self._disk * job.disk_bytes, job.processes
 
     def _limit_itself(self, job: Job) -> None:
@@ -172,10 +172,10 @@ class Jail:
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL.value)
         syscalls.try_prctl(syscalls.PR_SET_DUMPABLE, 0)
         if os.getppid() != self._supervisor:
-            os._exit(0)  # the supervisor died before this call: nobody would watch this process
+            os._exit(0)  # the supervisor died before this call, so nobody would watch this process
 
     def _limit(self, kind: int, soft: int, more: int = 0) -> None:
-        """Lower a limit; one that is lower already stays."""
+        """Lowers a limit, unless it is lower already."""
         hard = min(soft + more, self._ceilings[kind])
         resource.setrlimit(kind, (min(soft, hard), hard))
 
@@ -190,9 +190,9 @@ def _ceiling(kind: int) -> int:
 
 
 def drop_privileges(uid: int) -> None:
-    """Make the calling process an ordinary user for good and hide its memory; no-op for the id when it is not root.
+    """Makes the calling process an ordinary user for good and hides its memory; keeps the user id if it is not root.
 
-    The runner calls this after `Executor.open`: the fork server of the sandbox has been started by then and stays root.
+    The runner calls this after `Executor.open`: the sandbox's fork server has been started by then and stays root.
     """
     if os.geteuid() == 0:
         syscalls.become_user(uid)

@@ -1,4 +1,4 @@
-"""Which modules programs find: preloaded ones, and folders that they may read. App code and data are not among them."""
+"""Which modules programs can import: preloaded ones, and readable folders without the application's code or data."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ socket subprocess multiprocessing unittest weakref platform glob fnmatch pathlib
 getopt optparse gettext reprlib copyreg imp importlib.resources pdb select resource tracemalloc faulthandler code
 """
 FOR_NO_OPEN = tuple(_FOR_NO_OPEN.split())
-"""Imported beforehand where children can't open files."""
+"""Imported beforehand if children cannot open files."""
 
 NUMPY = "numpy"
 _NEED_NUMPY = ("numpy", "scipy", "pandas", "numba")
@@ -49,21 +49,21 @@ PACKAGES = [
     "gmpy2",
     "atcoder",
 ]
-"""Third-party packages that programs may read, if installed; nothing else of site-packages."""
+"""Third-party packages that programs may read, if installed; nothing else in site-packages."""
 
 
 def flavour_for(program: str) -> str:
-    """Which zygote suits a program: importing numpy in each child costs 40 times as much as forking with it."""
+    """Returns the zygote that suits a program: importing numpy in each child costs 40 times as much as forking with it."""
     return NUMPY if any(name in program for name in _NEED_NUMPY) else "plain"
 
 
 def preloaded(flavour: str) -> tuple[str, ...]:
-    """What a zygote of that flavour imports."""
+    """Returns the modules that a zygote of this flavour imports."""
     return (*PLAIN, NUMPY) if flavour == NUMPY else PLAIN
 
 
 def grants(working_folder: str) -> Iterator[Grant]:
-    """Everything a program may open."""
+    """Yields everything that a program may open."""
     for path in {*_standard_folders(), "/usr/lib", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc/localtime"}:
         yield readable(path)
     for folder in _site_folders():
@@ -74,26 +74,26 @@ def grants(working_folder: str) -> Iterator[Grant]:
     yield Grant("/dev/null", READ_FILE | WRITE_FILE | TRUNCATE)
     yield readable("/dev/urandom")
     yield readable("/dev/random")
-    # Not /dev/zero: mapped as shared it is memory that no limit of a process counts.
+    # Not /dev/zero: mapped as shared, it is memory that no process limit counts.
 
 
 def executables() -> Iterator[Grant]:
-    """What a program may execute where it may start processes."""
+    """Yields what a program may execute if it may start processes."""
     for path in {os.path.realpath(sys.executable), "/usr/bin", "/bin", "/usr/lib", "/lib", "/lib64"}:
         yield executable(path)
 
 
 def use_plain_importers() -> None:
-    """Drop import hooks of the installation (editable packages, setuptools): programs see an ordinary interpreter."""
+    """Removes the installation's import hooks (editable packages, setuptools): programs see an ordinary interpreter."""
     plain = (BuiltinImporter, FrozenImporter, PathFinder)
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder in plain]
 
 
 def open_hidden_folders() -> list[int]:
-    """Make libraries reachable that lie behind a closed folder (an interpreter in somebody's home).
+    """Makes libraries reachable that are inside an inaccessible folder (an interpreter in a home directory).
 
-    Children run as another user and could not walk there by name. They keep a descriptor of each such folder and
-    import through it; Landlock decides as before. The numbers must be those that children will see.
+    Children run as another user and cannot reach them by path. They keep a descriptor of each such folder and import
+    through it; Landlock decides as before. The descriptor numbers must be the same in the children.
     """
     hidden = [path for path in sys.path if os.path.isdir(path) and not _open_to_everybody(path)]
     fds = []
@@ -120,7 +120,7 @@ def _open_to_everybody(path: str) -> bool:
 
 
 def _standard_folders() -> set[str]:
-    """Of the base installation: below a virtual environment's own `lib` lie its site-packages."""
+    """Folders of the base installation, because a virtual environment's own `lib` contains its site-packages."""
     return {os.path.dirname(os.__file__), *(path for path in sys.path if path.endswith("lib-dynload"))}
 
 

@@ -1,8 +1,8 @@
-"""One supervisor per slot: forks the child for the next job, watches it, ends it, proves that nothing is left, reports.
+"""One supervisor per slot: forks the child for the next job, watches it, ends it, makes sure that nothing is left, reports.
 
-The child is there before its job is, so that nobody waits for a fork; it gets the job from the runner. The supervisor holds
-no job data: program, input and output pass as descriptors that it never reads, so a later child can find nothing of an
-earlier one in the memory that it inherits.
+The child is forked before its job arrives, so that nobody waits for a fork; it gets the job from the runner. The supervisor
+holds no job data: program, input and output pass as descriptors that it never reads, so that a later child finds nothing of
+an earlier one in the memory that it inherits.
 """
 
 import contextlib
@@ -40,11 +40,11 @@ from runner.sandbox.protocol.messages import (
 )
 
 LOOK_MS = 20
-"""How often the memory of a running child is looked at."""
+"""How often the memory of a running child is checked."""
 IDLE_LOOK_MS = 100
-"""How often a waiting child is looked at where the kernel can't report its end."""
+"""How often a waiting child is checked if the kernel cannot report its end."""
 DISK_LOOKS = 5
-"""Files are counted every so many looks."""
+"""Files are counted at every nth check."""
 FORK_TRIES = 250
 WARM_UPS = 12
 SETUP_FAILED = 125
@@ -62,15 +62,15 @@ def run(
     sandbox_group: SandboxGroup | None,
     prepare: Prepare,
 ) -> NoReturn:
-    """Serve jobs until the runner hangs up. Never returns."""
+    """Serves jobs until the runner closes the connection. Never returns."""
     syscalls.try_prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
-        with contextlib.suppress(OSError, ValueError):  # gVisor knows fewer of them
+        with contextlib.suppress(OSError, ValueError):  # gVisor supports fewer of them
             resource.setrlimit(kind, (0, 0))
     if spec.allow and spec.uid >= 0:
-        process_tree.kill_everything_of(spec.uid)  # what a supervisor before this one may have left when it was killed
+        process_tree.kill_everything_of(spec.uid)  # what an earlier supervisor may have left when it was killed
     folder = _private_folder(spec.uid) if spec.allow & Allow.FILES else ""
     ruleset = settings.ruleset(spec, folder)
     control, jobs, started_fd = _settle_descriptors(control, jobs, ruleset, libraries)
@@ -87,7 +87,7 @@ def run(
 
 
 def _private_folder(uid: int) -> str:
-    """Only the user itself can make a folder that belongs to it."""
+    """Creates a folder as the user, because only the user can create one that it owns."""
     folder = os.path.join(tempfile.gettempdir(), f"benchyard-work-{os.getpid()}-{time.monotonic_ns()}")
 
     def make() -> int:
@@ -102,7 +102,7 @@ def _private_folder(uid: int) -> str:
 def _settle_descriptors(
     control: socket.socket, jobs: socket.socket, ruleset: int, libraries: list[int]
 ) -> tuple[socket.socket, socket.socket, int]:
-    """Put everything where a child expects it, so that received descriptors never collide with a target number."""
+    """Moves all descriptors to where a child expects them, so that received ones never collide with a target number."""
     first_own = FIRST_LIBRARY_FD + len(libraries)
     high = first_own + 64
     started_fd, jailed = os.pipe()
@@ -146,9 +146,9 @@ class _Supervisor:
         self.control_fd = control.fileno()
         self.poll.register(self.control_fd, select.POLLIN | select.POLLRDHUP)
         self.last: Report | None = None
-        """Of the previous child; sent together with the pid of the next one."""
+        """Report of the previous child; sent together with the pid of the next one."""
         self.room = (0, 0)
-        """What the group was given last."""
+        """The group's current limits."""
         self.template: Template | None = None
         if spec.template and self.has_pidfd:
             self._warm_up()
@@ -171,7 +171,7 @@ class _Supervisor:
             self.poll.register(self.template.listener, select.POLLIN)
 
     def one_child(self) -> None:
-        """Fork a child that waits for a job, see it through to its end, keep the report."""
+        """Forks a child that waits for a job, watches it until it ends, and keeps the report."""
         pid = self._fork()
         if pid == 0:
             self._become_child()
@@ -214,14 +214,14 @@ class _Supervisor:
             return self._fork_once()
         except OSError:
             pass
-        if self.last is not None:  # nobody waits longer for a report than necessary
+        if self.last is not None:  # do not delay the report
             self._announce(0)
             self.last = None
         for _ in range(FORK_TRIES):
             time.sleep(0.02)
             with contextlib.suppress(OSError):
                 return self._fork_once()
-        self._announce(0)  # the process limit of the container is taken up by somebody else
+        self._announce(0)  # other processes use up the container's process limit
         self._leave(0)
 
     def _fork_once(self) -> int:
@@ -229,7 +229,7 @@ class _Supervisor:
             return syscalls.raw_fork()
         try:
             return self.template.fork()
-        except TemplateGoneError:  # as when the kernel, out of memory, has killed all of a group
+        except TemplateGoneError:  # for example, the kernel ran out of memory and killed the whole group
             self.poll.unregister(self.template.listener)
             self.template.end()
             self._start_template()
@@ -249,7 +249,7 @@ class _Supervisor:
             os._exit(SETUP_FAILED)
 
     def _become_template_child(self, jobs: socket.socket) -> NoReturn:
-        """A child of the template."""
+        """Runs in a child of the template."""
         try:
             job, payload, fds = self._job(jobs)
             if fds != PLACES[: len(fds)]:
@@ -275,7 +275,7 @@ class _Supervisor:
                 os.close(fd)
 
     def _watch(self, pid: int) -> tuple[EndedBy, int]:
-        """Wait for the end of the child, or bring it about; also says whether all layers were on."""
+        """Waits for the child to end, or ends it; also returns whether all layers were on."""
         pidfd = os.pidfd_open(pid) if self.has_pidfd else -1
         self.poll.register(self.started_fd, select.POLLIN)
         if pidfd >= 0:
@@ -316,11 +316,11 @@ class _Supervisor:
                 return self._end(pid, over)
 
     def _give_room(self, job: Job) -> None:
-        """The group is the template's and its child's; limits of the process itself were there before the program."""
+        """Sets the limits of the group, which template and child share. The child's own limits are in force already."""
         memory, processes = self.jail.room(job)
         if self.group is not None and self.room != (memory, processes):
-            with contextlib.suppress(OSError):  # less than it occupies now: the kernel has said no, and the watch goes on
-                self.group.limit(memory, processes + 1)  # the template is in there, too
+            with contextlib.suppress(OSError):  # lower than its current usage: the kernel refuses, and checking goes on
+                self.group.limit(memory, processes + 1)  # the template is in the group, too
                 self.room = memory, processes
 
     def _decide(self, running: int) -> None:
@@ -331,7 +331,7 @@ class _Supervisor:
             self._leave(running)
 
     def _over(self, pid: int, job: Job, looks: int) -> EndedBy | None:
-        """Is a limit of the whole execution reached that no limit of a process holds?"""
+        """Returns which limit of the whole execution is exceeded that no process limit enforces."""
         if not self.many:
             pages = process_tree.resident_pages(pid) - self.own_pages
         else:
@@ -351,7 +351,7 @@ class _Supervisor:
     def _family_pages(self, family: list[int]) -> int:
         if self.group is not None:
             return max(0, self.group.memory_bytes() - INTERPRETER_BYTES // 2) // PAGE
-        # Without a group of their own, memory that processes share counts for each of them.
+        # Without their own group, memory that processes share counts for each of them.
         return sum(max(0, process_tree.resident_pages(pid) - self.own_pages) for pid in family)
 
     def _ordered_to_end(self, pid: int) -> bool:
@@ -360,7 +360,7 @@ class _Supervisor:
         except OSError:
             message = b""
         if message and unpack_pid(message) != pid:
-            return False  # a late word about a child that has ended
+            return False  # a late message about a child that has ended
         if not message:
             self._leave(pid)
         self._end(pid, EndedBy.RUNNER)
@@ -371,9 +371,9 @@ class _Supervisor:
         return ended_by
 
     def _sweep(self) -> float:
-        """As a subreaper this process inherits whatever the child left; CPU seconds of that. Mostly there is nothing.
+        """Ends the processes that the child left, which this process inherits as a subreaper; returns their CPU seconds.
 
-        A child of a template could not have forked: its filter allows one way, which the supervisor refused.
+        A child of a template cannot have forked: its filter allows only one way, which the supervisor refused.
         """
         if self.template is not None:
             return 0.0

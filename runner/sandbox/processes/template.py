@@ -1,9 +1,9 @@
-"""A jailed process from which the children of a supervisor are forked: they are born inside the jail.
+"""A jailed process from which a supervisor's children are forked: they start inside the jail.
 
 Entering the jail costs more than a fork, and most of it is the same for every child. So a supervisor keeps one process that
-has the user id, Landlock and the filter already, and does nothing but fork; only limits are left to each child. An inherited
-filter can't tell a template from its children, so what only one of them may do (this one way of forking, signals to
-oneself) is put to the supervisor, which knows them apart. Children are siblings of the template, their parent is the
+already has the user id, Landlock and the filter, and does nothing but fork; only limits remain to be set in each child. An
+inherited filter cannot distinguish a template from its children, so what only one of them may do (this one way of forking,
+signals to oneself) is referred to the supervisor, which can. Children are siblings of the template; their parent is the
 supervisor.
 """
 
@@ -34,11 +34,11 @@ START_S = 10.0
 
 
 class TemplateGoneError(Exception):
-    """It has died, or can't be had on this kernel."""
+    """The template has died, or this kernel does not support templates."""
 
 
 class Template:
-    """The supervisor's side."""
+    """The supervisor's side of a template."""
 
     def __init__(self, pid: int, command: socket.socket, listener: int) -> None:
         self.pid, self.listener = pid, listener
@@ -50,7 +50,7 @@ class Template:
 
     @classmethod
     def start(cls, jail: Jail, jobs: int, run_child: Callable[[socket.socket], NoReturn], floor: int) -> Self | None:
-        """Start one whose children do what `run_child` says; None where the kernel or its policy has no such filters."""
+        """Starts a template whose children call `run_child`; returns None if the kernel or its policy lacks such filters."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = syscalls.raw_fork()
         if pid == 0:
@@ -70,7 +70,7 @@ class Template:
         return cls(pid, ours, listener)
 
     def fork(self) -> int:
-        """A new child; OSError when there can't be one now."""
+        """Forks a child and returns its pid; raises OSError if that is not possible now."""
         try:
             self._command.send(b"f")
             while True:
@@ -90,7 +90,6 @@ class Template:
         return int(pid)
 
     def end(self) -> None:
-        """End it."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
@@ -98,7 +97,7 @@ class Template:
         os.close(self.listener)
 
     def answer(self, running: int) -> None:
-        """Decide about one call: the template may fork, and the program that is running may send signals to itself."""
+        """Decides about one call: the template may fork, and the running program may send signals to itself."""
         try:
             number, caller, _, call, _, _, first, *_ = _QUESTION.unpack(fcntl.ioctl(self.listener, _RECEIVE, _NOTHING))
             who, may = (caller, self.pid) if call == self._clone else (first & 0xFFFFFFFF, running)
@@ -106,7 +105,7 @@ class Template:
             refusal = 0 if allowed else -errno.EPERM
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(number, 0, refusal, _GO_ON if allowed else 0))
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EINTR):  # it was killed while it asked
+            if error.errno not in (errno.ENOENT, errno.EINTR):  # it was killed while it waited for the decision
                 raise TemplateGoneError(str(error)) from None
 
 

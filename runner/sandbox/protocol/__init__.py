@@ -1,1 +1,1 @@
-"""What crosses the border of the sandbox: messages, values, and how both are read."""
+"""What crosses the boundary of the sandbox: messages and values, and how both are read."""

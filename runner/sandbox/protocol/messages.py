@@ -1,6 +1,6 @@
-"""The fixed-size messages between runner and supervisor. Programs, inputs and outputs travel only as descriptors.
+"""The fixed-size messages between runner and supervisor. Programs, inputs and outputs are passed as descriptors only.
 
-Plain tuples: they are taken apart in every child, whose cost is the number of objects that it touches.
+Plain tuples, because every child unpacks them and its cost depends on the number of objects that it touches.
 """
 
 import struct
@@ -14,7 +14,7 @@ _REPORT = struct.Struct("<iiidQi")
 
 LONGEST = 256
 INLINE_BYTES = 16 * 1024
-"""A program that is no longer travels with its job; a longer one in a file of its own."""
+"""A program up to this size is sent with its job; a longer one in its own file."""
 _FDS, _FDS_AND_CODE = struct.Struct("4i"), struct.Struct("5i")
 ANCILLARY_BYTES = CMSG_SPACE(_FDS_AND_CODE.size)
 
@@ -42,11 +42,11 @@ class EndedBy(IntEnum):
 
 
 class Job(NamedTuple):
-    """What a waiting child is to do; the program follows, and descriptors: stdin, stdout, stderr, control, and
-    the program's if it is long."""
+    """A job for a waiting child. The program follows, and descriptors: stdin, stdout, stderr, control, and a long
+    program's."""
 
     pid: int
-    """The child that is meant: another one leaves the job alone."""
+    """The intended child: any other ignores the job."""
     mode: int
     """One of `Mode`."""
     wall_s: float
@@ -57,7 +57,7 @@ class Job(NamedTuple):
     open_files: int
     disk_bytes: int
     code_bytes: int
-    """Length of the program if it is on a descriptor of its own, else 0."""
+    """Length of the program if it has its own descriptor, else 0."""
     tests: int
     """How many times it may be run."""
 
@@ -77,7 +77,7 @@ class SupervisorSpec(NamedTuple):
     allow: int
     """One of `Allow`."""
     template: int
-    """1 when its children shall grow from a template, if that can be."""
+    """1 if its children should be forked from a template, if possible."""
 
     def pack(self) -> str:
         return f"{self.uid} {self.allow} {self.template}"
@@ -91,28 +91,28 @@ JOB_BYTES = _JOB.size
 
 
 def unpack_fds(data: bytes) -> tuple[int, ...]:
-    """Descriptors that came with a job."""
+    """Returns the descriptors that came with a job."""
     return (_FDS if len(data) == _FDS.size else _FDS_AND_CODE).unpack(data)
 
 
 def pack_pid(pid: int) -> bytes:
-    """To the supervisor: end this child. From the supervisor: this child waits for a job (0: none can be had)."""
+    """To the supervisor: end this child. From the supervisor: this child waits for a job (0: no child is available)."""
     return _PID.pack(pid)
 
 
 def unpack_pid(message: bytes) -> int:
-    """The pid; 0 for what is none."""
+    """Returns the pid; 0 for an invalid message."""
     return int(_PID.unpack(message)[0]) if len(message) == _PID.size else 0
 
 
 class Report(NamedTuple):
-    """What the supervisor saw when the child was gone; all of it measured by the kernel."""
+    """The supervisor's report after the child has ended; all of it measured by the kernel."""
 
     ended_by: EndedBy
     status: int
-    """As wait(2) gives it."""
+    """As returned by wait(2)."""
     jailed: int
-    """1 when every layer was on before the program began; otherwise the sandbox failed."""
+    """1 if every layer was on before the program started; otherwise the sandbox failed."""
     cpu_s: float
     peak_bytes: int
     next_pid: int = 0

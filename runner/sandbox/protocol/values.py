@@ -1,8 +1,8 @@
-"""Values that cross the border of the sandbox, as type-tagged JSON, and the trusted comparison.
+"""Values that cross the boundary of the sandbox, as type-tagged JSON, and the trusted comparison.
 
-A scalar is itself; everything else is a list whose first element is a tag. The trusted side only walks such a tree
-together with the expected value: it never builds a set or dictionary from it (chosen hash collisions cost seconds),
-and it never calls anything that the program could have defined.
+A scalar is itself; everything else is a list whose first element is a tag. The trusted side only walks such a tree together
+with the expected value: it never builds a set or dictionary from it (chosen hash collisions cost seconds), and never calls
+anything that the program could have defined.
 """
 
 import json
@@ -21,7 +21,7 @@ SMALL_INT_DIGITS = 40
 
 
 class BadValueError(ValueError):
-    """The reply is not a value as this module writes them."""
+    """The reply is not in this module's format."""
 
 
 def _small_int(text: str) -> int:
@@ -38,7 +38,7 @@ _DECODER = json.JSONDecoder(parse_int=_small_int, object_pairs_hook=_no_object)
 
 
 def parse(reply: bytes) -> Tree:
-    """Decode a reply into an inert tree, in time linear in its length."""
+    """Decodes a reply into an inert tree, in time linear in its length."""
     try:
         tree: Tree = _DECODER.decode(reply.decode())
     except (ValueError, RecursionError) as error:
@@ -47,7 +47,7 @@ def parse(reply: bytes) -> Tree:
 
 
 def same(expected: Json, tree: Tree) -> bool:
-    """Is the returned value equal to the expected JSON value, as Python's `==` would say (1 == 1.0 == True)?
+    """Whether the returned value equals the expected JSON value, as Python's `==` would say (1 == 1.0 == True).
 
     The outermost tuple counts as a list, as in LiveCodeBench; inner ones do not.
     """
@@ -91,7 +91,7 @@ def _same_container(expected: Json, tree: list[Any], depth: int) -> bool:
 def _same_mapping(expected: Mapping[str, Json], items: list[Any], depth: int) -> bool:
     if len(items) != len(expected):
         return False
-    left = dict(expected)  # built from the expected value; the reply only looks things up in it
+    left = dict(expected)  # built from the expected value; the reply is only used for lookups in it
     for pair in items:
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and pair[0] in left):
             return False
@@ -107,7 +107,7 @@ def _big(items: list[Any]) -> int:
 
 
 def plain(tree: Tree, limit: int = 200) -> str:
-    """A short text of a tree for people; safe for any reply."""
+    """Returns a short text of a tree for people; safe for any reply."""
     pieces: list[str] = []
     room = [limit]
 
