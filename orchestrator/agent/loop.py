@@ -36,8 +36,7 @@ LOG_TAILS_BYTES = 128 * 1024
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
 SMALLEST_PER_CPU = 16
-"""Containers of the smallest instance type per CPU: without an explicit limit, CPUs and memory bound an agent, not a
-count."""
+"""Default maximum per CPU, of the smallest type: high, so that CPUs and memory are the limit rather than this count."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ def is_empty(url: str) -> bool:
 
 
 def load(url: str, folder: Path, revision: str, *, replace: bool = False) -> None:
-    """Replace the database's content by a dump. With `replace`, existing tables are dropped in the same transaction."""
+    """Load a dump into the database. With `replace`, existing tables are dropped in the same transaction."""
     try:
         if dialect_of(url) == "sqlite":
             _load_sqlite(Path(make_url(url).database or ""), folder / SQLITE_FILE)

@@ -107,8 +107,8 @@ class CallAttempt:
             self._ledger.released(*self.call.id)
 
     async def _open(self) -> Reserved | Stored:
-        """Wait until this attempt may make the call, or the call has an answer. If a permit is free, open and send in one
-        write."""
+        """Wait until this attempt may make the call, or the call has an answer. If a permit is free, one
+        write records the call as opened and sent."""
         while True:
             self._permit = self._limiter.try_acquire(self.call.context.run_id)
             self.at_provider = self._permit is not None

@@ -40,8 +40,7 @@ def default_tag(image: str) -> str:
 
 
 def docker_environment(docker_host: str | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for the service's own engine: neither the service nor a build ever uses a context of the command
-    line."""
+    """Selects the service's own engine. Like the service, a build never uses a context of the command line."""
     env = dict(environment)
     if docker_host:
         env["DOCKER_HOST"] = docker_host

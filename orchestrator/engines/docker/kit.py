@@ -38,7 +38,7 @@ def prepare_guest(api: DockerApi, request: LaunchRequest, config: DockerEngineCo
 
 
 def remove_kits(api: DockerApi, config: DockerEngineConfig, without: str | None = None) -> None:
-    """Containers that use a kit keep its volume until they are removed. Other installations' kits are left alone."""
+    """Remove our kits, not other installations'. Containers that use one keep its volume until they are removed."""
     for container in api.ids([f"{LABEL_INSTANCE}={config.instance}", LABEL_KIT]):
         described = api.inspect(container)
         if described is None or described["Name"].removeprefix("/") == without:

@@ -19,7 +19,7 @@ CROWDED_STATUSES = frozenset({429, 503, 529})
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """At most `max_tries` failed tries; being told to wait counts only against the time.
+    """Gives up after `max_tries` failures; if the provider is overloaded (`crowded`), only the time counts.
 
     `total_s` bounds everything from the first try to the last.
     """

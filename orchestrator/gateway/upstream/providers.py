@@ -170,7 +170,7 @@ SCHEMES = frozenset({"api-key", "apikey", "basic", "bearer", "key", "token"})
 
 
 def secrets_in_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Possible secrets in the headers that an operator set: their values, and what follows `Bearer`."""
+    """Possible secrets in the headers that an operator set: their values, and what follows a scheme like `Bearer`."""
     values = [value for name, value in headers.items() if name.lower() not in PUBLIC_HEADERS]
     parted = [value.partition(" ") for value in values]
     bare = [rest.strip() for scheme, _, rest in parted if scheme.lower() in SCHEMES]

@@ -84,7 +84,7 @@ class DemoAnswers:
 
 
 def load(model: str) -> DemoAnswers:
-    """Read the recorded answers of `model`. Raises a KeyError that lists the known models if there are none."""
+    """Read the recorded answers of `model`. Raises KeyError, listing the known models, for any other."""
     if model not in EVALS:
         raise KeyError(f"no recorded answers for {model!r}; there are some for {', '.join(EVALS)}")
     evals = [_answer(line) for line in _read(files(__name__) / "evals.jsonl") if line["question_id"] == EVALS[model]]
