@@ -1,7 +1,7 @@
-"""Carries the archive of every ended batch into the object store, and removes it when it was kept long enough.
+"""Uploads the archive of every ended batch to the object store and removes it when its retention ends.
 
-It is made from the rows while it is sent: no disk is needed, however large it is. Where there is no object store, nothing
-is kept: the archive of a batch is made while it is downloaded. A member that is taken up again makes it out of date.
+The archive is streamed from the rows during the upload, so it needs no disk space, whatever its size. Without an object
+store nothing is kept: a batch archive is made during its download. It becomes outdated when a member is retried.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ FILENAME = "batch.tar.gz"
 
 @dataclass(frozen=True)
 class BatchSnapshot:
-    """What goes into `batch.json`, and the members, of which some may not be over. `runs` counts those before them too."""
+    """The content of `batch.json`, and the members, some of which may still be running. `runs` also counts runs replaced by
+    retries.
+    """
 
     about: dict[str, Any]
     members: Sequence[BatchMember]
@@ -65,7 +67,7 @@ class BatchArchives(ArchiveRounds):
         return batch_id is not None
 
     async def address(self, batch_id: str, runs: int) -> str | None:
-        """Where it can be fetched, if it is in the object store as it is now."""
+        """The URL of the archive if the object store has an up-to-date one."""
         row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
         if row is None or row.state != queries.STORED or row.runs != runs:
             return None
@@ -89,7 +91,7 @@ class BatchArchives(ArchiveRounds):
             await self._note(batch_id, state=queries.STORED, tries=0, error=None, **facts)
         except (DatabaseUnavailable, LeadershipLost):
             raise
-        except Exception as error:  # written down, and tried again
+        except Exception as error:  # recorded and retried
             row = await self._db.read(lambda s: queries.get_batch(s, batch_id))
             tries = (row.tries if row else 0) + 1
             sentence = f"{type(error).__name__}: {error}"[:500]
@@ -106,7 +108,7 @@ class BatchArchives(ArchiveRounds):
             for name, value in values.items():
                 setattr(row, name, value)
             if row.runs != queries.runs_of_batch(session, batch_id):
-                row.state = queries.WAITING  # a member was taken up again meanwhile
+                row.state = queries.WAITING  # a member was retried meanwhile
             session.add(row)
 
         await self._leadership.write(work)
@@ -117,6 +119,6 @@ class BatchArchives(ArchiveRounds):
                 await self._store.delete(batch_folder(batch_id), FILENAME)
             except StoreError as error:
                 log.warning("batch archive not removed", action="batch_archive_kept", batch_id=batch_id, error=str(error))
-                return  # with the next sweep
+                return  # until the next sweep
             await self._note(batch_id, state=queries.EXPIRED)
             log.info("batch archive removed", action="batch_archive_expired", batch_id=batch_id)

@@ -1,8 +1,8 @@
-"""Archives in an object store: S3, Google Cloud Storage or Azure Blob Storage. The only module that knows obstore.
+"""Archives in an object store: S3, Google Cloud Storage or Azure Blob Storage. Only this module imports obstore.
 
-Its synchronous interface is used, on threads. An object larger than a part is sent in parts, so that a stream of unknown
-length needs neither a disk nor much memory; it is there whole or not at all. obstore honours `HTTPS_PROXY`, `HTTP_PROXY`,
-`NO_PROXY` and `SSL_CERT_FILE`.
+It uses obstore's synchronous interface on threads. An object larger than one part is uploaded in parts, so a stream of
+unknown length needs neither disk space nor much memory; an object is stored completely or not at all. obstore honours
+`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` and `SSL_CERT_FILE`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PART_BYTES = 32 << 20
-"""S3 accepts 10,000 parts, so that one object can have 312 GiB."""
+"""S3 accepts 10,000 parts, which allows 312 GiB per object."""
 RETRIES = 3
 URL_VALID = timedelta(hours=1)
 CLIENT: ClientConfig = {"allow_http": True, "connect_timeout": timedelta(seconds=10), "timeout": timedelta(minutes=5)}
 
 
 class StoreError(Exception):
-    """The object store did not do what it was asked; try again later."""
+    """A request to the object store failed; try again later."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ObjectStore:
         self.url = f"{scheme}://{bucket}/{prefix}"
 
     async def put(self, folder: str, filename: str, pieces: AsyncIterable[bytes]) -> None:
-        """Store everything that `pieces` yields as one object; one of the same name is replaced."""
+        """Stores all of `pieces` as one object, replacing one of the same name."""
         writer = obstore.open_writer(
             self._client,
             self._key(folder, filename),
@@ -79,15 +79,15 @@ class ObjectStore:
         except BaseException as error:
             failure = (type(error), error, error.__traceback__)
             with contextlib.suppress(StoreError):
-                await _on_thread(lambda: writer.__exit__(*failure))  # gives up an upload that is still open
+                await _on_thread(lambda: writer.__exit__(*failure))  # aborts an upload that is still open
             raise
 
     async def delete(self, folder: str, filename: str) -> None:
-        """It is no error if the object is not there."""
+        """Deleting an object that does not exist is not an error."""
         await _on_thread(lambda: self._delete(self._key(folder, filename)))
 
     async def delete_all(self) -> list[Stored]:
-        """Everything under our prefix; what there was."""
+        """Deletes everything under our prefix and returns what there was."""
         objects = await self.list()
         for each in objects:
             await _on_thread(lambda key=each.key: self._delete(key))  # type: ignore[misc]
@@ -101,7 +101,7 @@ class ObjectStore:
         return [each for each in objects if each.key.startswith(self._prefix)]
 
     async def signed_url(self, folder: str, filename: str) -> str:
-        """Where it can be fetched for an hour. Google is asked to sign if our credentials hold no private key."""
+        """A download URL that is valid for an hour. Google is asked to sign it if our credentials hold no private key."""
         return await _on_thread(lambda: obstore.sign(self._client, "GET", self._key(folder, filename), URL_VALID))
 
     def _key(self, folder: str, filename: str) -> str:
@@ -113,7 +113,7 @@ class ObjectStore:
 
 
 def open_store(settings: Settings, *, retries: int = RETRIES, part_bytes: int = PART_BYTES) -> ObjectStore | None:
-    """The store that the settings name, or None. Nothing is sent to it yet."""
+    """Opens the configured store, or returns None. Sends no request yet."""
     if settings.archive_store is not None:
         variable, url = "BENCHYARD_ARCHIVE_STORE", urlsplit(settings.archive_store)
         scheme, bucket, path = url.scheme, url.netloc, url.path.strip("/")
@@ -153,15 +153,15 @@ def _s3(settings: Settings, bucket: str, retry: RetryConfig) -> S3Store:
         )
 
     def credentials() -> S3Credential:
-        """Not given as options: obstore would join them with an AWS_SESSION_TOKEN of the environment."""
+        """A provider instead of options, because obstore would combine those with AWS_SESSION_TOKEN from the environment."""
         return {"access_key_id": key_id, "secret_access_key": secret.get_secret_value(), "expires_at": None}
 
     return S3Store(
         bucket,
         endpoint=(settings.s3_endpoint or f"https://s3.{settings.s3_region}.amazonaws.com").rstrip("/"),
         region=settings.s3_region,
-        virtual_hosted_style_request=False,  # the bucket in the path: every such server understands it
-        disable_bulk_delete=True,  # not every such server has it
+        virtual_hosted_style_request=False,  # the bucket in the path: every compatible server supports it
+        disable_bulk_delete=True,  # not every compatible server supports it
         credential_provider=credentials,
         client_options=CLIENT,
         retry_config=retry,
@@ -169,7 +169,7 @@ def _s3(settings: Settings, bucket: str, retry: RetryConfig) -> S3Store:
 
 
 async def _on_thread(call: Callable[[], T]) -> T:
-    """The result of a blocking call. Even if this task is cancelled the call is waited for, so that two never overlap."""
+    """Runs a blocking call on a thread. Waits for it even if this task is cancelled, so that two calls never overlap."""
     future = asyncio.ensure_future(asyncio.to_thread(call))
     try:
         return await asyncio.shield(future)
@@ -181,7 +181,7 @@ async def _on_thread(call: Callable[[], T]) -> T:
 
 
 def _sentence(error: Exception) -> str:
-    """obstore has few types of errors: whether there was an answer, and which, stands only in the text."""
+    """obstore has few error types: only the text says whether there was a response, and which."""
     text = str(error)
     if status := re.search(r"status code: (\d{3})", text):
         message = re.search(r"<Message>([^<\n]*)", text)
@@ -192,5 +192,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """The rest is a dump of the library's own objects."""
+    """The rest is a dump of the library's internal objects."""
     return str(error).partition("\n")[0].strip()[:300]

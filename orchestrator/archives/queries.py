@@ -1,4 +1,4 @@
-"""Statements on archives. A row is made with the end of its run, and waits until the run's containers are gone."""
+"""Statements on archives. A row is created when its run ends, and waits until the run's containers are removed."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ RUN, BATCH = "run", "batch"
 
 
 def want(session: Session, run_id: str, now: datetime) -> None:
-    """The run has ended: it shall have an archive."""
+    """Requests an archive for a run that has ended."""
     insert_once(session, ArchiveRow(run_id=run_id, not_before=now))
 
 
 def due(session: Session, now: datetime, limit: int) -> Sequence[ArchiveRow]:
-    """Those to be made or carried away now, longest waiting first; the log of a container is there once it is removed."""
+    """Archives to make or upload now, longest waiting first. A container's log is complete once the container is removed."""
     left = exists().where(col(Attempt.run_id) == col(ArchiveRow.run_id), col(Attempt.removed_at).is_(None))
     query = select(ArchiveRow).where(col(ArchiveRow.state).in_((WAITING, BUILT)), col(ArchiveRow.not_before) <= now, ~left)
     return session.exec(query.order_by(col(ArchiveRow.not_before), col(ArchiveRow.run_id)).limit(limit)).all()
 
 
 def have_containers(session: Session, run_ids: Iterable[str]) -> bool:
-    """Whether any of these runs has a container that is not removed yet."""
+    """Whether any of these runs still has a container."""
     query = select(Attempt.run_id).where(col(Attempt.run_id).in_(list(run_ids)), col(Attempt.removed_at).is_(None))
     return session.exec(query.limit(1)).first() is not None
 
@@ -52,7 +52,7 @@ def of_runs(session: Session, run_ids: Iterable[str]) -> dict[str, ArchiveRow]:
 
 
 def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
-    """((of a run or of a batch, its id), size, since when) of all that is stored, oldest first."""
+    """((kind, id of the run or batch), size, stored at) of all stored archives, oldest first."""
     runs = select(ArchiveRow.run_id, ArchiveRow.size_bytes, ArchiveRow.stored_at).where(ArchiveRow.state == STORED)
     batches = select(BatchArchiveRow.batch_id, BatchArchiveRow.size_bytes, BatchArchiveRow.stored_at).where(
         BatchArchiveRow.state == STORED
@@ -66,11 +66,11 @@ def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
     return sorted(found, key=lambda each: (each[2], each[0]))
 
 
-# -- of batches: only where there is an object store
+# -- batch archives: only with an object store
 
 
 def due_batch(session: Session, now: datetime, oldest: datetime | None) -> str | None:
-    """A batch that is over, its members' archives made, whose own is not where it belongs."""
+    """An ended batch whose members' archives exist and whose own archive is not in the object store."""
     own = col(ContainerRun.batch_id) == col(Batch.id)
     going = exists().where(own, col(ContainerRun.status).not_in(("completed", "failed", "cancelled")))
     unmade = exists().where(own, col(ArchiveRow.run_id) == col(ContainerRun.id), col(ArchiveRow.state).in_((WAITING, BUILT)))
@@ -98,7 +98,7 @@ def lock_batch(session: Session, batch_id: str) -> BatchArchiveRow | None:
 
 
 def batch_changed(session: Session, batch_id: str, now: datetime) -> None:
-    """One of its members is taken up again: the archive must be made anew."""
+    """A member was retried: the archive must be made again."""
     if (row := lock_batch(session, batch_id)) is not None:
         row.state, row.not_before = WAITING, now
         session.add(row)

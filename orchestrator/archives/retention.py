@@ -1,4 +1,4 @@
-"""Which archives have been kept long enough. Pure."""
+"""Decides which archives have expired. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 Key = tuple[str, str]
-"""(of a run or of a batch, its id)"""
+"""(kind, id of the run or batch)"""
 Stored = tuple[Key, int, datetime]
-"""(which, size, since when)"""
+"""(key, size, stored at)"""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,13 @@ class RetentionPolicy:
     max_total_bytes: int | None
 
     def oldest(self, now: datetime) -> datetime | None:
-        """What is older is not kept."""
+        """Archives older than this are not kept."""
         return None if self.days is None else now - timedelta(days=self.days)
 
     def expired(self, stored: Sequence[Stored], now: datetime) -> list[Key]:
-        """Those that are too old, and the oldest of the rest until all together fit. Given oldest first."""
+        """Archives that are too old, then the oldest of the others until the rest fits. `stored` must be sorted oldest
+        first.
+        """
         oldest = self.oldest(now)
         total = sum(size for _, size, _ in stored)
         gone = []

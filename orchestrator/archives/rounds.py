@@ -1,4 +1,4 @@
-"""The loop that archives of runs and of batches have in common: rounds without end, retries, and the expiry of old ones."""
+"""The loop shared by run and batch archives: endless rounds, retries, and removal of expired archives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ArchiveRounds(ABC):
         self._swept: float | None = None
 
     async def run(self) -> None:
-        """No error ends it."""
+        """Runs for ever; errors do not end it."""
         while True:
             busy = False
             try:
@@ -44,7 +44,7 @@ class ArchiveRounds(ABC):
             await asyncio.sleep(0 if busy else ROUND_S)
 
     async def round(self) -> bool:
-        """Whether there may be more at once."""
+        """Returns whether there may be more to do at once."""
         if self._leadership.epoch is None:
             return False
         monotonic = self._clock.monotonic()
@@ -55,14 +55,14 @@ class ArchiveRounds(ABC):
 
     @abstractmethod
     async def _store_due(self, now: datetime) -> bool:
-        """Make and store what is due; whether there may be more at once."""
+        """Makes and stores archives that are due; returns whether there may be more."""
 
     @abstractmethod
     async def _sweep(self) -> None:
-        """Remove what was kept long enough: the object first, then the row says so."""
+        """Removes expired archives: first the object, then the row is updated."""
 
     async def _expired(self, kind: str) -> list[str]:
-        """Ids of runs or batches whose archives were kept long enough."""
+        """Ids of the runs or batches whose archives have expired."""
         expired = self._policy.expired(await self._db.read(queries.stored), self._clock.now())
         return [owner for owner_kind, owner in expired if owner_kind == kind]
 

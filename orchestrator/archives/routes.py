@@ -1,4 +1,4 @@
-"""REST for archives: from the disk, from the object store, or made anew from the rows while it is read."""
+"""REST for archives: from disk, from the object store, or made from the rows during the download."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GONE_WITHIN_S = 10.0
 LOOK_S = 0.2
 MEDIA = "application/gzip"
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    # Generators of clients know the second type alone; it makes the answer bytes for them.
+    # Client generators only know the second type, which makes the response bytes for them.
     200: {
         "content": {
             media: {"schema": {"type": "string", "format": "binary"}} for media in (MEDIA, "application/octet-stream")
@@ -82,8 +82,6 @@ async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
 
 
 async def batch_snapshot(db: Database, batch: Batch) -> BatchSnapshot:
-    """For its archive."""
-
     def read(session: Session) -> BatchSnapshot:
         runs = batch_queries.members(session, [batch.id])
         newest = newest_by_slot(runs)
@@ -98,8 +96,9 @@ async def batch_snapshot(db: Database, batch: Batch) -> BatchSnapshot:
 
 
 async def _containers_gone(db: Database, run_ids: list[str]) -> None:
-    """What a container said and how it ended is there once it is removed, a moment after its run is over. If an engine does
-    not answer, the archive is made without."""
+    """Waits until the containers are removed, a moment after the run's end: only then their output and exit codes are known.
+    If an engine does not answer, the archive is made without them.
+    """
     until = asyncio.get_running_loop().time() + GONE_WITHIN_S
     while await db.read(lambda s: archive_queries.have_containers(s, run_ids)):
         if asyncio.get_running_loop().time() > until:

@@ -1,7 +1,7 @@
-"""Makes the archive of every ended run, carries it where it belongs, and removes what was kept long enough.
+"""Makes the archive of every ended run, stores it, and removes it when its retention ends.
 
-The row is the queue: an archive that could not be made or stored is tried again, later each time, and never given up. The
-run itself is not touched, whatever happens here.
+The row is the queue: an archive that could not be made or stored is retried with growing delays, indefinitely. The run
+itself is never changed here.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ log = structlog.get_logger()
 AT_ONCE = 4
 PIECE = 1 << 20
 DISK = "disk"
-"""Where an archive is: this, or the scheme of the object store's address."""
+"""The location of an archive: this, or the URL scheme of the object store."""
 
 
 class RunDeleted(Exception):
-    """The run was deleted while its archive was made; nobody wants it any more."""
+    """The run was deleted while its archive was being made; the archive is no longer needed."""
 
 
 class RunArchives(ArchiveRounds):
@@ -72,24 +72,24 @@ class RunArchives(ArchiveRounds):
         return self._folder / row.run_id / f"{row.kind}.tar.gz"
 
     def open(self, row: ArchiveRow) -> int | None:
-        """The file on this disk, opened: it can be read to its end even if it is removed meanwhile."""
+        """Opens the file on this disk: an open file can be read to its end even if it is removed meanwhile."""
         with contextlib.suppress(FileNotFoundError):
             return os.open(self.path(row), os.O_RDONLY | os.O_CLOEXEC)
         return None
 
     async def address(self, row: ArchiveRow) -> str | None:
-        """Where it can be fetched, if it is in the object store."""
+        """The download URL if it is in the object store."""
         if self._store is None or row.state != queries.STORED or row.place != self._store.scheme:
             return None
         return await self._store.signed_url(row.run_id, f"{row.kind}.tar.gz")
 
     async def remove_stored(self, run_id: str, filename: str) -> None:
-        """From the object store, if there is one; of a run that was deleted."""
+        """Removes the archive of a deleted run from the object store, if there is one."""
         if self._store is not None:
             await self._store.delete(run_id, filename)
 
     async def contents(self, run_id: str) -> Contents:
-        """What the archive holds, or would hold."""
+        """The contents that the archive has or would have."""
         return await contents_of(self._db, self._artefacts, run_id, max_bytes=self._policy.max_bytes)
 
     async def _try(self, row: ArchiveRow) -> None:
@@ -108,7 +108,7 @@ class RunArchives(ArchiveRounds):
             raise
         except RunDeleted:
             await asyncio.to_thread(shutil.rmtree, self._folder / row.run_id, ignore_errors=True)
-        except Exception as error:  # written down, and tried again
+        except Exception as error:  # recorded and retried
             tries = row.tries + 1
             sentence = f"{type(error).__name__}: {error}"[:500]
             log.warning("archive not stored", action="archive_failed", run_id=row.run_id, tries=tries, error=sentence)
@@ -116,7 +116,7 @@ class RunArchives(ArchiveRounds):
                 await self._note(row.run_id, tries=tries, not_before=self._next_try(tries), error=sentence)
 
     async def _build(self, run_id: str) -> dict[str, Any]:
-        """Written under another name, and renamed when it is whole and on the disk."""
+        """Writes under a temporary name and renames the file when it is complete and synced to disk."""
         contents = await self.contents(run_id)
         target = self._folder / run_id / contents.filename
         part = target.with_name(f".{target.name}.part")
@@ -160,7 +160,7 @@ class RunArchives(ArchiveRounds):
                 await asyncio.to_thread(self._remove, row)
             except (StoreError, OSError) as error:
                 log.warning("archive not removed", action="archive_kept", run_id=run_id, error=str(error))
-                return  # with the next sweep
+                return  # until the next sweep
             with contextlib.suppress(RunDeleted):
                 await self._note(run_id, state=queries.EXPIRED, place=None)
             log.info("archive removed", action="archive_expired", run_id=run_id)
@@ -168,7 +168,7 @@ class RunArchives(ArchiveRounds):
     def _remove(self, row: ArchiveRow) -> None:
         path = self.path(row)
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty, or gone
+        with contextlib.suppress(OSError):  # not empty, or already removed
             path.parent.rmdir()
 
 

@@ -11,7 +11,7 @@ from orchestrator.db.columns import UtcDateTime
 
 
 class ArchiveRow(SQLModel, table=True):
-    """The archive of an ended run. Made with the run's end; the queue until the file is where it belongs."""
+    """The archive of an ended run. Created when the run ends; it is the queue entry until the file is stored."""
 
     __tablename__ = "archives"
     __table_args__ = (Index("ix_archives_queue", "state", "not_before"), Index("ix_archives_stored", "stored_at"))
@@ -29,7 +29,9 @@ class ArchiveRow(SQLModel, table=True):
 
 
 class BatchArchiveRow(SQLModel, table=True):
-    """The archive of an ended batch in the object store; made with the first try. Out of date when `runs` is."""
+    """The archive of an ended batch in the object store; created with the first try. Outdated if `runs` differs from the
+    batch's.
+    """
 
     __tablename__ = "batch_archives"
     batch_id: str = Field(primary_key=True, foreign_key="batches.id", max_length=36)

@@ -1,4 +1,4 @@
-"""Opens the archives of runs and batches, and runs their rounds."""
+"""Opens the archives of runs and batches and runs their loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from orchestrator.system.clock import Clock
 class Archives:
     runs: RunArchives
     batches: BatchArchives | None
-    """None where there is no object store."""
+    """None without an object store."""
 
 
 @asynccontextmanager
@@ -39,8 +39,9 @@ async def open_archives(
     rng: random.Random,
     quiet: bool = False,
 ) -> AsyncIterator[Archives]:
-    """In a quiet installation, a copy of another one, nothing is written to or removed from the object store that the two
-    share."""
+    """In a quiet installation (a copy of another one), nothing is written to or removed from the object store that the two
+    share.
+    """
     store = open_store(settings)
     policy = RetentionPolicy(
         settings.archive_max_bytes, settings.archive_retention_days or None, settings.archive_total_bytes or None

@@ -1,7 +1,7 @@
-"""The benchmarks of this installation: what there is, which problems a run gets, and the problems themselves.
+"""The benchmarks of this installation, the selection of problems for runs, and the problems themselves.
 
-The interface for API, runner API and dashboard. Everything here blocks (callers use threads) and may be used by several
-threads at once; building and downloading is not done here, except for the bundled sample.
+This is the interface for the API, the runner API and the dashboard. Everything here blocks (callers use threads) and is
+thread-safe. Building and downloading happen elsewhere, except for the bundled sample.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BenchmarkInfo:
     licence: str
     source: str
     left_out: tuple[str, ...] = ()
-    """Records of the source that cannot be scored, with place and reason."""
+    """Records of the source that cannot be scored, with position and reason."""
 
 
 class Catalogue:
@@ -58,7 +58,7 @@ class Catalogue:
         self._open: dict[str, tuple[tuple[int, int, int], Pack]] = {}
 
     def prepare(self) -> None:
-        """Make the bundled sample available, and clear away what a killed build left."""
+        """Builds the bundled sample and removes the leftovers of killed builds."""
         self.packs.mkdir(parents=True, exist_ok=True)
         sweep(self.packs)
         wanted = hashlib.sha256(SAMPLE_FILE.read_bytes()).hexdigest()
@@ -70,7 +70,7 @@ class Catalogue:
             build(self.packs, SAMPLE, _SAMPLE_FORMAT, [SAMPLE_FILE])
 
     def benchmarks(self) -> list[BenchmarkInfo]:
-        """All that can be used, by name; a damaged pack is not among them (`verify` tells)."""
+        """All usable benchmarks, by name. Damaged packs are left out (see `damaged`)."""
         found = []
         for name in self._names():
             try:
@@ -98,27 +98,27 @@ class Catalogue:
         return PREFERRED if pack_path(self.packs, PREFERRED).exists() else SAMPLE
 
     def choose(self, name: str, selection: Selection) -> list[str]:
-        """Ids of the problems that a selection stands for; the same for the same pack and selection."""
+        """The ids of the selected problems; the same pack and selection always give the same ids."""
         return choose(name, self._pack(name).entries, selection)
 
     def entries(self, name: str) -> tuple[Entry, ...]:
-        """What the index says of each problem (difficulty, date, platform, category, title), in pack order."""
+        """The index entry of each problem (difficulty, date, platform, category, title), in pack order."""
         return self._pack(name).entries
 
     def flagged(self, name: str) -> dict[str, str]:
-        """Problems that are known to be faulty, with the reason."""
+        """Problems known to be faulty, with the reason."""
         return {entry.id: reason for entry in self._pack(name).entries if (reason := flaw(entry))}
 
     def records(self, name: str, problem_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The problems in the order asked, in the format of the benchmark's adapter, one at a time in memory."""
+        """Yields the problems in the given order, in the format of the benchmark's adapter, one at a time in memory."""
         return self._pack(name).records(problem_ids)
 
     def verify(self, name: str) -> None:
-        """Read the whole pack and compare with its digest; `PackDamaged` if it is not what was written."""
+        """Reads the whole pack and compares its digest; raises `PackDamaged` if they differ."""
         self._pack(name).verify()
 
     def remove(self, name: str) -> None:
-        """Delete a pack. Runs that have its problems keep them; the sample comes back with the next start."""
+        """Deletes a pack. Runs that already have its problems keep them; the sample is rebuilt at the next start."""
         path = self._path(name)
         try:
             path.unlink()

@@ -1,14 +1,14 @@
-"""What can go wrong with datasets, as errors that the API renders and the command line prints.
+"""Errors of datasets, which the API renders and the command line prints.
 
 NotFound
-+-- UnknownBenchmark      no pack of that name
-+-- UnknownProblem        the pack has no problem of that id
++-- UnknownBenchmark      there is no pack of that name
++-- UnknownProblem        the pack has no problem with that id
 Invalid
-+-- TooFewProblems        the selection asks for more than there is
-+-- BadSource             the file cannot be made into a pack; nothing was written
-+-- DownloadFailed        the file could not be fetched, or is not the one expected
++-- TooFewProblems        the selection asks for more problems than match
++-- BadSource             no pack can be built from the file; nothing was written
++-- DownloadFailed        the file could not be downloaded, or is not the expected one
 ServerError
-+-- PackDamaged           a pack on disk is not what was written; build it again
++-- PackDamaged           a pack on disk differs from what was written; build it again
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnknownProblem(NotFound):
 
 
 class TooFewProblems(Invalid):
-    """`available` is how many problems match the selection."""
+    """`available` is the number of problems that match the selection."""
 
     def __init__(self, benchmark: str, asked: int, available: int) -> None:
         if available:

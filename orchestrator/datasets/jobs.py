@@ -1,4 +1,4 @@
-"""Datasets being added: each on a thread of its own, with its progress for whoever asks. One at a time per name."""
+"""Jobs that add datasets: each on its own thread, with its progress. One at a time per name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class _Stopped(Exception):
 
 
 class _Cancelled(Exception):
-    """Somebody wants no more of it."""
+    """The job was cancelled by a user."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """How far it is. `state` is `running`, `done`, `failed` or `cancelled`."""
+    """The progress of a job. `state` is `running`, `done`, `failed` or `cancelled`."""
 
     id: str
     name: str
@@ -43,18 +43,18 @@ class Job:
     file: str = ""
     done_bytes: int = 0
     total_bytes: int = 0
-    """0 while it is not known."""
+    """0 while unknown."""
     error: str | None = None
     pack_digest: str | None = None
     problems: int | None = None
     left_out: int = 0
     left_out_lines: tuple[str, ...] = ()
     repeatable: bool = False
-    """It can be begun again as it was: it is not made from a file that somebody sent."""
+    """Whether it can be started again: not if it was made from an uploaded file."""
 
 
 class DatasetJobs:
-    """Kept in memory: what was under way when the service ended is begun again, and a download then goes on."""
+    """Kept in memory: after a restart of the service, a job must be started again; its download is then resumed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,7 +66,7 @@ class DatasetJobs:
         self._closing = False
 
     def start(self, name: str, work: Callable[[Report], Built], cleanup: Callable[[], None] | None = None) -> Job:
-        """Begin; `Conflict` while the same name is being added. `cleanup` is called at the end, whatever the end."""
+        """Starts a job; raises `Conflict` if the name is already being added. `cleanup` is always called at the end."""
         now = self._clock.now()
         with self._lock:
             self._refuse_second(name)
@@ -79,11 +79,11 @@ class DatasetJobs:
         return job
 
     def find(self, job_id: str) -> Job | None:
-        """By its id; of each name the last one is known."""
+        """Finds a job by its id. Only the last job of each name is kept."""
         return next((job for job in self.all() if job.id == job_id), None)
 
     def cancel(self, job_id: str) -> Job:
-        """Stop at the next step; half-built packs are not left behind."""
+        """Stops the job at its next step; no half-built pack is left."""
         job = self._known(job_id)
         if job.state != "running":
             raise Conflict(f"job {job_id} is over already: {job.state}")
@@ -91,7 +91,7 @@ class DatasetJobs:
         return job
 
     def retry(self, job_id: str) -> Job:
-        """Begin again what failed or was cancelled; a download goes on where it was."""
+        """Restarts a failed or cancelled job; a download is resumed."""
         job = self._known(job_id)
         if job.state not in ("failed", "cancelled"):
             raise Conflict(f"job {job_id} is {job.state}; only what failed or was cancelled can be tried again")
@@ -106,7 +106,7 @@ class DatasetJobs:
         return job
 
     def refuse_second(self, name: str) -> None:
-        """`Conflict` while the same name is being added; for asking before a large body is taken."""
+        """Raises `Conflict` if the name is already being added; lets callers check before they read a large body."""
         with self._lock:
             self._refuse_second(name)
 
@@ -126,7 +126,7 @@ class DatasetJobs:
             return sorted(self._jobs.values(), key=lambda job: job.started_at)
 
     def close(self) -> None:
-        """Stop at the next step of each; half-built packs are not left behind."""
+        """Stops every job at its next step; no half-built packs are left."""
         self._closing = True
         for thread in list(self._threads.values()):
             thread.join(STOP_S)

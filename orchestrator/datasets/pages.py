@@ -1,4 +1,4 @@
-"""Datasets: what there is, what is being added and how far it is, forms to add, verify and remove."""
+"""Dataset pages: the list, jobs with their progress, and forms to add, verify and remove datasets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def datasets_page(page: Page) -> Response:
 
 @router.post("/datasets", policy=Policy(OWNER))
 async def add_dataset(page: Page) -> Response:
-    """From a known name, or from an address; a file goes to the API, which takes it as it comes."""
+    """Adds a known benchmark or a URL. Files are uploaded to the API, which streams them."""
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
         body = DatasetCreate.model_validate({name: given[name] for name in DatasetCreate.model_fields if name in given})

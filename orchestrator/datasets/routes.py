@@ -1,4 +1,4 @@
-"""REST for datasets: add, look, verify, remove. Adding goes on after the answer; its progress can be asked for."""
+"""REST for datasets: add, list, verify, remove. Adding continues in the background; its progress can be polled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def list_datasets(context: Context) -> DatasetsOut:
 
 @router.post("", policy=Policy(OWNER), status_code=202)
 async def add_dataset(body: DatasetCreate, context: Context, response: Response) -> DatasetJobOut:
-    """Fetch and build a dataset: the public files of a known benchmark, or those at an address."""
+    """Download and build a dataset: the public files of a known benchmark, or those at a URL."""
     job = await wiring.fetch_dataset(body, context.settings, context.dataset_jobs)
     response.headers["location"] = f"/api/datasets/{body.name}"
     return _job(job)
@@ -55,7 +55,7 @@ async def upload_dataset(
     format: Annotated[str | None, Query(max_length=64)] = None,
     sha256: Annotated[str | None, Query(pattern=r"^[0-9a-fA-F]{64}$")] = None,
 ) -> DatasetJobOut:
-    """Build a dataset from the file in the body. 413 if it is larger than allowed, 507 if the disk has no room for it."""
+    """Build a dataset from the file in the body. 413 if it is larger than allowed, 507 if the disk is too full."""
     await asyncio.to_thread(library.check, name, source=filename, form=format)
     context.dataset_jobs.refuse_second(name)
     path = await asyncio.to_thread(context.uploads.place, filename)
@@ -74,7 +74,7 @@ async def upload_dataset(
 
 @router.get("/{name}", policy=Policy(READ, deadline=False))
 async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
-    """A dataset, or how far it is with being added."""
+    """A dataset, or the progress of adding it."""
     job = next((job for job in context.dataset_jobs.all() if job.name == name), None)
     try:
         info = await asyncio.to_thread(context.catalogue.get, name)
@@ -88,7 +88,7 @@ async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
 
 @router.post("/{name}/verify", policy=Policy(OWNER, deadline=False))
 async def verify_dataset(name: Name, context: Context) -> DatasetOut:
-    """Read the whole dataset and compare it with its digest; 500 if it is damaged."""
+    """Read the whole dataset and compare its digest; 500 if it is damaged."""
     await asyncio.to_thread(context.catalogue.verify, name)
     return DatasetOut.of(await asyncio.to_thread(context.catalogue.get, name))
 

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers of datasets."""
+"""Request and response bodies for datasets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.http.schemas import Answer, Body, Text
 
 
 class DatasetCreate(Body):
-    """A dataset to add: that of a known benchmark, or one at an address."""
+    """A dataset to add: that of a known benchmark, or one at a URL."""
 
     name: Annotated[Text, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
     source: Annotated[Text, Field(pattern=r"^https?://", max_length=2000)] | None = None
@@ -44,7 +44,7 @@ class DatasetOut(Answer):
 
 
 class DatasetJobOut(Answer):
-    """How far a dataset is with being added: `running`, `done`, `failed` or `cancelled`."""
+    """Progress of adding a dataset: `running`, `done`, `failed` or `cancelled`."""
 
     job_id: str | None = Field(default=None, description="Among the jobs; none for one that was there before the start.")
     name: str

@@ -1,4 +1,4 @@
-"""How a dataset is fetched here: from addresses that this installation allows, in the background."""
+"""Wires up dataset downloads: in the background, from the addresses that this installation allows."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ async def remove_dataset(name: str, catalogue: Catalogue) -> None:
 
 
 def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:
-    """Where datasets may come from; the hub that the operator named is one of them."""
+    """The addresses that datasets may come from, including the hub configured by the operator."""
     hub = urlsplit(hub_endpoint()).hostname
     return AllowedAddresses([*listed, *([hub] if hub else [])], "BENCHYARD_DATASET_ALLOW")

@@ -1,1 +1,1 @@
-"""Evals: traces and what people think of them, evals that a model wrote, and the jobs that write and execute them."""
+"""Evals: feedback on traces, evals written by a model, and the jobs that generate and execute evals."""

@@ -1,7 +1,7 @@
-"""What runners report about evals, carried into the database within the intake's transaction.
+"""Stores the eval events of runners, inside the intake's transaction.
 
-Verdicts, counts and contradictions change together; a trace counts once, however often its verdict is sent. An eval comes
-into being only together with the completion of its job.
+Verdicts, counts and contradictions are updated together. A trace is counted once, however often its verdict is sent. An eval
+is saved only when its job completes.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ KEPT_JOBS = 16
 
 
 class EvalEventStore:
-    """The intake's hand for runs of the eval kinds."""
+    """The intake's event sink for runs of the eval kinds."""
 
     def __init__(self) -> None:
         self._traces: dict[str, frozenset[int]] = {}
 
     def task(self, session: Session, run: ContainerRun) -> EvalTask:
-        """What the runner of a job is told. What an earlier attempt failed with is forgotten."""
+        """Returns the task for the runner of a job and clears error and rounds of an earlier attempt."""
         job = _job(session, run)
         job.error_code, job.rounds = None, None
         session.add(job)
@@ -73,7 +73,7 @@ class EvalEventStore:
         event: JobProgressEvent | EvalWrittenEvent | JudgementsEvent,
         now: datetime,
     ) -> dict[str, Any]:
-        """Store an event; answers with what live streams tell of it."""
+        """Stores an event and returns the data for live streams."""
         job = job_queries.light(session, run.id)
         if job is None:
             raise Invalid(f"run {run.id} is no job about evals")
@@ -93,7 +93,7 @@ class EvalEventStore:
         return _facts(job)
 
     def finish(self, session: Session, run: ContainerRun, now: datetime) -> dict[str, Any]:
-        """The job is complete: an eval that was written is saved now, and not before."""
+        """Marks the job as complete. A generated eval is saved here and not earlier."""
         job = _job(session, run)
         if run.kind == RunKind.EVAL_GENERATE:
             job.eval_id = self._save(session, run, job, now)
@@ -196,7 +196,7 @@ class EvalEventStore:
         return {**_facts(job), "average_ms": average, **counts}
 
     def _traces_of(self, run: ContainerRun) -> frozenset[int]:
-        """The traces of a job. They never change: those of the newest few jobs are kept."""
+        """The traces of a job. They never change, so those of the most recent jobs are cached."""
         traces = self._traces.get(run.id)
         if traces is None:
             assert isinstance(run.task, EvalExecuteTask)

@@ -1,7 +1,7 @@
-"""What people think of traces, written in one transaction with the contradictions that it makes or settles.
+"""Writes feedback on traces, together with the contradictions it creates or resolves, in one transaction.
 
-The evals of the set are locked first: verdicts that arrive at the same time wait, so no contradiction is missed or
-counted twice.
+It locks the evals of the set first, so verdicts that arrive at the same time wait and every contradiction is counted exactly
+once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runner.contract.evals import Label
 
 @dataclass(frozen=True)
 class Opinion:
-    """None takes an earlier one back."""
+    """Feedback on one trace. A rating of None withdraws the earlier one."""
 
     trace_id: str
     rating: Label | None
@@ -29,12 +29,12 @@ class Opinion:
 
 
 def contradicts(passed: bool | None, rating: str | None) -> bool:
-    """Whether a verdict says the opposite of what people think. No verdict and no opinion contradict nothing."""
+    """Whether a verdict is the opposite of the label. Without a verdict or a label there is no contradiction."""
     return passed is not None and rating is not None and passed != (rating == Label.POSITIVE)
 
 
 def rate(session: Session, eval_set_id: str, opinions: Sequence[Opinion], now: datetime) -> None:
-    """Write opinions into a set; the last one about a trace counts. `NotFound` names traces that are not there."""
+    """Writes feedback into a set; the last rating of a trace wins. Raises `NotFound` with the ids of unknown traces."""
     latest = {opinion.trace_id: opinion for opinion in opinions}
     numbers = trace_queries.numbers(session, list(latest))
     if unknown := [trace_id for trace_id in latest if trace_id not in numbers]:

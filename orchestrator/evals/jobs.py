@@ -1,7 +1,7 @@
-"""Jobs about evals: a run of kind `eval_generate` or `eval_execute` each, queued in one transaction with what it is about.
+"""Eval jobs: each is a run of kind `eval_generate` or `eval_execute`, queued in one transaction with its input.
 
-What a job works on is fixed when it is accepted: later opinions and traces do not change it, so every attempt does the
-same. It launches nothing.
+The input of a job is fixed when the job is accepted: later feedback and traces do not change it, so every attempt does the
+same work. This module launches nothing.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from runner.contract.evals import Label
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 PROBES = 100
-"""Traces without an opinion that an eval is also tried on: it must give verdicts on what comes, not only on examples."""
+"""Unlabelled traces on which an eval is also tried: it must give verdicts on new traces, not only on its examples."""
 MAX_TRACES = 100_000
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A request for an eval, already checked for form."""
+    """A validated request to generate an eval."""
 
     model: int | str
     name: str
@@ -63,7 +63,7 @@ class Queued:
     job_id: str
     traces: int
     remaining: int = 0
-    """Traces that did not fit into the job: execute again for them."""
+    """Traces that did not fit into the job; execute the eval again for these."""
 
 
 class EvalJobs:
@@ -107,7 +107,7 @@ class EvalJobs:
     async def draft(
         self, eval_id: str, code: str, description: str | None, idempotency: Idempotency | None = None
     ) -> Queued:
-        """Have code that a person wrote tested; it becomes the next version of the eval if it is fit."""
+        """Queues a test of code written by a person. If it passes, it becomes the next version of the eval."""
         if await self._db.read(lambda s: eval_queries.get(s, eval_id)) is None:
             raise no_eval(eval_id)
         if (problem := await asyncio.to_thread(problem_of, code)) is not None:
@@ -167,7 +167,9 @@ class EvalJobs:
         return await self._insert(insert, idempotency, asked, now)
 
     async def retry(self, job_id: str, idempotency: Idempotency | None = None) -> str:
-        """A new job for what an ended one left undone. Paid answers are kept, unless it is they that were refused."""
+        """Queues a new job for the unfinished work of an ended one. It reuses answers already paid for, unless those were
+        rejected.
+        """
         found = await self._db.read(lambda s: run_queries.get(s, job_id))
         if found is None:
             raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
@@ -211,7 +213,7 @@ class EvalJobs:
     async def _insert(
         self, make: Callable[[Session], Queued], idempotency: Idempotency | None, asked: list[Any], now: datetime
     ) -> Queued:
-        """Queue a job, or answer with the one that the same request was given before."""
+        """Queues a job, or returns the job that the same idempotency key created before."""
         key = idempotency and idempotency.of(asked)
         answer = await self._db.write(lambda s: answer_once(s, key, now, lambda: asdict(make(s))))
         self._wake()
@@ -230,7 +232,7 @@ class EvalJobs:
 
 
 def _examples(session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
-    """What a job that makes an eval works on, fixed when it is accepted."""
+    """The input of a job that generates an eval, fixed when the job is accepted."""
     labelled = [(number, Label(rating)) for number, rating in trace_queries.feedback(session, group.id)]
     check_examples(labelled)
     disputed = eval_queries.disputed_in_set(session, group.id)

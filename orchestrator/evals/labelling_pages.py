@@ -1,4 +1,4 @@
-"""Labelling: one trace at a time, with the next one that has no label behind it. Forms work without script."""
+"""Labelling pages: one trace at a time, then the next unlabelled one. The forms work without JavaScript."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Before = Annotated[int | None, Query(ge=0, le=2**53)]
 
 @dataclass(frozen=True)
 class Labelled:
-    """A trace to look at, and what lies around it."""
+    """A trace with its label and its neighbours in the list."""
 
     view: TraceView
     rating: str | None
@@ -100,7 +100,7 @@ async def _show(
             return around.of(row, feedback), total
         found = around.next(after) if before is None else around.previous(before)
         if found is None and before is None and after:
-            found = around.next(0)  # from the beginning again: what was skipped comes once more
+            found = around.next(0)  # start again at the beginning: skipped traces come up once more
         return (around.of(*found) if found else None), total
 
     found, total = await page.context.db.read(read)
@@ -123,7 +123,7 @@ async def _show(
 
 
 class _Around:
-    """The traces that the page goes through."""
+    """The traces that the page steps through."""
 
     def __init__(self, session: Session, it: EvalSetOut, show: str) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""An eval: how good it is, its code and versions, what it says of traces, and where people contradict it."""
+"""Pages of an eval: its quality, code and versions, its verdicts, and where labels contradict them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class _Around:
-    """What belongs to an eval's page besides the eval."""
+    """The data on an eval's page besides the eval itself."""
 
     group: EvalSet
     verdicts: list[VerdictView]
@@ -139,7 +139,7 @@ async def _eval(
 
 
 async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDetail | None, list[DiffLine]]:
-    """Another version, and what changed from the older to the newer one."""
+    """Returns the other version, and the diff from the older to the newer of the two."""
     known = {each.id for each in it.versions} - {it.id}
     if against not in known:
         return None, []

@@ -1,4 +1,4 @@
-"""Statements on eval sets, evals and their verdicts."""
+"""Statements on eval sets, evals and verdicts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def delete_set(session: Session, set_id: str) -> None:
 
 
 def open_jobs(session: Session, *, eval_id: str | None = None, eval_set_id: str | None = None) -> Sequence[str]:
-    """Jobs about an eval, or about a set and its evals, that are not over."""
+    """Unfinished jobs of an eval, or of a set and its evals."""
     query = select(EvalJob.run_id).join(ContainerRun, col(ContainerRun.id) == col(EvalJob.run_id))
     query = query.where(col(ContainerRun.status).in_(OPEN))
     if eval_id is not None:
@@ -124,7 +124,7 @@ def open_jobs(session: Session, *, eval_id: str | None = None, eval_set_id: str 
 
 
 def executed(session: Session, eval_id: str) -> set[int]:
-    """The traces that have a verdict, or had a failure."""
+    """The traces that the eval was executed on, whether with a verdict or a failure."""
     return set(session.exec(select(EvalExecution.trace_number).where(EvalExecution.eval_id == eval_id)).all())
 
 
@@ -141,7 +141,7 @@ def executions_of(session: Session, eval_id: str, wanted: Sequence[int]) -> dict
 
 
 def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """New verdicts; a trace that has one is replaced. The caller holds the lock on the eval."""
+    """Stores verdicts, replacing earlier ones for the same traces. The caller must hold the lock on the eval."""
     if not rows:
         return
     eval_id = rows[0]["eval_id"]
@@ -168,7 +168,7 @@ def verdicts(
     passed: bool | None = None,
     failed: bool | None = None,
 ) -> Sequence[Any]:
-    """Rows of the view, in order of the traces. `disputed`: only those whose label somebody upheld, or only the others."""
+    """Rows of the verdicts view, ordered by trace. `disputed`: only rows whose label was upheld, or only others."""
     view = VERDICTS.c
     query = sa_select(VERDICTS).where(view.eval_id == eval_id, view.trace_number > after)
     if contradictions:
@@ -184,7 +184,7 @@ def verdicts(
 
 
 def disputes(session: Session, eval_id: str, wanted: Sequence[int]) -> set[int]:
-    """Those of the traces about which somebody said that the eval is wrong."""
+    """The given traces on which somebody marked the eval as wrong."""
     found: set[int] = set()
     for part in parts(wanted):
         query = select(EvalDispute.trace_number).where(
@@ -195,7 +195,7 @@ def disputes(session: Session, eval_id: str, wanted: Sequence[int]) -> set[int]:
 
 
 def disputed_counts(session: Session, eval_ids: Collection[str]) -> dict[str, int]:
-    """Contradictions in which somebody holds to the label, for each eval."""
+    """Number of contradictions per eval in which the label was upheld."""
     view, held = VERDICTS.c, EvalDispute
     joined = (view.eval_id == col(held.eval_id)) & (view.trace_number == col(held.trace_number))
     query = sa_select(view.eval_id, func.count()).select_from(VERDICTS).join(held, joined)
@@ -215,7 +215,7 @@ def forget_disputes(session: Session, eval_ids: Collection[str], numbers: Sequen
 
 
 def disputed_in_set(session: Session, set_id: str) -> dict[int, tuple[bool, str]]:
-    """Traces of a set about which an eval is said to be wrong, with what the newest such eval said: verdict and reason."""
+    """Traces of a set on which an eval was marked as wrong, with the verdict and reason of the newest such eval."""
     view, held = VERDICTS.c, EvalDispute
     joined = (view.eval_id == col(held.eval_id)) & (view.trace_number == col(held.trace_number))
     query = sa_select(view.trace_number, view.passed, view.reason).select_from(VERDICTS).join(held, joined)
@@ -224,7 +224,7 @@ def disputed_in_set(session: Session, set_id: str) -> dict[int, tuple[bool, str]
 
 
 def unexecuted(session: Session, eval_id: str, project: str | None) -> int:
-    """How many traces of a project have no verdict of the eval yet."""
+    """Number of traces in a project without a verdict of the eval."""
     done = sa_select(col(EvalExecution.trace_number)).where(col(EvalExecution.eval_id) == eval_id)
     query = select(func.count()).select_from(Trace).where(col(Trace.number).not_in(done))
     if project is not None:
@@ -233,11 +233,11 @@ def unexecuted(session: Session, eval_id: str, project: str | None) -> int:
 
 
 def judges_of(session: Session, number: int) -> Sequence[str]:
-    """The evals that have judged a trace."""
+    """The evals that have a verdict on a trace."""
     return session.exec(select(EvalExecution.eval_id).where(EvalExecution.trace_number == number)).all()
 
 
 def forget_trace(session: Session, number: int) -> None:
-    """What evals said of a trace, and what was said of that."""
+    """Deletes the verdicts on a trace and the disputes about them."""
     session.connection().execute(delete(EvalDispute).where(col(EvalDispute.trace_number) == number))
     session.connection().execute(delete(EvalExecution).where(col(EvalExecution.trace_number) == number))

@@ -1,4 +1,4 @@
-"""REST for evals: what was written, how good it is, what it says of traces, and where people disagree."""
+"""REST for evals: their code, quality and verdicts, and the contradictions between verdicts and labels."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def list_evals(
     name: Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")] = None,
     model_id: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
 ) -> Page[EvalOut]:
-    """Evals, newest first; every version is one."""
+    """Evals, newest first. Each version is a separate entry."""
 
     def read(session: Session) -> list[EvalOut]:
         rows = eval_queries.page(
@@ -70,7 +70,7 @@ async def list_evals(
 
 @router.get("/{eval_id}", policy=Policy(READ))
 async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
-    """One version with its code, its tests, and the other versions."""
+    """One version with its code and tests, and a list of the other versions."""
 
     def read(session: Session) -> EvalDetail:
         row = eval_queries.whole(session, eval_id)
@@ -90,7 +90,9 @@ async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
 async def change_eval(
     eval_id: EvalId, body: EvalChange, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> EvalOut | JobCreated:
-    """Rename it, describe it, or give new code, which a job tests; it becomes the next version only if it is fit."""
+    """Rename it, change its description, or submit new code. A job tests the code; it becomes the next version only if it
+    passes.
+    """
     if body.code is not None:
         key = keyed("PATCH eval", idempotency_key)
         queued = await context.eval_jobs.draft(eval_id, body.code, body.description, key)
@@ -104,7 +106,7 @@ async def change_eval(
 
 @router.delete("/{eval_id}", policy=Policy(ADMIN), status_code=204)
 async def delete_eval(eval_id: EvalId, context: Context) -> None:
-    """This version with its verdicts; the other versions stay."""
+    """Delete this version and its verdicts; other versions stay."""
     await context.evals.delete_eval(eval_id)
 
 
@@ -116,7 +118,7 @@ async def execute_eval(
     body: ExecuteCreate | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> ExecuteCreated:
-    """Have the eval judge all traces of its set, or those named; only those without a verdict, unless forced."""
+    """Execute the eval on all traces of its set, or on the given ones. Traces with a verdict are skipped unless forced."""
     body = body or ExecuteCreate()
     queued = await context.eval_jobs.execute(
         eval_id,
@@ -139,7 +141,7 @@ async def list_results(
     passed: bool | None = None,
     failed: Annotated[bool | None, Query(description="Only traces on which it gave no verdict, or only the others.")] = None,
 ) -> Page[VerdictOut]:
-    """What the eval said of each trace, beside what people think, in order of the traces."""
+    """The eval's verdict on each trace beside its label, ordered by trace."""
 
     def read(session: Session) -> tuple[list[VerdictOut], int | None]:
         _known(session, eval_id)
@@ -159,7 +161,7 @@ async def list_contradictions(
     after: AfterTrace = 0,
     disputed: Annotated[bool | None, Query(description="Only those in which the eval is wrong, or only others.")] = None,
 ) -> Page[ContradictionOut]:
-    """Traces on which the eval says the opposite of what people think."""
+    """Traces on which the eval's verdict is the opposite of the label."""
 
     def read(session: Session) -> tuple[list[ContradictionOut], int | None]:
         _known(session, eval_id)
@@ -184,7 +186,7 @@ async def list_contradictions(
 
 @router.post("/{eval_id}/contradictions", policy=Policy(RUN))
 async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: Context) -> DecisionStored:
-    """Say who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is turned round)."""
+    """Decide who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is flipped)."""
     if body.wrong is Wrong.LABEL:
         await context.evals.turn_label(eval_id, body.trace_id)
     else:
@@ -250,13 +252,13 @@ async def change_eval_set(set_id: SetId, body: EvalSetChange, context: Context) 
 
 @sets.delete("/{set_id}", policy=Policy(ADMIN), status_code=204)
 async def delete_eval_set(set_id: SetId, context: Context) -> None:
-    """With its feedback, evals and verdicts; traces stay."""
+    """Delete the set with its feedback, evals and verdicts; traces stay."""
     await context.evals.delete_set(set_id)
 
 
 @sets.post("/{set_id}/feedback", policy=Policy(RUN))
 async def give_feedback(set_id: SetId, body: FeedbackCreate, context: Context) -> FeedbackStored:
-    """Say what a trace is, or several: positive or negative. The last word about a trace counts."""
+    """Label one or several traces as positive or negative. The last label of a trace wins."""
     opinions = body.opinions()
     view = await context.evals.rate(set_id, opinions)
     return FeedbackStored(stored=len(opinions), positive=view.positive, negative=view.negative)
@@ -271,7 +273,7 @@ async def take_feedback_back(set_id: SetId, trace_id: TraceId, context: Context)
 async def generate_eval(
     set_id: SetId, body: GenerateCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> JobCreated:
-    """Have a model write an eval. It sees a part of the labelled traces; the rest measures what it wrote."""
+    """Have a model write an eval. It sees some of the labelled traces; the others are held out to measure the eval."""
     name = body.name or (await context.evals.get_set(set_id)).row.name
     request = Generation(
         model=body.model_id,

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about eval sets, traces, evals and jobs."""
+"""Request and response bodies for eval sets, traces, evals and jobs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SHORT_CHARS = 5_000
 
 
 def shortened(value: Any) -> Any:
-    """The value, or where it is long the beginning of its text."""
+    """The value, or if it is long, the beginning of its text."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return value if len(text) <= SHORT_CHARS else text[:SHORT_CHARS] + " ..."
 
 
 class LabelFilter(StrEnum):
-    """Which traces a list shows: those with this rating in the set, without one, or whose rating an eval contradicts."""
+    """Which traces a list shows: those with this label, without a label, or with a label that an eval contradicts."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -48,7 +48,7 @@ class LabelFilter(StrEnum):
 
 
 class EvalSetCreate(Body):
-    """A question that people answer about traces. The description is what the model is told: say what makes one good."""
+    """A question that people answer about traces. The model reads the description: state what makes a trace good."""
 
     name: Name
     description: Description = ""
@@ -113,7 +113,7 @@ class TraceOut(Answer):
 
     @classmethod
     def brief(cls, row: Trace, feedback: TraceFeedback | None) -> Self:
-        """For lists: large ones are cut."""
+        """The short form for lists: large values are cut."""
         whole = cls.of(row, feedback)
         if len(json.dumps(row.data)) <= BRIEF_CHARS:
             return whole
@@ -158,7 +158,7 @@ class OneFeedback(Body):
 
 
 class FeedbackCreate(Body):
-    """One opinion, or a list of them in `items`."""
+    """One label, or a list of labels in `items`."""
 
     trace_id: TraceIdText | None = None
     rating: Label | None = None
@@ -290,7 +290,7 @@ class EvalVersion(Answer):
 
 
 class EvalTest(Answer):
-    """What the eval said of a labelled trace when it was made."""
+    """The eval's verdict on a labelled trace, from when the eval was generated."""
 
     trace_id: str
     label: Label
@@ -304,7 +304,7 @@ class EvalTest(Answer):
 
 
 class RoundOut(Answer):
-    """One answer of the model on the way."""
+    """One answer of the model during generation."""
 
     turn: int
     code: str | None = None
@@ -339,7 +339,7 @@ class EvalDetail(EvalOut):
 
 
 class EvalChange(Body):
-    """A new name is that of all versions. The code of a version never changes: new code is tested, and makes a new one."""
+    """A new name applies to all versions. The code of a version never changes: new code is tested and becomes a new one."""
 
     name: Name | None = None
     description: Description | None = None
@@ -357,7 +357,7 @@ class EvalChange(Body):
 
 
 class VerdictOut(Answer):
-    """What an eval said of a trace, beside what people think of it."""
+    """An eval's verdict on a trace, beside the label."""
 
     trace_id: str
     passed: bool | None
@@ -378,15 +378,15 @@ class ContradictionOut(VerdictOut):
 
 
 class Wrong(StrEnum):
-    """Who is wrong where an eval contradicts a label."""
+    """Which side is wrong when an eval contradicts a label."""
 
     EVAL = "eval"  #: the label stays; the next generation learns from the trace
-    LABEL = "label"  #: the label is turned round
-    NOBODY = "nobody"  #: not decided: takes back what was said of the eval
+    LABEL = "label"  #: the label is flipped
+    NOBODY = "nobody"  #: undecided: withdraws an earlier decision against the eval
 
 
 class DecisionCreate(Body):
-    """Whether the eval or the label is wrong about a trace."""
+    """A decision on whether the eval or the label of a trace is wrong."""
 
     trace_id: TraceIdText
     wrong: Wrong

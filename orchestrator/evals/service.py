@@ -1,4 +1,4 @@
-"""What people may do with eval sets, opinions and evals. It commits before it answers; jobs are in `evals.jobs`."""
+"""The service for eval sets, feedback and evals. It commits before it returns; jobs are in `evals.jobs`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SetView:
 
 @dataclass(frozen=True)
 class SetChange:
-    """What a PATCH names; None leaves a field as it is."""
+    """The fields of a PATCH; None leaves a field unchanged."""
 
     name: str | None = None
     description: str | None = None
@@ -96,7 +96,7 @@ class EvalService:
         return await self._db.write(work)
 
     async def delete_set(self, set_id: str) -> None:
-        """With its feedback, evals and verdicts; traces stay. Refused while a job works on it."""
+        """Deletes the set with its feedback, evals and verdicts; traces stay. Raises `Conflict` while a job works on it."""
 
         def work(session: Session) -> None:
             if eval_queries.lock_set(session, set_id) is None:
@@ -130,7 +130,7 @@ class EvalService:
         await self._db.write(work)
 
     async def uphold(self, eval_id: str, trace_id: str, *, upheld: bool) -> None:
-        """Say that the label is right and the eval wrong about a trace, or take that back. The label stays."""
+        """Records that the label is right and the eval wrong about a trace, or withdraws that. The label stays."""
         now = self._clock.now()
 
         def work(session: Session) -> None:
@@ -147,7 +147,7 @@ class EvalService:
         await self._db.write(work)
 
     async def turn_label(self, eval_id: str, trace_id: str) -> None:
-        """The label was wrong: it becomes what the eval says, and the counts follow in the same transaction."""
+        """Flips a wrong label to agree with the eval and updates the counts in the same transaction."""
         now = self._clock.now()
 
         def work(session: Session) -> None:
@@ -162,7 +162,7 @@ class EvalService:
         await self._db.write(work)
 
     async def change_eval(self, eval_id: str, name: str | None, description: str | None) -> Eval:
-        """A new name is that of all versions; a description is that of the one."""
+        """A new name applies to all versions, a description only to this one."""
         now = self._clock.now()
 
         def work(session: Session) -> Eval:

@@ -1,4 +1,4 @@
-"""Eval sets: the list, one with its traces, evals and jobs, and the form that has an eval written."""
+"""Pages of eval sets: the list, one set with its traces, evals and jobs, and the form that generates an eval."""
 
 from __future__ import annotations
 
@@ -278,14 +278,14 @@ class EvalQuote:
     training: int
     held_out: int
     one_usd: float | None
-    """If the first answer is good; None if the price is not known."""
+    """The cost if the first answer is accepted; None if the price is unknown."""
     most_usd: float | None
-    """With every repair, each as long as the model may answer."""
+    """The cost with every repair round, each using the model's maximum answer length."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Labels that have to be given before anything can be written."""
+    """Labels that are still needed before an eval can be generated."""
 
     positive: int
     negative: int
@@ -294,7 +294,7 @@ class Missing:
 def eval_quote(
     positive: int, negative: int, sizes: Sequence[int], prices: Prices | None, max_output_tokens: int
 ) -> EvalQuote | Missing:
-    """`sizes` are those of some labelled traces, in bytes."""
+    """Estimates the cost of a generation. `sizes` are the byte sizes of some labelled traces."""
     if min(positive, negative) < NEEDED_PER_LABEL:
         return Missing(max(0, NEEDED_PER_LABEL - positive), max(0, NEEDED_PER_LABEL - negative))
     labelled = min(positive + negative, MOST_LABELLED)

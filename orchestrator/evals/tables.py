@@ -1,4 +1,4 @@
-"""Tables of evals: sets, traces, what people think of them, evals, their verdicts, and what a job about them needs."""
+"""Tables of evals: sets, evals, verdicts, disputes, and the data of eval jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Eval(Owned, table=True):
     description: str = Field(default="", sa_column=Column(Text, nullable=False))
     code: str = Field(sa_column=Column(Text, nullable=False))
     model_id: int | None = Field(default=None, foreign_key="models.id")
-    """None where a person wrote it."""
+    """None if a person wrote it."""
     run_id: str = Field(max_length=36)
     training_n: int
     training_right: int
@@ -56,7 +56,7 @@ class Eval(Owned, table=True):
 
 
 class EvalExecution(SQLModel, table=True):
-    """The one verdict of an eval on a trace."""
+    """An eval's verdict on a trace; there is at most one."""
 
     __tablename__ = "eval_executions"
     __table_args__ = (Index("ix_executions_trace", "trace_number"), Index("ix_executions_run", "run_id"))
@@ -72,7 +72,7 @@ class EvalExecution(SQLModel, table=True):
 
 
 class EvalDispute(SQLModel, table=True):
-    """Somebody looked at a contradiction and holds to the label: the eval is wrong about the trace."""
+    """Somebody reviewed a contradiction and upheld the label: the eval is wrong about the trace."""
 
     __tablename__ = "eval_disputes"
     __table_args__ = (Index("ix_disputes_trace", "trace_number"),)
@@ -82,7 +82,7 @@ class EvalDispute(SQLModel, table=True):
 
 
 class EvalJob(SQLModel, table=True):
-    """What a run of an eval kind has besides its task: the set and eval it is about, how far it is, what it brought."""
+    """The data of an eval run besides its task: set, eval, progress and result."""
 
     __tablename__ = "eval_jobs"
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
@@ -97,7 +97,7 @@ class EvalJob(SQLModel, table=True):
     error_code: str | None = Field(default=None, max_length=40)
     result: dict[str, Any] | None = Field(default=None, sa_column=Column(CompressedJson))
     rounds: list[dict[str, Any]] | None = Field(default=None, sa_column=Column(CompressedJson))
-    """The model's answers so far, with what was wrong with each."""
+    """The model's answers so far, with the problems found in each."""
 
 
 VERDICTS = table(
@@ -116,4 +116,4 @@ VERDICTS = table(
     column("note", Text),
     column("contradiction", Boolean),
 )
-"""The view that joins executions with feedback; a contradiction is a verdict against what people think."""
+"""The view that joins executions with feedback. A contradiction is a verdict that is the opposite of the label."""

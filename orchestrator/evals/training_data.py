@@ -1,4 +1,4 @@
-"""Which labelled traces a model may see, which are held out to measure it, and what of them a runner gets."""
+"""Splits labelled traces into those a model may see and those held out to measure it, and prepares traces for runners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.contract.evals import TRACE_ID_MARK, Label, TraceLine
 HELD_OUT_SHARE = 0.4
 NEEDED_PER_LABEL = 2
 MOST_LABELLED = 2000
-"""More labelled traces than this are drawn from: each costs sandbox time in every round of a generation."""
+"""Above this number, labelled traces are sampled: each costs sandbox time in every round of a generation."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class Example:
 
 
 def missing(counts: dict[Label, int]) -> dict[Label, int]:
-    """How many more examples of which label are needed before anything can be written and measured."""
+    """How many more examples each label needs before an eval can be generated and measured."""
     return {label: NEEDED_PER_LABEL - counts.get(label, 0) for label in Label if counts.get(label, 0) < NEEDED_PER_LABEL}
 
 
 def split(labelled: Sequence[tuple[int, Label]], seed: int, lessons: Collection[int] = ()) -> list[Example]:
-    """Each label apart: 40 % are held out, at least one, and at least one is left to learn from.
+    """Holds out 40 % of each label, at least one, and leaves at least one to learn from.
 
-    `lessons` are traces that people want a model to learn from: they are held out only where nothing else is left.
+    `lessons` are traces that people want the model to learn from; they are held out only if no others are left.
 
-    So two examples of a label become one and one; below two, `missing` says what is needed. The order is that of the
-    numbers: it tells nothing about the part that an example is in.
+    Two examples of a label are thus split one and one; below two, `missing` says how many are needed. The result is ordered
+    by trace number, which reveals nothing about which part an example is in.
     """
     rng = random.Random(seed)
     chosen: list[Example] = []
@@ -51,7 +51,7 @@ def split(labelled: Sequence[tuple[int, Label]], seed: int, lessons: Collection[
     for label in Label:
         own = sorted(number for number, rating in labelled if rating is label)
         rng.shuffle(own)
-        own.sort(key=lambda number: number not in lessons)  # stable: the draw stays what it was
+        own.sort(key=lambda number: number not in lessons)  # stable sort: keeps the random order
         if total > MOST_LABELLED:
             own = own[: max(NEEDED_PER_LABEL, len(own) * MOST_LABELLED // total)]
         own.sort(key=lambda number: number in lessons)
@@ -83,11 +83,11 @@ LABEL_WORDS = frozenset(
     ]
 )
 LONG_ID = 6
-"""A shorter id is replaced only where a text is nothing else: it may well be a word or a number."""
+"""A shorter id is replaced only where it is the whole text: it may well be an ordinary word or number."""
 
 
 def withheld(data: dict[str, Any], trace_id: str) -> dict[str, Any]:
-    """The trace as a runner gets it: a mark wherever its id stood, and nothing in its metadata that is named for a label."""
+    """The trace as a runner gets it: its id is masked everywhere, and metadata fields named like labels are removed."""
     metadata = data.get("metadata") or {}
     seen = {
         "input": data.get("input"),
@@ -115,7 +115,7 @@ PART = 50
 
 
 async def trace_lines(db: Database, run: ContainerRun) -> AsyncIterator[bytes]:
-    """Every trace that is still to do. Of labels, a runner gets those of the training part only."""
+    """Streams all traces that are still to do. The runner gets labels of the training part only."""
     wanted = await db.read(partial(_wanted, run=run))
     for start in range(0, len(wanted.numbers), PART):
         yield await db.read(partial(_part, wanted=wanted, numbers=wanted.numbers[start : start + PART]))

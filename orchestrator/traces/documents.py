@@ -1,6 +1,6 @@
-"""The JSON documents of a file, one at a time, each with its place: JSON lines, an array, or one document; also gzip.
+"""Reads the JSON documents of a file one at a time, each with its position: JSON lines, an array or one document; also gzip.
 
-Blocking. Memory is bounded by the longest document: a longer one is reported with its place and left out.
+Blocking. Memory is bounded by the longest allowed document: a longer one is reported with its position and skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Found = Document | Unreadable
 
 
 def read(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> Iterator[Found]:
-    """Every document. `Invalid` for a file that is empty or damaged as a whole."""
+    """Yields every document. Raises `Invalid` if the file is empty or damaged as a whole."""
     try:
         start = _start(path)
         if not start.strip():
@@ -63,7 +63,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _start(path: Path) -> bytes:
-    """The beginning, up to the first bytes that are not blank."""
+    """The beginning of the file, up to the first bytes that are not blank."""
     with _open(path) as file:
         while (part := file.read(CHUNK)) and not part.strip():
             pass
@@ -71,7 +71,7 @@ def _start(path: Path) -> bytes:
 
 
 def _one_document(path: Path, max_bytes: int) -> Any:
-    """A document over several lines, as exporters print it for people; None if the first line is whole by itself."""
+    """Reads a pretty-printed document that spans several lines; None if the first line is a complete document."""
     with _open(path) as file:
         first = file.readline(max_bytes + 1)
         while first and not first.strip():
@@ -103,7 +103,7 @@ def _lines(path: Path, max_bytes: int) -> Iterator[Found]:
 
 
 def parse(text: bytes) -> Any:
-    """JSON, or `ValueError` with a short reason."""
+    """Parses JSON; raises `ValueError` with a short reason."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except RecursionError:
@@ -119,7 +119,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _array(path: Path, max_bytes: int) -> Iterator[Found]:
-    """The elements of one large array, without ever holding all of it."""
+    """Yields the elements of one large array without holding all of it in memory."""
     text, number = "", 0
     with _open(path) as file:
         incoming = codecs.getincrementaldecoder("utf-8-sig")("replace")
@@ -149,7 +149,7 @@ def _more(text: str, pieces: Iterator[str]) -> str:
 
 
 def _element(text: str, pieces: Iterator[str], max_bytes: int) -> tuple[Any, str, str | None]:
-    """One element from the front of the text; more is read until it is whole, twice as much each time."""
+    """Parses one element from the front of the text, reading more until it is complete, twice as much each time."""
     decoder = json.JSONDecoder(parse_constant=_no_constant)
     wanted = len(text)
     while True:
@@ -168,6 +168,6 @@ def _element(text: str, pieces: Iterator[str], max_bytes: int) -> tuple[Any, str
             text, wanted = longer, min(2 * len(longer), max_bytes)
             continue
         if end == len(text) and isinstance(value, int | float) and (longer := _more(text, pieces)) != text:
-            text, wanted = longer, len(longer)  # a number may go on in the next piece
+            text, wanted = longer, len(longer)  # a number may continue in the next piece
             continue
         return value, text[end:], None

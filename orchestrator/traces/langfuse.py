@@ -1,6 +1,6 @@
-"""Langfuse exports as traces: traces with or without their observations, single observations, ingestion batches. Pure.
+"""Converts Langfuse exports into traces: traces with or without observations, single observations, ingestion batches. Pure.
 
-Scores that people gave in Langfuse are left out of the trace: an eval must not read them.
+Scores given in Langfuse are left out of the trace, since an eval must not read them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def is_observation(document: Any) -> bool:
 
 
 def is_ingestion(document: Any) -> bool:
-    """An event of the ingestion API: `trace-create`, `generation-create` and so on, with a body."""
+    """Whether this is an event of the ingestion API: `trace-create`, `generation-create` and so on, with a body."""
     return isinstance(document, Mapping) and isinstance(document.get("body"), Mapping) and "-" in str(document.get("type"))
 
 
 def pieces_of(document: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """(trace id, piece) of a document: the trace itself, an observation of one, or both."""
+    """Splits a document into (trace id, piece) pairs: the trace itself, one of its observations, or both."""
     if is_ingestion(document):
         kind, body = str(document["type"]), dict(document["body"])
         if kind.startswith("score"):
@@ -101,7 +101,7 @@ def _step(observation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unpacked(value: Any) -> Any:
-    """CSV and JSON exports hold inner values as JSON texts."""
+    """CSV and JSON exports hold nested values as JSON strings."""
     if isinstance(value, str) and value[:1] in "[{":
         try:
             return json.loads(value)

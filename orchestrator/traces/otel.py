@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of generative models (OTLP as JSON, `gen_ai.*` attributes) as traces. Pure.
+"""Converts OpenTelemetry spans of generative models (OTLP as JSON, `gen_ai.*` attributes) into traces. Pure.
 
-Understood: the present conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), the older ones (span events,
-`gen_ai.prompt.0.content`), and OpenInference's `input.value`. Spans of one trace may lie anywhere in a file.
+Supported are the current conventions (`gen_ai.input.messages`, `gen_ai.output.messages`), the older ones (span events,
+`gen_ai.prompt.0.content`), and OpenInference's `input.value`. The spans of one trace may be anywhere in the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_export(document: Any) -> bool:
 
 
 def spans_of(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(trace id, span in a small shape) of every span."""
+    """Yields (trace id, span in a compact form) for every span."""
     for resource in _list(document, "resourceSpans", "resource_spans"):
         about = attributes_of((resource.get("resource") or {}).get("attributes"))
         for scope in _list(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans"):
@@ -130,7 +130,7 @@ def _place(key: str, prefix: str) -> tuple[int, str]:
 
 
 def _unpacked(value: Any) -> Any:
-    """Attributes hold JSON as text; messages of one text part are that text."""
+    """Decodes attributes that hold JSON as text; messages with a single text part become that text."""
     if isinstance(value, str) and value[:1] in "[{":
         try:
             value = json.loads(value)
@@ -147,7 +147,9 @@ def _unpacked(value: Any) -> Any:
 
 
 def trace_of(trace_id: str, spans: Sequence[dict[str, Any]]) -> TraceRecord:
-    """One trace from all its spans: input and output of the root, or of the first and the last span that has them."""
+    """Builds a trace from all its spans. Input and output are those of the root, or of the first and last span that have
+    them.
+    """
     ordered = sorted(spans, key=lambda span: (span["start"], span["span"]))
     known = {span["span"] for span in ordered}
     roots = [span for span in ordered if not span["parent"] or span["parent"] not in known]

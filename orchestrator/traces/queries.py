@@ -1,4 +1,4 @@
-"""Statements on traces and on what people think of them."""
+"""Statements on traces and their feedback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from orchestrator.evals.tables import VERDICTS
 from orchestrator.traces.tables import Trace, TraceFeedback
 
 PART = 500
-"""Values in one IN list: SQLite and PostgreSQL both take many more, and plan worse with them."""
+"""Values per IN list: SQLite and PostgreSQL accept many more, but plan longer lists badly."""
 
 
 def parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
@@ -24,7 +24,7 @@ def parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
 
 
 def digests(session: Session, ids: Sequence[str]) -> dict[str, str]:
-    """Those of the ids that are there, with the digest of their content."""
+    """The content digests of those ids that exist."""
     known: dict[str, str] = {}
     for part in parts(ids):
         known.update(session.exec(select(Trace.id, Trace.digest).where(col(Trace.id).in_(part))).all())
@@ -32,7 +32,7 @@ def digests(session: Session, ids: Sequence[str]) -> dict[str, str]:
 
 
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Store new traces; one that another import has just stored under the same id stays."""
+    """Stores new traces; a trace that a concurrent import has just stored under the same id is kept."""
     if rows:
         owned = [{**row, "workspace_id": workspace_of(session)} for row in rows]
         dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
@@ -40,7 +40,7 @@ def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def numbers(session: Session, ids: Sequence[str]) -> dict[str, int]:
-    """Our numbers of the traces with these ids, as far as there are such."""
+    """Maps trace ids to our numbers; unknown ids are missing."""
     found: dict[str, int] = {}
     for part in parts(ids):
         rows = session.exec(select(Trace.id, Trace.number).where(col(Trace.id).in_(part))).all()
@@ -70,9 +70,9 @@ def page(
     contradicted_by: str | None = None,
     before: int | None = None,
 ) -> Sequence[tuple[Trace, TraceFeedback | None]]:
-    """In order of arrival. `label` is a rating, or `none` for traces that nobody has rated in that set.
+    """Traces in order of arrival. `label` is a rating, or `none` for traces without a rating in that set.
 
-    `contradicted_by` is an eval: only traces whose label it contradicts. With `before`, those before it, nearest first.
+    `contradicted_by` is an eval: only traces whose label it contradicts. With `before`, traces before it, nearest first.
     """
     joined = and_(
         col(TraceFeedback.trace_number) == col(Trace.number), col(TraceFeedback.eval_set_id) == (eval_set_id or "")
@@ -98,7 +98,7 @@ def count(session: Session, project: str | None) -> int:
 
 
 def counts(session: Session) -> dict[str, int]:
-    """How many traces each project has."""
+    """Number of traces per project."""
     query = select(Trace.project, func.count()).group_by(Trace.project)
     return {project: int(number) for project, number in session.exec(query).all()}
 
@@ -142,7 +142,7 @@ def forget_set(session: Session, eval_set_id: str) -> None:
 
 
 def label_counts(session: Session, eval_set_ids: Collection[str]) -> dict[str, dict[str, int]]:
-    """How many traces have which rating, for each set."""
+    """Number of traces per set and rating."""
     query = (
         select(TraceFeedback.eval_set_id, TraceFeedback.rating, func.count())
         .where(col(TraceFeedback.eval_set_id).in_(eval_set_ids))
@@ -155,13 +155,13 @@ def label_counts(session: Session, eval_set_ids: Collection[str]) -> dict[str, d
 
 
 def delete_trace(session: Session, number: int) -> None:
-    """With what people said of it."""
+    """Deletes a trace and its feedback."""
     session.connection().execute(delete(TraceFeedback).where(col(TraceFeedback.trace_number) == number))
     session.connection().execute(delete(Trace).where(col(Trace.number) == number))
 
 
 def existing(session: Session, wanted: Sequence[int]) -> set[int]:
-    """Those of the numbers whose traces are still there."""
+    """The given numbers whose traces still exist."""
     found: set[int] = set()
     for part in parts(wanted):
         rows = session.exec(select(Trace.number).where(col(Trace.number).in_(part))).all()

@@ -24,7 +24,7 @@ from orchestrator.traces.records import BadTrace, TraceRecord, record_of
 
 
 class Format(StrEnum):
-    AUTO = "auto"  #: told by what is in each document
+    AUTO = "auto"  #: detected from each document
     PLAIN = "plain"  #: our own
     OTEL = "otel"  #: OpenTelemetry, OTLP as JSON
     LANGFUSE = "langfuse"  #: Langfuse exports
@@ -32,14 +32,14 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What could not be used: where it stood, and why."""
+    """A part of the file that could not be used, with its position and the reason."""
 
     line: int
     reason: str
 
 
 def records(path: Path, wanted: Format = Format.AUTO) -> Iterator[TraceRecord | LeftOut]:
-    """Every trace. Those of which the pieces may lie apart come at the end."""
+    """Yields every trace. Traces whose pieces may be scattered over the file come last."""
     with Gathering() as spans, Gathering() as pieces:
         for found in read(path):
             if isinstance(found, Unreadable):
@@ -58,7 +58,7 @@ def records(path: Path, wanted: Format = Format.AUTO) -> Iterator[TraceRecord | 
 
 
 def _opened(document: Any) -> list[Any]:
-    """Pages of an API and batches hold their documents in a list."""
+    """API pages and batches hold their documents in a list."""
     if isinstance(document, dict) and not {"input", "output"} & document.keys():
         for name in ("data", "batch", "traces"):
             if isinstance(document.get(name), list):
@@ -104,7 +104,7 @@ GROUP_BYTES = 8 << 20
 
 
 class Gathering:
-    """`add` pieces, then `groups`: each key once with its pieces in the order in which they came."""
+    """Groups pieces by key: call `add` for each piece, then `groups`, which keeps the order of arrival."""
 
     def __init__(self, part_bytes: int = PART_BYTES) -> None:
         self._part_bytes = part_bytes
@@ -137,7 +137,7 @@ class Gathering:
         self._held, self._bytes = [], 0
 
     def groups(self) -> Iterator[tuple[str, list[Any], bool]]:
-        """Key, pieces, and whether these are all: what is too large for a trace is cut off."""
+        """Yields key, pieces, and whether the pieces are complete: those beyond the size limit of a trace are dropped."""
         with ExitStack() as stack:
             files = [stack.enter_context(path.open()) for path in self._parts]
             rows = heapq.merge(sorted(self._held), *(map(_row, file) for file in files))

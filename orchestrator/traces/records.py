@@ -1,4 +1,4 @@
-"""Traces in our own shape, whatever they came as: checked, cut to what is kept, with a digest of their content. Pure."""
+"""Traces in our own format, whatever they were imported from: validated, cut to size, with a content digest. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEGATIVE = frozenset({"negative", "bad", "down", "thumbs_down", "fail", "failed"
 
 
 class BadTrace(ValueError):
-    """A record that is no trace; the message says why."""
+    """The record is not a valid trace; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TraceRecord:
     label: Label | None = None
     note: str = ""
     line: int = 0
-    """Where in its file it began."""
+    """The line of the file where it begins."""
     size_bytes: int = 0
 
 
 def record_of(given: Any) -> TraceRecord:
-    """A trace in our own format: `id`, `input`, `output`, `steps`, `metadata`, and perhaps `label` and `note`."""
+    """Reads a trace in our own format: `id`, `input`, `output`, `steps`, `metadata`, and optionally `label` and `note`."""
     if not isinstance(given, Mapping):
         raise BadTrace("a trace is a JSON object with id, input, output, steps and metadata")
     if given.get("input") is None and given.get("output") is None:
@@ -59,7 +59,7 @@ def record_of(given: Any) -> TraceRecord:
 def made(
     id_: Any, input_: Any, output: Any, steps: Any, metadata: Any, label: Label | None = None, note: str = ""
 ) -> TraceRecord:
-    """Checks sizes and ids. Without an id a trace is named by its content."""
+    """Makes a record after checking sizes and ids. A trace without an id is named after its content digest."""
     data = {"input": input_, "output": output, "steps": steps, "metadata": metadata}
     try:
         content = json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
@@ -86,7 +86,7 @@ def _id_of(given: Any, digest: str) -> str:
 
 
 def label_of(given: Any) -> Label | None:
-    """What a file says of a trace, in the words that people use."""
+    """Maps the label in a file, in any of the usual words, to our own."""
     if given is None or given == "":
         return None
     if isinstance(given, Mapping):

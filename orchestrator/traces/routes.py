@@ -1,4 +1,4 @@
-"""REST for traces: import them, look at them."""
+"""REST for traces: import, list, search, delete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINES: dict[str, Any] = {
         "required": True,
         "description": "JSON lines or an array of traces, OTLP JSON with gen_ai attributes, a Langfuse export; also gzip.",
         "content": {
-            # Any type is taken. This one stands for JSON lines and gzip: generators of clients know it.
+            # Any content type is accepted. This one stands for JSON lines and gzip because client generators know it.
             "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
             "application/json": {"schema": {}},
         },
@@ -45,7 +45,7 @@ async def import_traces(
     project: Project = None,
     eval_set_id: Annotated[str | None, Query(max_length=60, description="Labels become feedback in this set.")] = None,
 ) -> TracesImported:
-    """Store traces. Lines that cannot be used are left out and reported; those that are there already stay as they are."""
+    """Import traces. Unusable lines are skipped and reported; traces that exist already are not changed."""
     async with context.uploads.receive("traces", request.stream()) as path:
         done = await context.trace_import.import_file(path, wanted=format, project=project or "", eval_set_id=eval_set_id)
     if not done.imported and not done.unchanged:
@@ -74,7 +74,7 @@ async def list_traces(
         str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="In any field, in any case; 20,000 a page.")
     ] = None,
 ) -> Page[TraceOut]:
-    """Traces in order of arrival, large ones cut; with an eval set, those of its project, with what people said there."""
+    """Traces in order of arrival, with large values cut. With an eval set: the traces of its project, with their labels."""
     if label is not None and eval_set_id is None:
         raise Invalid("label: labels belong to an eval set; name it with eval_set_id")
 
@@ -120,5 +120,5 @@ async def get_trace(
 
 @router.delete("/{trace_id:path}", policy=Policy(ADMIN, deadline=False), status_code=204)
 async def delete_trace(trace_id: Annotated[str, Path(min_length=1, max_length=200)], context: Context) -> None:
-    """With its labels and verdicts; the counts of evals follow at once. 409 while a job works on it."""
+    """Delete a trace with its labels and verdicts and update the counts of evals. 409 while a job works on it."""
     await context.db.write(lambda session: remove_trace(session, trace_id))

@@ -1,4 +1,4 @@
-"""Made-up traces of a shop's assistant, with labels: for a first try, for tests and for measurements. Pure and seeded."""
+"""Made-up, labelled traces of a shop's assistant for first tries, tests and benchmarks. Pure and seeded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BAD = (
 
 
 def sample_traces(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Half of them good, each with a label as people would give it."""
+    """Yields traces with realistic labels; half of them are good."""
     rng = random.Random(seed)
     for number in range(count):
         order, other = f"AB-{rng.randrange(10_000, 99_999)}", f"AB-{rng.randrange(10_000, 99_999)}"

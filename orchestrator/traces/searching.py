@@ -1,4 +1,4 @@
-"""Looking for a text in traces. They are stored packed, so each is opened; a search says how far it came."""
+"""Full-text search in traces. They are stored compressed, so each one is decompressed; the result says how far it got."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.traces.tables import Trace, TraceFeedback
 
 PART = 500
 MOST_LOOKED_AT = 20_000
-"""About a second's work; whoever wants more goes on from there."""
+"""About one second of work; callers continue from there."""
 
 Row = tuple[Trace, TraceFeedback | None]
 
@@ -22,9 +22,9 @@ Row = tuple[Trace, TraceFeedback | None]
 class Search:
     rows: Sequence[Row]
     next: int | None
-    """Where to go on; None at the end."""
+    """Where to continue; None at the end."""
     searched: int = 0
-    """How many traces were opened for a text."""
+    """How many traces were decompressed."""
 
 
 def found_traces(
@@ -39,7 +39,7 @@ def found_traces(
     limit: int,
     most: int = MOST_LOOKED_AT,
 ) -> Search:
-    """Traces in order of arrival, as `trace_queries.page` has them, that contain the text in any case, or as their id."""
+    """Traces in the order of `trace_queries.page` that contain the text, ignoring case, or have it as their id."""
 
     def page(start: int, count: int) -> Sequence[Row]:
         return trace_queries.page(

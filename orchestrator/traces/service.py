@@ -1,6 +1,6 @@
-"""Traces from a file into the database, in batches, each committed by itself: an import that breaks off is sent again.
+"""Imports traces from a file in batches. Each batch is committed separately; an interrupted import is simply repeated.
 
-A trace that is there already is left as it is; one with the same id and another content is reported.
+A trace that exists already is not changed; one with the same id and different content is reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEPT_IDS = 100
 
 @dataclass
 class Imported:
-    """What became of the lines of a file."""
+    """Counts of imported, unchanged, labelled and left-out traces."""
 
     imported: int = 0
     unchanged: int = 0
@@ -41,7 +41,7 @@ class Imported:
     left_out: int = 0
     left_out_lines: list[LeftOut] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
-    """The first of them, for whoever wants to look."""
+    """The ids of the first imported traces."""
 
     def leave_out(self, item: LeftOut) -> None:
         self.left_out += 1
@@ -64,7 +64,7 @@ class TraceImport:
     async def import_file(
         self, path: Path, *, wanted: Format = Format.AUTO, project: str = "", eval_set_id: str | None = None
     ) -> Imported:
-        """Store every trace of a file; with an eval set, labels in the file become feedback there."""
+        """Imports all traces of a file. With an eval set, labels in the file become feedback in that set."""
         if eval_set_id is not None and await self._db.read(lambda s: eval_queries.get_set(s, eval_set_id)) is None:
             raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists those there are")
         done = Imported()
@@ -83,7 +83,7 @@ class TraceImport:
 
 
 def store(session: Session, rows: Sequence[TraceRecord], project: str, eval_set_id: str | None, now: datetime) -> Imported:
-    """One batch, within the caller's transaction."""
+    """Stores one batch within the caller's transaction."""
     done = Imported()
     known = trace_queries.digests(session, [row.id for row in rows])
     fresh: dict[str, TraceRecord] = {}
@@ -124,7 +124,7 @@ def _next(found: Iterator[TraceRecord | LeftOut]) -> list[TraceRecord | LeftOut]
 
 
 def remove_trace(session: Session, trace_id: str) -> None:
-    """`Conflict` while a job works on it. What evals said of it when they were made stays in their tests."""
+    """Raises `Conflict` while a job works on the trace. Verdicts in the tests of generated evals stay."""
     number = trace_queries.numbers(session, [trace_id]).get(trace_id)
     if number is None:
         raise no_trace(trace_id)

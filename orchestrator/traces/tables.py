@@ -15,7 +15,7 @@ from orchestrator.runs.tables import EVENT_ID
 
 
 class Trace(Owned, table=True):
-    """One thing that an application did. `number` is ours, in order of arrival; `id` is the application's."""
+    """One recorded action of an application. `number` is ours, in order of arrival; `id` is the application's."""
 
     __tablename__ = "traces"
     __table_args__ = (
@@ -32,7 +32,7 @@ class Trace(Owned, table=True):
 
 
 class TraceFeedback(SQLModel, table=True):
-    """What people think of a trace, in the sense of one eval set."""
+    """Feedback on a trace within one eval set."""
 
     __tablename__ = "trace_feedback"
     __table_args__ = (Index("ix_feedback_trace", "trace_number"),)

@@ -1,4 +1,4 @@
-"""A trace as people read it: texts that fold, messages with who said them, steps one by one, JSON set out. Pure."""
+"""Prepares a trace for reading: collapsible texts, messages with their roles, single steps, formatted JSON. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "model", 
 
 @dataclass(frozen=True)
 class Text:
-    """The beginning of a text, and what is folded away behind it."""
+    """The beginning of a text, and the collapsed rest."""
 
     head: str
     rest: str = ""
     length: int = 0
     cut: bool = False
-    """Even with the rest it is not all: that is in the trace's JSON."""
+    """Even the rest is incomplete; the trace's JSON has all of it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Value:
-    """One of: nothing at all, a text, messages, or JSON."""
+    """One of: nothing, a text, messages, or JSON."""
 
     kind: str
     text: Text | None = None
@@ -98,7 +98,7 @@ def text_view(text: str) -> Text:
 
 
 def one_line(value: Any, chars: int = LINE_CHARS) -> str:
-    """A value in a line of a table."""
+    """A value shortened to one line of a table."""
     messages = _messages(value)
     text = messages[-1][1] if messages else value if isinstance(value, str) else pretty(value, None)
     text = " ".join(text[: 4 * chars].split())
@@ -113,7 +113,7 @@ def pretty(value: Any, indent: int | None = 2) -> str:
 
 
 def _messages(value: Any) -> list[tuple[str, str]]:
-    """Who said what, if the value is a conversation; else nothing."""
+    """(role, text) pairs if the value is a conversation, otherwise an empty list."""
     if isinstance(value, Mapping) and isinstance(value.get("messages"), list) and len(value) == 1:
         value = value["messages"]
     if isinstance(value, Mapping) and "role" in value:
@@ -132,7 +132,7 @@ def _messages(value: Any) -> list[tuple[str, str]]:
 
 
 def _said(content: Any) -> str:
-    """Text of a message; of parts, those that are text as text."""
+    """The text of a message; of a list of parts, the text parts as text and the others as JSON."""
     if content is None:
         return ""
     if isinstance(content, str):

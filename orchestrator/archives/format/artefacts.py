@@ -1,4 +1,4 @@
-"""Files that a runner left, as members of an archive: read as bytes, never unpacked, never followed anywhere else."""
+"""Files that a runner left, as members of an archive: read as bytes, never unpacked, links never followed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ MAX_ARTEFACTS = 1000
 
 
 class _Unreadable(Exception):
-    """Why a file is not taken."""
+    """Why a file is left out."""
 
 
 async def artefact_members(
     folder: Path, rows: Sequence[Artefact], *, max_bytes: int
 ) -> tuple[list[Member], list[dict[str, Any]]]:
-    """Those that are as recorded and fit, by their names in the archive; and a note on each one, taken or not."""
+    """The artefacts that match their records and fit, under their names in the archive; and a note on every artefact,
+    included or not.
+    """
     names = safe_names(row.name for row in rows)
     members, notes = [], []
     for number, row in enumerate(sorted(rows, key=lambda each: names[each.name])):
@@ -60,7 +62,7 @@ class _Pieces:
 
 
 def _open(folder: Path, name: str) -> int:
-    """A regular file in this very directory; a link, whatever it points to, is not one."""
+    """Opens a regular file in this directory; refuses links of any kind."""
     if name in ("", ".", "..") or "/" in name or "\x00" in name:
         raise _Unreadable("left out: its name leads somewhere else")
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""One archive of a batch: `<instance-type>-<run-id>/...` for each ended member, streamed a member at a time."""
+"""The archive of a batch: `<instance-type>-<run-id>/...` for each ended member, streamed one member at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BatchMember:
 def batch_tar_gz(
     about: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
 ) -> AsyncIterator[bytes]:
-    """`batch.json` first; members that are not over are named there and left out."""
+    """Writes `batch.json` first; it names the members that have not ended, which are left out."""
     return gzipped(_tar(about, members, contents))
 
 

@@ -1,11 +1,11 @@
-"""What an archive of a run holds, from rows and stored artefacts alone. The same rows give the same members.
+"""The contents of a run's archive, from rows and stored artefacts alone. The same rows give the same members.
 
-manifest.json     what this is, the digests of all members, the grading digest
-artefacts/        what the runner left, under safe names
+manifest.json     format, digests of all members, grading digest
+artefacts/        files that the runner left, under safe names
 containers.json   each attempt: container, times, exit code, reason
-items.jsonl       a line per result, whole
-log.jsonl         what the runner said, stages, changes of state
-output.txt        the end of each container's output; of a command: what its repeats wrote
+items.jsonl       one complete result per line
+log.jsonl         the runner's log, stages, state changes
+output.txt        the end of each container's output; for a command, the output of its repeats
 run.json          the run, its model and its plan
 """
 
@@ -70,7 +70,7 @@ class Contents:
 class _Rows:
     run: ContainerRun
     model: LlmModel | None
-    """None for a run that asks none."""
+    """None if the run uses no model."""
     attempts: Sequence[Attempt]
     artefacts: Sequence[Artefact]
     verdicts: list[Verdict]
@@ -78,8 +78,9 @@ class _Rows:
 
 
 async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: int) -> Contents:
-    """Gone through once, to learn sizes and digests. `max_bytes` is for results and artefacts; texts that do not fit are
-    left out, verdicts never, and the manifest says so."""
+    """Reads everything once to learn sizes and digests. `max_bytes` limits results and artefacts; texts that do not fit are
+    left out, verdicts never are, and the manifest says so.
+    """
     rows = await db.read(lambda session: _read(session, run_id))
     lines = _Items(db, run_id, max_bytes)
     command = rows.run.kind == RunKind.COMMAND
@@ -148,7 +149,7 @@ def _read(session: Session, run_id: str) -> _Rows:
 
 
 class _Items:
-    """The results as lines. From where they would pass `max_bytes`, lines have the verdict and no texts."""
+    """The results as lines. Once they would exceed `max_bytes`, lines have the verdict but no texts."""
 
     def __init__(self, db: Database, run_id: str, max_bytes: int) -> None:
         self._db, self._run_id, self._max_bytes = db, run_id, max_bytes
@@ -205,7 +206,7 @@ def _output(attempts: Sequence[Attempt]) -> bytes:
 
 
 async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
-    """What the repeats of a command wrote, as far as it is kept with them."""
+    """The output of a command's repeats, as far as it was kept."""
     after = -1
     while rows := await db.read(lambda s, after=after: item_queries.whole_page(s, run_id, limit=SAID_AT_ONCE, after=after)):  # type: ignore[misc]
         for row in rows:
@@ -217,7 +218,7 @@ async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
 
 def _about(run: ContainerRun, model: LlmModel | None) -> dict[str, Any]:
     facts = _facts(run, {"task"}) | {"cost_usd": ModelCost(run.cost_usd, run.unpriced_calls).usd}
-    facts["fruitless"] = facts.pop("attempts_without_progress")  # the name of its column, as in earlier archives
+    facts["fruitless"] = facts.pop("attempts_without_progress")  # the column's former name, as in earlier archives
     return {"run": facts, "model": None if model is None else _facts(model), "plan": plan_rows(run.task)}
 
 

@@ -1,4 +1,6 @@
-"""The grading digest: one value for all verdicts of a run. The same answers, judged the same, give the same one. Pure."""
+"""The grading digest: one value for all verdicts of a run. The same answers with the same verdicts give the same digest.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT
 
 @dataclass(frozen=True, order=True)
 class Verdict:
-    """What the digest is over. Answers are digests themselves; a pack is what the tests came from."""
+    """The input of the digest. Answers are given as digests; `pack` names the source of the tests."""
 
     benchmark: str
     problem_id: str
@@ -25,12 +27,12 @@ class Verdict:
 
 
 def is_verdict(outcome: str) -> bool:
-    """What the provider or we failed at says nothing about an answer."""
+    """Whether the outcome says something about the answer: errors of the provider or of this service do not."""
     return outcome not in NOT_THE_MODELS_FAULT
 
 
 def grading_digest(verdicts: Iterable[Verdict]) -> str:
-    """In whichever order they come."""
+    """Independent of the order of the verdicts."""
     digest = hashlib.sha256()
     for verdict in sorted(verdicts):
         digest.update(json.dumps(astuple(verdict)).encode() + b"\n")

@@ -1,5 +1,6 @@
-"""The format of archives, for those who write and those who read them: versions, and names of files. Whatever a name was, it
-becomes one that is safe on every system. Pure."""
+"""The archive format, for writers and readers: versions and file names. Any name is turned into one that is safe on every
+system. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 def safe_name(given: str) -> str:
-    """One component of a path, without a leading dot."""
+    """One path component without a leading dot."""
     name = _UNSAFE.sub("_", given).lstrip(".")[:LONGEST].rstrip(".")
     return f"_{name}" if not name or _RESERVED.fullmatch(name) else name
 
 
 def safe_names(given: Iterable[str]) -> dict[str, str]:
-    """A safe name for each, no two alike, not even where upper and lower case are the same."""
+    """Maps each name to a safe one; all are distinct, even on case-insensitive systems."""
     taken: set[str] = set()
     names = {}
     for each in sorted(set(given)):

@@ -1,5 +1,6 @@
-"""Reads an archive of a run or a batch back: manifests and results, checked against their digests. A stream; nothing is
-unpacked."""
+"""Reads the archive of a run or batch: manifests and results, checked against their digests. It is streamed; nothing is
+unpacked to disk.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,12 @@ EXTENSIONS = (
 
 
 class BadArchive(Exception):
-    """The file is not an archive of ours, or not whole."""
+    """The file is not one of our archives, or is incomplete."""
 
 
 class _Header(tarfile.TarInfo):
-    """`tarfile` reads a header's extension into memory, whatever its size, and makes up what a sparse file leaves out."""
+    """Rejects sparse files and large header extensions: `tarfile` would expand the former and read the latter into memory.
+    """
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -47,14 +49,14 @@ Take = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Read:
-    """What was in a file: a run's manifest, or those of all ended members of a batch."""
+    """What was read: the manifest of a run, or those of all ended members of a batch."""
 
     batch: dict[str, Any] | None
     manifests: list[dict[str, Any]]
 
 
 def read_archive(path: Path, take: Take) -> dict[str, Any]:
-    """The manifest of a run's archive; `take` is given each result as it comes. That counts only if this returns."""
+    """Returns the manifest of a run's archive and passes each result to `take`. Results are valid only if this returns."""
     found = read_archives(path, lambda: take)
     if found.batch is not None:
         raise BadArchive(f"{path.name} holds a whole batch; give the archive of one of its runs.")
@@ -62,7 +64,7 @@ def read_archive(path: Path, take: Take) -> dict[str, Any]:
 
 
 def read_archives(path: Path, begin: Callable[[], Take]) -> Read:
-    """An archive of a run or of a batch. `begin` is called before each run; what it answers is given that run's results."""
+    """Reads an archive of a run or batch. `begin` is called before each run and returns the receiver of its results."""
     try:
         with tarfile.open(path, "r|gz", tarinfo=_Header) as tar:
             first = tar.next()

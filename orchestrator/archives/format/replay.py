@@ -1,4 +1,4 @@
-"""What grading an archive again needs and says: the answers, the verdicts then and now, and which of them moved. Pure."""
+"""Regrading of an archive: the answers, the verdicts then and now, and which of them changed. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Moved:
 
 @dataclass
 class Verdicts:
-    """Those of an archive, gathered while it is read."""
+    """The verdicts of an archive, collected while it is read."""
 
     packs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     then: dict[Key, Verdict] = field(default_factory=dict)
 
     def add(self, item: Mapping[str, Any]) -> bool:
-        """Whether the result is a verdict, and so in the digest."""
+        """Whether the result is a verdict and so part of the digest."""
         if not is_verdict(item["outcome"]):
             return False
         key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
@@ -41,7 +41,7 @@ class Verdicts:
         return True
 
     def with_packs(self, manifest: Mapping[str, Any]) -> Verdicts:
-        """The same, with what they were judged by."""
+        """The same verdicts with the packs they were graded with."""
         packs = {part["name"]: (str(part["pack_digest"]), str(part["adapter"])) for part in manifest["benchmarks"]}
         then = {}
         for key, verdict in self.then.items():
@@ -54,7 +54,7 @@ class Verdicts:
         return grading_digest(self.then.values())
 
     def now(self, graded: Iterable[Mapping[str, Any]]) -> tuple[str, list[Moved], int]:
-        """The digest with the new verdicts, those that moved, and how many were not graded again and stay as they were."""
+        """The digest with the new verdicts, the verdicts that changed, and how many were not regraded and stay."""
         after = dict(self.then)
         moved = []
         seen = set()

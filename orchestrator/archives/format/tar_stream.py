@@ -1,7 +1,7 @@
-"""A tar.gz as a stream: the same members give the same bytes, however large they are and however little memory there is.
+"""A tar.gz as a stream: the same members give the same bytes, in bounded memory whatever their size.
 
-A tar header holds the size of what follows, so every member is gone through twice: measured, then written. Times, owners
-and modes are fixed. Nothing is ever extracted here.
+A tar header holds the size of its content, so every member is read twice: once to measure, once to write. Times, owners and
+modes are fixed. Nothing is ever extracted here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 LEVEL = 3
-"""A third of the size at a third of the time of level 6."""
+"""Compresses to a third of the size, in a third of the time of level 6."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
 
 Pieces = Callable[[], AsyncIterator[bytes]]
-"""The content, from the beginning and the same each time it is asked for."""
+"""Returns the content from the beginning; it must be the same on every call."""
 
 
 class ContentChanged(Exception):
-    """A member was not the same the second time; try again."""
+    """A member changed between the two reads; try again."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def whole(name: str, content: bytes) -> Member:
 
 
 async def tar_of(members: Iterable[Member], prefix: str = "") -> AsyncIterator[bytes]:
-    """Headers and contents, without the end mark: several may follow one another."""
+    """Yields headers and contents without the end mark, so that several can be concatenated."""
     for member in members:
         yield _header(prefix + member.name, member.size_bytes)
         size, digest = 0, hashlib.sha256()
@@ -66,7 +66,7 @@ async def tar_of(members: Iterable[Member], prefix: str = "") -> AsyncIterator[b
 
 
 async def gzipped(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """With the end mark of the tar, and without time or name in gzip's own header."""
+    """Adds the end mark of the tar; the gzip header has neither time nor name."""
     compressor = zlib.compressobj(LEVEL, wbits=31)
     async for piece in pieces:
         if packed := await asyncio.to_thread(compressor.compress, piece):

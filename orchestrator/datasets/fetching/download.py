@@ -1,7 +1,7 @@
-"""Fetches a file: streamed, with progress, resumed where a broken transfer stopped, checked against size and sha256.
+"""Downloads a file: streamed, with progress, resumed after an interruption, checked against size and sha256.
 
-A transfer in progress is `<target>.part`; the target appears only when everything fits. The token goes to the hub alone:
-it is dropped when a redirect leads to another host.
+An unfinished download is `<target>.part`; the target appears only after all checks have passed. The token is sent to the hub
+only: it is dropped when a redirect leads to another host.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 AddressRules = Callable[[str], AddressRule]
-"""For a host: why one of its addresses may not be called."""
+"""For a host: the rule that says why one of its addresses may not be called."""
 
 
 class _Stopped(Exception):
-    """The transfer broke off; worth another try."""
+    """The transfer was interrupted; it can be retried."""
 
 
 def hub_headers(url: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Authorization for the Hugging Face hub, if there is a token and the address is the hub's."""
+    """The Authorization header for the Hugging Face hub, if there is a token and the URL is the hub's."""
     token = environment.get("HF_TOKEN")
     ours, hub = urlsplit(url), urlsplit(hub_endpoint(environment))
     if token and (ours.scheme, ours.netloc) == (hub.scheme, hub.netloc):
@@ -57,7 +57,7 @@ def fetch(
     client: httpx.Client | None = None,
     sleep: Callable[[float], Any] = time.sleep,
 ) -> Path:
-    """Fetch `file` to `target`; `DownloadFailed` says why not. What has arrived is kept for the next time."""
+    """Downloads `file` to `target`; raises `DownloadFailed` with the reason. Partial data is kept for the next try."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     transport = CheckingTransport(judge) if judge else None
@@ -89,7 +89,7 @@ def fetch(
 def _transfer(
     client: httpx.Client, file: RemoteFile, part: Path, progress: Progress | None, room: DiskRoom | None
 ) -> RemoteFile:
-    """One try; what the server said of the file."""
+    """Makes one try and returns the server's description of the file."""
     have = part.stat().st_size if part.exists() else 0
     mark = _Mark(part)
     headers = hub_headers(file.url) | (mark.resuming(have) if have else {}) | {"Accept-Encoding": "identity"}
@@ -132,7 +132,7 @@ def _transfer(
 
 
 class _Mark:
-    """What the server called the version of which a part has arrived, kept beside it: only that version is gone on with."""
+    """The server's identifier of the partially downloaded version, stored beside it: only that version is resumed."""
 
     def __init__(self, part: Path) -> None:
         self._path = part.with_name(part.name + ".version")
@@ -154,14 +154,14 @@ class _Mark:
 
 
 def _version(response: httpx.Response) -> str:
-    """A strong ETag, or the time of the last change."""
+    """A strong ETag, or the Last-Modified time."""
     tag: str = response.headers.get("etag", "")
     found: str = tag if tag and not tag.startswith("W/") else response.headers.get("last-modified", "")
     return found if found.isascii() and found.isprintable() else ""
 
 
 def _said(file: RemoteFile, response: httpx.Response) -> RemoteFile:
-    """Size and sha256 as known beforehand, or else as the hub or the server says."""
+    """Size and sha256 as known beforehand, otherwise as reported by the hub or the server."""
     size, sha256 = file.size, file.sha256
     for each in (*response.history, response):
         if size is None and each.headers.get("x-linked-size", "").isdigit():

@@ -1,6 +1,6 @@
-"""Adds datasets: finds out what to fetch, fetches it, builds the pack, clears up. For the command line, API and page.
+"""Adds datasets: decides what to download, downloads it, builds the pack, cleans up. Used by command line, API and page.
 
-Blocking; one at a time per name is the caller's business (a later one replaces the pack of an earlier one as a whole).
+Blocking. Callers must add a name only once at a time (a later build replaces the earlier pack as a whole).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from orchestrator.system.files import DiskRoom
 RESERVED = frozenset({"sample"})
 
 Report = Callable[[str, str, int, int], None]
-"""Step (`download` or `build`), file, bytes done, bytes in all (0 if not known)."""
+"""Step (`download` or `build`), file, bytes done, total bytes (0 if unknown)."""
 
 
 def add(
@@ -39,12 +39,12 @@ def add(
     room: DiskRoom | None = None,
     judge: AddressRules | None = None,
 ) -> Built:
-    """Build the pack `name`.
+    """Builds the pack `name`.
 
-    `source` is a local file or an http(s) address; without it the public files are fetched (LiveCodeBench: those of
+    `source` is a local file or an http(s) URL; without it, the public files are downloaded (for LiveCodeBench: those of
     `release`). The format is that of the benchmark of this name, or `form`, or else LiveCodeBench's. `sha256` checks a
-    single given file. `judge` says which addresses may be called; without it, all. `NoSpace` where the disk has too little
-    room; nothing but a part of a download is left then.
+    single given file. `judge` says which addresses may be called; without it, all may. Raises `NoSpace` if the disk is too
+    full; only a partial download is left then.
     """
     room = room or DiskRoom(data_dir)
     with room.full_is_said(f"adding {name!r}"):
@@ -92,12 +92,12 @@ def _add(
     finally:
         for path in paths:
             shutil.rmtree(path.parent, ignore_errors=True)
-        with contextlib.suppress(OSError):  # parts of another address wait there
+        with contextlib.suppress(OSError):  # partial downloads from other URLs may be there
             folder.rmdir()
 
 
 def check(name: str, *, source: str | None = None, release: str | None = None, form: str | None = None) -> None:
-    """What can be told before anything is fetched; raises `BadSource`."""
+    """Checks what can be checked before a download; raises `BadSource`."""
     pack_path(Path(), name)
     if name in RESERVED:
         raise BadSource(f"{name!r} comes with Benchyard and cannot be replaced; choose another name.")
@@ -115,7 +115,7 @@ def _format(name: str, form: str | None) -> Format:
 
 
 def _own(form: Format) -> Format:
-    """A user's own file: what we know of the public one does not apply."""
+    """The format for a user's own file, without the facts known of the public one."""
     facts = {"description": f"Own problems in the format of {form.adapter}.", "licence": "", "origin": "own file"}
     return replace(form, **facts)  # type: ignore[type-var]
 

@@ -1,7 +1,7 @@
-"""Where the known benchmarks come from: format, files, and what is known of their size and content.
+"""The sources of known benchmarks: formats, files, and their known sizes and digests.
 
-Two hosts are named here and nowhere else. Files whose sha256 is known are checked against it; those of the Hugging Face
-hub are checked against what the hub says of them.
+Only this module names the two hosts. Files with a known sha256 are checked against it; those of the Hugging Face hub are
+checked against the digest that the hub reports.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def hub_endpoint(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def remote_files(name: str, release: str | None, endpoint: str) -> list[RemoteFile]:
-    """What to fetch for a known benchmark."""
+    """The files to download for a known benchmark."""
     if name == "livecodebench":
         shards = _shards(release or LATEST_RELEASE)
         return [RemoteFile(f"{endpoint}/datasets/{FORMATS[name].origin}/resolve/main/{file}") for file in shards]
@@ -95,7 +95,7 @@ def remote_files(name: str, release: str | None, endpoint: str) -> list[RemoteFi
 
 
 def _shards(release: str) -> tuple[str, ...]:
-    """`release_v3` is files 1 to 3, `v3` the third alone, `v2_v4` files 2 to 4, `release_latest` all."""
+    """`release_v3` means files 1 to 3, `v3` only the third, `v2_v4` files 2 to 4, `release_latest` all."""
     last = len(LCB_FILES)
     if release == LATEST_RELEASE:
         return LCB_FILES

@@ -1,1 +1,1 @@
-"""One module per source format: public file in, problems out, each with its place in the file."""
+"""One module per source format: each reads a public file and yields problems with their position in the file."""

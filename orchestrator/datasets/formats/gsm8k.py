@@ -1,6 +1,6 @@
-"""GSM8K word problems: question and worked answer, whose last line is `#### <number>`.
+"""GSM8K word problems: a question and a worked answer whose last line is `#### <number>`.
 
-The file has no ids: `test/<line>` names a problem, after the file's stem.
+The file has no ids: a problem is named `<file stem>/<line>`, for example `test/12`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Gsm8k:
 
 
 def final_number(answer: str) -> str:
-    """The number after the last mark, without thousands separators."""
+    """The number after the last `####`, without thousands separators."""
     _, mark, tail = answer.rpartition(MARK)
     number = tail.strip().replace(",", "")
     try:

@@ -1,4 +1,4 @@
-"""HumanEval and HumanEval+ records: a prompt, a canonical solution, and a check or inputs to compare on."""
+"""HumanEval and HumanEval+ records: a prompt, a canonical solution, and either a check function or inputs to compare on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def humaneval_plus_problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
 
 
 def inputs_of(raw: dict[str, Any]) -> dict[str, Any]:
-    """What EvalPlus adds: lists of arguments, and the tolerance for floats."""
+    """The additions of EvalPlus: lists of arguments, and the tolerance for floats."""
     found: dict[str, Any] = {}
     for field in ("base_input", "plus_input"):
         value = raw.get(field)

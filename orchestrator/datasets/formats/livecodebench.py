@@ -1,7 +1,7 @@
-"""LiveCodeBench records, and everybody's own problems in the same layout: eleven text fields a line.
+"""LiveCodeBench records, and users' own problems in the same layout: eleven text fields per line.
 
-Tests come out decoded: lists of `{input, output, testtype}`, metadata as an object. A record is unusable if a field is
-missing, a test cannot be decoded, there is no test at all, or what it says of its tests contradicts itself.
+Tests are decoded into lists of `{input, output, testtype}`, metadata into an object. A record is unusable if a field is
+missing, a test cannot be decoded, there are no tests, or its statements about its tests contradict each other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FIELDS = (
 _MAY_BE_ABSENT = {"contest_id": "", "contest_date": "", "starter_code": "", "private_test_cases": "[]", "metadata": "{}"}
 MAX_TESTS_BYTES = 1 << 30
 STEP = 1 << 20
-"""Characters of base64 at a time; four of them are three bytes."""
+"""Characters of base64 to decode at a time; four of them make three bytes."""
 TEST_TYPES = frozenset({"stdin", "functional"})
 
 
@@ -64,7 +64,7 @@ class LiveCodeBench:
 
 
 def problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
-    """Entry and decoded record; `Unusable` with a reason. Takes the tests out of `raw` to spare memory."""
+    """Returns entry and decoded record; raises `Unusable` with a reason. Removes the tests from `raw` to save memory."""
     missing = [field for field in FIELDS if field not in raw and field not in _MAY_BE_ABSENT]
     if missing:
         raise Unusable(f"field {', '.join(missing)} is missing")
@@ -103,7 +103,7 @@ def _metadata(packed: Any) -> dict[str, Any]:
 
 
 def _tests(held: list[Any], field: str) -> list[dict[str, str]]:
-    """Decode the one element of `held` and take it out: it may be large, and nothing else refers to it."""
+    """Decodes the only element of `held` and removes it: it may be large, and this is the last reference to it."""
     tests = held[0] if not isinstance(held[0], str) else _plain_json(held[0])
     if tests is None and isinstance(held[0], str):
         tests = _encoded_tests(held, field)
@@ -114,7 +114,7 @@ def _tests(held: list[Any], field: str) -> list[dict[str, str]]:
 
 
 def _plain_json(text: str) -> Any:
-    """What the text says; None if it is no JSON. The error would hold on to the text, so it does not get out."""
+    """Parses the text; None if it is not JSON. The exception would keep the text alive, so it is not passed on."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -129,14 +129,14 @@ def _encoded_tests(held: list[str], field: str) -> list[Any]:
         except ForeignPickle:
             raise
         except (ValueError, RecursionError):
-            deque(pieces, maxlen=0)  # is it a text at all?
+            deque(pieces, maxlen=0)  # check that it is a text at all
     except ForeignPickle as error:
         raise Unusable(f"{field} is refused: {error}") from None
     raise Unusable(f"{field} holds a text that is not JSON, or no list")
 
 
 def _inflated(held: list[str], field: str) -> Iterator[bytes]:
-    """Decoded and decompressed in steps; the text is let go of before the last of them."""
+    """Decodes and decompresses in steps; the text is released before the last one."""
     inflater = zlib.decompressobj()
     room = MAX_TESTS_BYTES
     for start in range(0, len(held[0]), STEP):

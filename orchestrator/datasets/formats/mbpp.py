@@ -1,7 +1,7 @@
-"""MBPP in its three shapes: the full JSON lines, the sanitized JSON array, and EvalPlus' MBPP+.
+"""MBPP in its three forms: the full JSON lines, the sanitized JSON array, and EvalPlus' MBPP+.
 
-Ids are `MBPP/<number>`; the split of the full set (by its numbers) is the category, so that the usual 500 test problems
-can be chosen.
+Ids are `MBPP/<number>`. The category is the split of the full set (given by the numbers), so the usual 500 test problems can
+be selected.
 """
 
 from __future__ import annotations

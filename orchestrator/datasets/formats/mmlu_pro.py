@@ -1,8 +1,9 @@
-"""MMLU-Pro questions: JSON lines, a JSON array, or a zip that holds one (as its authors publish model outputs).
+"""MMLU-Pro questions: JSON lines, a JSON array, or a zip that holds one (the form in which its authors publish model
+outputs).
 
-Only the question's own fields are taken; what a model said is not. A question is unusable where its answer letter and
-index contradict each other. Records with a worked answer (`cot_content`: the validation split) are no problems: the first
-five of a category go with each of its questions, as the examples of the published prompt.
+Only the fields of the question are read, not a model's answers. A question is unusable if its answer letter and index
+contradict each other. Records with a worked answer (`cot_content`: the validation split) are not problems: the first five of
+a category accompany each of its questions as the examples of the published prompt.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class MmluPro:
 
 
 def _with_examples(items: Iterator[Found | LeftOut]) -> Iterator[Found | LeftOut]:
-    """The problems, each with the examples of its category; all are held, since examples may come last."""
+    """Adds the examples of its category to each problem. Holds all problems in memory, since examples may come last."""
     held = list(items)
     examples: dict[str, list[dict[str, Any]]] = {}
     for item in held:
@@ -96,7 +97,7 @@ def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
 
 
 def unzipped(name: str, document: bytes) -> bytes:
-    """The one JSON document of a zip."""
+    """The only JSON document in a zip."""
     try:
         with zipfile.ZipFile(io.BytesIO(document)) as archive:
             inside = [info for info in archive.infolist() if info.filename.endswith(".json")]

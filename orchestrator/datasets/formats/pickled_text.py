@@ -1,8 +1,8 @@
-"""Reads a pickle that holds one text, and nothing else.
+"""Reads a pickle that holds one string and nothing else.
 
-LiveCodeBench packs its private tests as pickles of a string. The pickle machine can call anything that is importable,
-so it is not used: this reads the few instructions that a pickled string consists of (all protocols) and refuses every
-other, among them all that name a global. What it holds is a chunk at a time.
+LiveCodeBench stores its private tests as pickled strings. The pickle machine can call anything importable, so it is not
+used: this module interprets the few instructions of a pickled string (in all protocols) and rejects all others, including
+every one that names a global. It holds one chunk at a time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _PUT, _UNICODE, _STOP = ord("p"), ord("V"), ord(".")
 
 
 class ForeignPickle(ValueError):
-    """The pickle is more than a text."""
+    """The pickle holds more than a string."""
 
 
 def pickled_text_pieces(chunks: Iterable[bytes]) -> Iterator[str]:
-    """The text of a pickle that comes in chunks, in pieces as they come; `ForeignPickle` for everything else."""
+    """Yields the text of a chunked pickle piece by piece; raises `ForeignPickle` for anything else."""
     feed = _Feed(iter(chunks))
     found = False
     while (code := feed.take(1)[0]) != _STOP:
@@ -46,18 +46,18 @@ def pickled_text_pieces(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 class _Feed:
-    """Bytes as they are asked for, out of chunks of any size."""
+    """Reads the requested number of bytes from chunks of any size."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._held = b""
 
     def take(self, size: int) -> bytes:
-        """Exactly so many; meant for few."""
+        """Exactly `size` bytes; intended for small sizes."""
         return b"".join(self.some(size))
 
     def some(self, size: int) -> Iterator[bytes]:
-        """So many in all, in pieces."""
+        """`size` bytes in total, in pieces."""
         while size:
             if not self._held:
                 self._more()
@@ -66,7 +66,7 @@ class _Feed:
             yield piece
 
     def line(self) -> bytes:
-        """Up to the next line end, which is taken too."""
+        """The bytes up to the next line feed, which is consumed too."""
         parts = []
         while b"\n" not in self._held:
             parts.append(self._held)

@@ -1,4 +1,4 @@
-"""Records of a source file: their fields, the elements of a JSON array, and the problems made of them."""
+"""Records of a source file: their fields, the elements of a JSON array, and the problems made from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from orchestrator.datasets.packs.pack import Entry
 
 
 class Unusable(Exception):
-    """A record cannot be scored; the text is one sentence that says why."""
+    """The record cannot be scored; the text is one sentence with the reason."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A problem; `record` is what the adapter of the benchmark reads."""
+    """A problem; `record` is the input of the benchmark's adapter."""
 
     place: str
     entry: Entry
@@ -26,7 +26,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A record that is not taken."""
+    """A record that was left out."""
 
     place: str
     why: str
@@ -36,7 +36,7 @@ class LeftOut:
 
 
 class Format(Protocol):
-    """Reads one source file of a benchmark. `BadSource` if the file as a whole cannot be read."""
+    """Reads one source file of a benchmark. Raises `BadSource` if the file as a whole cannot be read."""
 
     @property
     def adapter(self) -> str: ...
@@ -68,7 +68,7 @@ def texts(record: Mapping[str, Any], field: str) -> list[str]:
 
 
 def read_lines(source: Source, read: Reader) -> Iterator[Found | LeftOut]:
-    """Every line of a JSON-lines file through `read`."""
+    """Applies `read` to every line of a JSON-lines file."""
     for number, line in source.lines():
         place = f"{source.path.name} line {number}"
         if isinstance(line, TooLong):
@@ -81,7 +81,7 @@ def read_lines(source: Source, read: Reader) -> Iterator[Found | LeftOut]:
 
 
 def read_array(name: str, rows: list[Any], read: Reader) -> Iterator[Found | LeftOut]:
-    """Every element of a JSON array through `read`."""
+    """Applies `read` to every element of a JSON array."""
     for number, row in enumerate(rows, start=1):
         place = f"{name} record {number}"
         try:
@@ -97,7 +97,7 @@ _AFTER_NUMBER = f",]{_SPACE}"
 
 
 def json_items(pieces: Iterable[str]) -> Iterator[Any]:
-    """Each element; `ValueError` if the text is no array, is cut short, or goes on after it."""
+    """Yields each element; raises `ValueError` if the text is not an array, is truncated, or has trailing data."""
     window = _Window(iter(pieces))
     if window.next_mark() != "[":
         raise ValueError("not a JSON array")
@@ -116,7 +116,7 @@ def json_items(pieces: Iterable[str]) -> Iterator[Any]:
 
 
 class _Window:
-    """The part of the text that is not read yet and has arrived."""
+    """The part of the text that has arrived and is not parsed yet."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
@@ -124,7 +124,7 @@ class _Window:
         self._decode = json.JSONDecoder().raw_decode
 
     def next_mark(self, *, take: bool = True) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space; empty at the end."""
         while not (text := self._text.lstrip(_SPACE)):
             if not self._grow(1):
                 return ""
@@ -132,7 +132,7 @@ class _Window:
         return text[0]
 
     def value(self) -> Any:
-        """One whole element. What has not arrived yet looks broken, so more is fetched, twice as much each time."""
+        """Parses one complete element. Incomplete text looks invalid, so more is fetched, twice as much each time."""
         self.next_mark(take=False)
         while True:
             try:
@@ -142,7 +142,7 @@ class _Window:
                     raise
                 continue
             whole = not isinstance(value, (int, float)) or self._text[end : end + 1] in (*_AFTER_NUMBER,)
-            if whole or not self._grow(1):  # 1.5 begins like 1
+            if whole or not self._grow(1):  # "1" may be the beginning of "1.5"
                 self._text = self._text[end:]
                 return value
 

@@ -1,6 +1,6 @@
-"""A source file, read once from front to end: plain or gzip, hashed on the way, by lines of bounded length or whole.
+"""A source file, read once from start to end: plain or gzip, hashed on the way, as a whole or in lines of bounded length.
 
-Only one line is in memory at a time. A line beyond `MAX_LINE_BYTES` is passed over and reported, never read whole.
+Only one line is in memory at a time. A line longer than `MAX_LINE_BYTES` is skipped and reported, never read whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 512 << 20
 MAX_WHOLE_BYTES = 512 << 20
 MAX_RATIO = 200
-"""Files of problems unpack to some ten times their size; what is made to fill memory and time to a thousand times."""
+"""Problem files decompress to about ten times their size; decompression bombs to a thousand times."""
 ROOM_BYTES = 64 << 20
 MAX_BLANK_LINES = 100_000
 LOOK_UP_LINES = 1000
@@ -34,15 +34,15 @@ CONVERT = (
 )
 
 Progress = Callable[[int, int], None]
-"""Bytes of the file that are read, and its size."""
+"""Bytes of the file read so far, and its size."""
 
 
 class TooLong:
-    """Stands for a line that is longer than the limit."""
+    """Stands for a line that exceeds the limit."""
 
 
 class _Hashed(io.RawIOBase):
-    """Hashes what passes, reports how far it is."""
+    """Hashes the data that passes through and reports progress."""
 
     def __init__(self, path: Path, progress: Progress | None) -> None:
         self._raw = path.open("rb", buffering=0)
@@ -63,7 +63,7 @@ class _Hashed(io.RawIOBase):
         return count
 
     def tell_progress(self) -> None:
-        """May raise what ends the build."""
+        """The callback may raise an exception, which ends the build."""
         if self._progress:
             self._progress(self._done, self._size)
 
@@ -73,7 +73,7 @@ class _Hashed(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """A gzip stream that may not unpack to more than a bounded multiple of its size."""
+    """A gzip stream that may decompress to at most a fixed multiple of its size."""
 
     def __init__(self, packed: io.BufferedReader[Any], name: str, packed_bytes: int) -> None:
         self._stream = gzip.GzipFile(fileobj=packed)
@@ -92,7 +92,7 @@ class _Unpacked(io.RawIOBase):
 
 
 class Source:
-    """One file. `sha256` is known once it was read to its end."""
+    """One file. `sha256` is known once it was read to the end."""
 
     def __init__(self, path: Path, progress: Progress | None = None, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.path = path
@@ -108,7 +108,7 @@ class Source:
         return self._sha256
 
     def lines(self) -> Iterator[tuple[int, bytes | TooLong]]:
-        """Line number from 1, and the line. Blank lines are passed over."""
+        """Yields line numbers from 1 and lines. Blank lines are skipped."""
         blank = 0
         for number, held in enumerate(self._guarded(self._raw_lines), start=1):
             if number % LOOK_UP_LINES == 0:
@@ -119,7 +119,7 @@ class Source:
                 raise BadSource(f"{self.path.name} has more than {MAX_BLANK_LINES} blank lines; nothing was built.")
 
     def whole(self) -> bytes:
-        """The whole content, for formats that are one document."""
+        """The whole content, for formats that are a single document."""
         parts = []
         size = 0
         for part in self._guarded(lambda stream: iter(lambda: stream.read(_CHUNK), b"")):
@@ -131,7 +131,7 @@ class Source:
         return b"".join(parts)
 
     def _look_up(self) -> None:
-        """Between pieces, so that a cancelled build ends soon: a small file may unpack to a great deal."""
+        """Called between pieces, so that a cancelled build ends soon: a small file may decompress to a very large one."""
         if self._raw is not None:
             self._raw.tell_progress()
 
@@ -162,7 +162,7 @@ class Source:
             self._sha256 = raw.sha.hexdigest()
 
     def _raw_lines(self, stream: io.BufferedIOBase) -> Iterator[list[bytes | TooLong]]:
-        """Each line in a list of its own, from which the receiver takes it: a line may be large, and is held once."""
+        """Yields each line in its own list, from which the receiver pops it: a line may be large and is held only once."""
         while held := [stream.readline(self._max_line + 1)]:
             if not held[0]:
                 return
@@ -176,10 +176,10 @@ class Source:
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """One JSON object; `ValueError` with a short reason if it is not."""
+    """Parses one JSON object; raises `ValueError` with a short reason."""
     try:
         text = line.decode(json.detect_encoding(line), "surrogatepass")
-        del line  # it may be large: two of the three forms at a time are enough
+        del line  # it may be large: hold at most two of its three forms at a time
         value = json.loads(text)
     except RecursionError:
         raise ValueError("not JSON that can be read: nested too deeply") from None

@@ -1,4 +1,4 @@
-"""Builds a pack from source files: every usable problem in, every other reported with its place, all or nothing."""
+"""Builds a pack from source files: includes every usable problem, reports all others with their position, all or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Built:
-    """What came of a build."""
+    """The result of a build."""
 
     name: str
     digest: str
@@ -30,7 +30,7 @@ class Built:
 
 
 def pack_path(packs: Path, name: str) -> Path:
-    """Where the pack of a benchmark lies; a name that could point elsewhere is refused."""
+    """The path of a benchmark's pack; rejects names that could point elsewhere."""
     if not _NAME.fullmatch(name):
         raise BadSource(f"{name!r} cannot name a benchmark: small letters, digits, _ and -, at most 64, a letter first.")
     return packs / f"{name}{SUFFIX}"
@@ -39,7 +39,9 @@ def pack_path(packs: Path, name: str) -> Path:
 def build(
     packs: Path, name: str, form: Format, files: Sequence[Path], *, origin: str = "", progress: Progress | None = None
 ) -> Built:
-    """Build the pack `name` of the files' problems, in their order, replacing an older one; `BadSource` if it cannot be."""
+    """Builds the pack `name` from the files' problems, in their order, replacing an older one. Raises `BadSource` on
+    failure.
+    """
     target = pack_path(packs, name)
     left_out: list[LeftOut] = []
     places: dict[str, str] = {}

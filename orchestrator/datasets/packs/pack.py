@@ -1,10 +1,9 @@
-"""A pack: all problems of one benchmark in one file, each compressed by itself, with an index at the end.
+"""A pack: all problems of one benchmark in one file, each compressed separately, with an index at the end.
 
-Layout: `MAGIC`, one Zstandard frame per problem, the index (JSON, one frame), a footer that says where the index is and
-what its sha256 is. So a reader takes footer, index and the frames it wants, whatever the size of the rest. The digest
-covers names and uncompressed records, not frames: the same content has the same digest under every compressor version.
-A reader holds on to the file it opened, so it stays right when the pack is replaced or removed meanwhile, and may be
-used by several threads.
+Layout: `MAGIC`, one Zstandard frame per problem, the index (JSON, one frame), and a footer with the position and sha256 of
+the index. A reader thus loads the footer, the index and the frames it needs, whatever the size of the file. The digest
+covers names and uncompressed records, not frames: the same content has the same digest with every compressor version. A
+reader keeps its file open, so it stays valid while the pack is replaced or removed, and is thread-safe.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Entry:
-    """What the index knows of a problem; empty text where the benchmark has no such thing."""
+    """The index entry of a problem; fields that the benchmark does not have are empty."""
 
     id: str
     difficulty: str = ""
@@ -53,7 +52,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a pack says about itself."""
+    """The metadata of a pack."""
 
     name: str
     adapter: str
@@ -61,19 +60,19 @@ class Facts:
     licence: str
     source: str
     source_sha256: str
-    """Of the file or files it was built from."""
+    """Of the source file or files."""
     left_out: tuple[str, ...] = ()
-    """One sentence for each record that was not taken, at most 1,000."""
+    """One sentence per record that was left out, at most 1,000."""
 
 
 class ContentDigest:
-    """The digest of a pack, fed problem by problem in pack order."""
+    """Computes the digest of a pack, problem by problem in pack order."""
 
     def __init__(self, adapter: str) -> None:
         self._sha = hashlib.sha256(f"benchyard pack {FORMAT} {adapter}\n".encode())
 
     def add(self, problem_id: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass a record on in its pieces, and count it in."""
+        """Adds a record to the digest and passes its pieces on."""
         name = problem_id.encode()
         self._sha.update(struct.pack("<Q", len(name)) + name)
         size = 0
@@ -102,7 +101,7 @@ class Pack:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read the index; `PackDamaged` if the file is not a whole pack, `FileNotFoundError` if there is none."""
+        """Reads the index; raises `PackDamaged` if the file is not a complete pack, `FileNotFoundError` if there is none."""
         return cls(path)
 
     def _index(self) -> dict[str, Any]:
@@ -133,7 +132,7 @@ class Pack:
         return (days[0], days[-1]) if days else None
 
     def texts(self, problem_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Id and record as JSON text, in the order asked. Unknown ids are refused before the first is read."""
+        """Yields id and record as JSON text, in the given order. Unknown ids are rejected before the first read."""
         missing = [problem_id for problem_id in problem_ids if problem_id not in self._places]
         if missing:
             raise UnknownProblem(self.facts.name, missing)
@@ -151,7 +150,7 @@ class Pack:
         return (json.loads(text) for _, text in self.texts(problem_ids))
 
     def verify(self) -> None:
-        """Read everything and compare with the digest; `PackDamaged` if it differs."""
+        """Reads everything and compares the digest; raises `PackDamaged` if it differs."""
         digest = ContentDigest(self.facts.adapter)
         for problem_id, text in self.texts([entry.id for entry in self.entries]):
             deque(digest.add(problem_id, [text]), maxlen=0)

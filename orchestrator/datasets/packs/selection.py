@@ -1,8 +1,8 @@
-"""Which problems of a pack a run uses: pure, seeded, stratified and stable.
+"""Selects the problems of a run from a pack: pure, seeded, stratified and stable.
 
-A problem's place in the draw is a hash of seed and id, so the same seed and pack give the same problems, and a problem
-that is added to a later pack does not reshuffle the others. Each stratum (difficulty, or category where there is none)
-gets its share of the sample by largest remainder.
+The rank of a problem in the draw is a hash of seed and id, so the same seed and pack give the same problems, and a problem
+added to a later pack does not reshuffle the others. Each stratum (difficulty, or category if there is none) gets its share
+of the sample by largest remainder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OneOrMore = str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Selection:
-    """What is wanted. `after` and `before` are both inclusive, as in LiveCodeBench; None means no condition."""
+    """The criteria. `after` and `before` are both inclusive, as in LiveCodeBench; None means no condition."""
 
     sample_size: int | None = None
     subset_pct: float | None = None
@@ -36,8 +36,9 @@ class Selection:
 
 
 def choose(benchmark: str, entries: Sequence[Entry], selection: Selection) -> list[str]:
-    """Ids of the chosen problems: a sample in the order of the draw (so that a run cut short is still a fair sample),
-    given ids in their order, everything in the order of the pack."""
+    """The ids of the selected problems. A sample is in draw order (so that a truncated run is still a fair sample), given
+    ids are in their own order, and a full selection is in pack order.
+    """
     pool = [entry for entry in _named(benchmark, entries, selection.ids) if _fits(entry, selection)]
     if not pool:
         raise TooFewProblems(benchmark, selection.sample_size or 1, 0)

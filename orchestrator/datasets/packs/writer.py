@@ -1,7 +1,7 @@
-"""Writes a pack: problems in one at a time, a finished file under its final name at the end, or nothing at all.
+"""Writes a pack, one problem at a time. The complete file appears under its final name at the end, or not at all.
 
-The work happens in a temporary file beside the target, locked while its writer lives, so that `sweep` can tell what a
-killed process left behind. Memory is bounded by the largest record plus the index.
+The writer uses a temporary file beside the target and keeps it locked, so that `sweep` can recognise the leftovers of killed
+processes. Memory is bounded by the largest record plus the index.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SLICE = 1 << 20
 
 
 class PackWriter:
-    """Takes the problems; made by `writing`."""
+    """Receives the problems; created by `writing`."""
 
     def __init__(self, file: BinaryIO, adapter: str) -> None:
         self._file = file
@@ -53,7 +53,7 @@ class PackWriter:
         self._ids.add(entry.id)
 
     def finish(self, facts: Facts) -> str:
-        """Write index and footer; the digest of the content."""
+        """Writes index and footer and returns the content digest."""
         if not self._rows:
             reasons = " First: " + facts.left_out[0] if facts.left_out else ""
             raise BadSource(f"The source has no usable problem; nothing was built.{reasons}")
@@ -68,7 +68,8 @@ class PackWriter:
 
 
 def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
-    """The record as JSON text, list items one by one: all tests of a problem as one text would be held twice."""
+    """Yields the record as JSON text, list items one by one: encoding all tests of a problem at once would hold them twice.
+    """
     before = "{"
     for key, value in record.items():
         yield f"{before}{json.dumps(key)}:".encode()
@@ -88,7 +89,7 @@ def _has_long_text(item: Any) -> bool:
 
 
 def _json_text(value: Any) -> Iterator[bytes]:
-    """A value as JSON; a long text in slices, which come to the same."""
+    """Encodes a value as JSON; long strings are encoded in slices, with the same result."""
     if not isinstance(value, str) or len(value) <= _SLICE:
         yield json.dumps(value, separators=_COMPACT).encode()
         return
@@ -100,7 +101,7 @@ def _json_text(value: Any) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def writing(target: Path, adapter: str) -> Iterator[PackWriter]:
-    """A writer whose file appears as `target` when the block ends well, and disappears when it does not."""
+    """Provides a writer whose file becomes `target` if the block succeeds and is removed if it fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED, delete=False) as file:
         unfinished = Path(file.name)
@@ -118,7 +119,7 @@ def writing(target: Path, adapter: str) -> Iterator[PackWriter]:
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove what killed writers left in `folder`; files of living ones are locked and stay."""
+    """Removes the files of killed writers in `folder`; those of running writers are locked and stay."""
     removed = []
     for path in folder.glob(f".*{UNFINISHED}"):
         with contextlib.suppress(OSError), path.open("rb") as file:
