@@ -1,4 +1,4 @@
-"""My account: where I am signed in, my tokens, the workspace that the pages show, and command lines that ask for a token."""
+"""Account pages: my sessions, my tokens, the workspace that pages show, and command lines that request a token."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def account_page(page: Page) -> Response:
 
 @router.post("/account/workspace", policy=Policy(READ, needs_workspace=False))
 async def choose_workspace(page: Page) -> Response:
-    """The workspace that the pages show from now on."""
+    """Sets the workspace that pages show from now on."""
     form = await page.form()
     slug = form.get("slug", [""])[0]
     caller = caller_of(page.request)
@@ -70,7 +70,7 @@ async def choose_workspace(page: Page) -> Response:
 
 @router.post("/account/owner", policy=Policy(READ, needs_workspace=False))
 async def become_owner(page: Page) -> Response:
-    """Whoever has the installation's token may make themselves an owner."""
+    """Makes the caller an owner; requires the installation's token."""
     caller = caller_of(page.request)
     delay: LoginThrottle = page.request.app.state.login_throttle
     address = page.request.client.host if page.request.client else ""
@@ -128,7 +128,7 @@ async def ask_for_command_line(
 
 @router.post("/account/command-line", policy=Policy(READ, needs_workspace=False))
 async def allow_command_line(page: Page) -> Response:
-    """Make a token for it; the browser brings a code to the waiting command line, which exchanges it."""
+    """Creates a token for a waiting command line. The browser brings it a code, which it exchanges for the token."""
     form = {name: values[-1] for name, values in (await page.form()).items()}
     port = form.get("port", "")
     if not port.isdecimal() or not 0 < int(port[:6]) < 65536 or len(form.get("challenge", "")) < 20:

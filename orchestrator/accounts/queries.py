@@ -1,4 +1,4 @@
-"""Statements on users, workspaces and who may do what where. None of these is narrowed to a workspace."""
+"""Statements on users, workspaces and memberships. None of them is restricted to a workspace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.accounts.tables import Membership, User, Workspace
 
 @dataclass(frozen=True)
 class WorkspaceAccess:
-    """A workspace and what somebody is in it."""
+    """A workspace and a user's role in it."""
 
     id: int
     slug: str
@@ -70,7 +70,9 @@ def users(session: Session) -> Sequence[User]:
 
 
 def role_in(session: Session, user_id: int, workspace_id: int) -> str | None:
-    """What a user is in a workspace: owners are that everywhere; None for who is disabled or no member."""
+    """A user's role in a workspace. Owners are owners everywhere; None for disabled users and for people who are not
+    members.
+    """
     query = (
         select(User.owner, Membership.role)
         .join(

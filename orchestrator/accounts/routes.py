@@ -1,4 +1,4 @@
-"""REST for accounts: who am I, workspaces, members, users, my sessions and my tokens."""
+"""REST for accounts: the caller, workspaces, members, users, own sessions and own tokens."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ UserId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 @router.get("/account", policy=Policy(READ, needs_workspace=False))
 async def get_account(request: Request, context: Context) -> AccountOut:
-    """Who I am: name, role, workspace, and the workspaces that I may choose with `X-Benchyard-Workspace`."""
+    """The caller: name, role, workspace, and the workspaces that `X-Benchyard-Workspace` can select."""
     caller = caller_of(request)
     return AccountOut.of(caller, await _places(caller, context))
 
 
 @router.get("/account/sessions", policy=Policy(READ, needs_workspace=False))
 async def list_sessions(request: Request, context: Context) -> Page[SessionOut]:
-    """Where I am signed in, newest first."""
+    """My sessions, newest first."""
     caller, user_id = user_of(request)
     return Page(items=[SessionOut.of(row, caller) for row in await context.accounts.sessions.of_user(user_id)])
 
 
 @router.delete("/account/sessions", policy=Policy(READ, needs_workspace=False))
 async def end_all_sessions(request: Request, context: Context) -> Ended:
-    """Sign out everywhere, here too."""
+    """Sign out everywhere, including here."""
     return Ended(ended=await context.accounts.sessions.end_all(user_of(request)[1]))
 
 
 @router.delete("/account/sessions/{session_id}", policy=Policy(READ, needs_workspace=False), status_code=204)
 async def end_session(session_id: Annotated[str, Path(max_length=60)], request: Request, context: Context) -> None:
-    """Sign out in one place."""
+    """End one of my sessions."""
     await context.accounts.sessions.end_own(session_id, user_of(request)[1])
 
 
@@ -72,7 +72,7 @@ async def list_own_tokens(request: Request, context: Context) -> Page[TokenOut]:
 
 @router.post("/account/tokens", policy=Policy(READ, needs_workspace=False), status_code=201)
 async def create_own_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
-    """A token that may do no more than I, in this workspace, and ends with my membership."""
+    """Create a token with at most my own rights in this workspace. It ends with my membership."""
     return await make_token(body, user_of(request)[0], request, context)
 
 
@@ -83,13 +83,13 @@ async def revoke_own_token(token_id: UserId, request: Request, context: Context)
 
 @router.get("/workspaces", policy=Policy(READ))
 async def list_workspaces(request: Request, context: Context) -> Page[OwnWorkspace]:
-    """The workspaces that I may enter."""
+    """The workspaces that I may use."""
     return Page(items=[OwnWorkspace.of(place) for place in await _places(caller_of(request), context)])
 
 
 @router.post("/workspaces", policy=Policy(OWNER), status_code=201)
 async def create_workspace(body: WorkspaceCreate, context: Context) -> WorkspaceOut:
-    """Only owners make workspaces."""
+    """Create a workspace; owners only."""
     made = await context.accounts.members.make_workspace(body.slug, body.name.strip())
     return WorkspaceOut(slug=made.slug, name=made.name)
 
@@ -109,7 +109,7 @@ async def list_members(slug: Slug, request: Request, context: Context) -> Page[M
 
 @router.post("/workspaces/{slug}/members", policy=Policy(ADMIN), status_code=201)
 async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Context) -> MemberOut:
-    """Add somebody by their e-mail address; they must have signed in once."""
+    """Add somebody by e-mail address; they must have signed in once."""
     _mine(slug, request)
     user = await context.accounts.members.by_email(body.email.strip())
     return MemberOut.of(*await context.accounts.members.put(slug, user.id or 0, body.role, new=True))
@@ -117,7 +117,7 @@ async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Con
 
 @router.put("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN))
 async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Request, context: Context) -> MemberOut:
-    """Change what a member is. Owners may also make somebody a member so."""
+    """Change a member's role. Owners can also add a member this way."""
     _mine(slug, request)
     owner = caller_of(request).role is Role.OWNER
     return MemberOut.of(*await context.accounts.members.put(slug, user_id, body.role, new=owner))
@@ -125,25 +125,25 @@ async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Requ
 
 @router.delete("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN), status_code=204)
 async def remove_member(slug: Slug, user_id: UserId, request: Request, context: Context) -> None:
-    """What they made stays; their tokens for this workspace open nothing any more."""
+    """Remove a member. Everything they created stays; their tokens for this workspace stop working."""
     _mine(slug, request)
     await context.accounts.members.remove(slug, user_id)
 
 
 @router.get("/users", policy=Policy(OWNER))
 async def list_users(context: Context) -> Page[UserOut]:
-    """Everybody who has ever signed in; for owners."""
+    """All users who have ever signed in; owners only."""
     return Page(items=[UserOut.of(user) for user in await context.accounts.members.users()])
 
 
 @router.patch("/users/{user_id}", policy=Policy(OWNER))
 async def change_user(user_id: UserId, body: UserChange, context: Context) -> UserOut:
-    """Make somebody an owner or no more, close their account or open it again."""
+    """Grant or withdraw ownership, disable or enable the account."""
     return UserOut.of(await context.accounts.members.change_user(user_id, owner=body.owner, disabled=body.disabled))
 
 
 def _mine(slug: str, request: Request) -> None:
-    """Whoever is no owner speaks of their own workspace only; others look as if they were not there."""
+    """Limits callers who are not owners to their own workspace; for them, other workspaces do not exist."""
     caller = caller_of(request)
     if caller.role is not Role.OWNER and slug != caller.workspace:
         raise NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about accounts, workspaces and members."""
+"""Request and response bodies for accounts, workspaces and members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OwnWorkspace(Answer):
 
 
 class AccountOut(Answer):
-    """Who calls, what they may do here, and where else they may go."""
+    """The caller, their role here, and the other workspaces they may use."""
 
     name: str
     user_id: int | None

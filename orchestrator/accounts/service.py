@@ -1,4 +1,4 @@
-"""Workspaces and who is in them: made, renamed, entered, left. It commits before it answers."""
+"""The service for workspaces and memberships: create, rename, add, change, remove. It commits before it returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Members:
         self._clock = clock
 
     async def places(self, user_id: int | None, role: Role, *, only: str | None = None) -> list[WorkspaceAccess]:
-        """The workspaces that somebody may enter; for owners these are all. `only`: a named token stays where it is."""
+        """The workspaces that a user may use; owners may use all. `only` restricts a named token to its own workspace."""
 
         if only is not None:
             return [WorkspaceAccess(0, only, only, role.value)]
@@ -60,7 +60,7 @@ class Members:
         return made
 
     async def rename(self, slug: str, name: str) -> Workspace:
-        """The slug stays: addresses and scripts have it."""
+        """The slug stays, because URLs and scripts use it."""
 
         def work(session: Session) -> Workspace:
             row = known_workspace(session, slug)
@@ -74,7 +74,7 @@ class Members:
         return await self._db.read(lambda s: account_queries.members(s, known_workspace(s, slug).id or 0))
 
     async def put(self, slug: str, user_id: int, role: Role, *, new: bool = False) -> tuple[User, Membership]:
-        """Change what a member is, or with `new` make somebody one."""
+        """Changes a member's role, or with `new` adds a member."""
         if role is Role.OWNER:
             raise Invalid("role: viewer, member or admin; owners are made by owners, of the whole installation")
         now = self._clock.now()
@@ -97,7 +97,7 @@ class Members:
         return found
 
     async def remove(self, slug: str, user_id: int) -> None:
-        """What they made stays; their tokens for this workspace open nothing any more."""
+        """Removes a member. Everything they created stays; their tokens for this workspace stop working."""
 
         def work(session: Session) -> None:
             place = known_workspace(session, slug)
@@ -113,14 +113,14 @@ class Members:
         return await self._db.read(account_queries.users)
 
     async def by_email(self, email: str) -> User:
-        """For adding people as others know them. Raises `NotFound`, also where several have the address."""
+        """Finds a user to add as a member. Raises `NotFound` if nobody or more than one user has the address."""
         found = [user for user in await self.users() if email and user.email.casefold() == email.casefold()]
         if len(found) != 1:
             raise NotFound(f"{len(found)} users here have the address {email!r}; they must have signed in once")
         return found[0]
 
     async def change_user(self, user_id: int, *, owner: bool | None = None, disabled: bool | None = None) -> User:
-        """Make somebody an owner, or close their account: that ends their sessions, and their tokens open nothing."""
+        """Changes ownership, or disables the account, which ends the user's sessions and makes their tokens useless."""
         now = self._clock.now()
 
         def work(session: Session) -> User:

@@ -1,4 +1,4 @@
-"""Tables of accounts: people as their identity provider knows them, workspaces, who may do what where, and sign-ins."""
+"""Tables of accounts: users as known to their identity provider, workspaces and memberships."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.db.columns import UtcDateTime
 
 
 class User(SQLModel, table=True):
-    """A person: (issuer, subject) is the identity, everything else is what the provider said of it last."""
+    """A person. (issuer, subject) is the identity; everything else is what the provider last reported."""
 
     __tablename__ = "users"
     __table_args__ = (UniqueConstraint("issuer", "subject", name="uq_users_identity"),)
@@ -21,14 +21,14 @@ class User(SQLModel, table=True):
     email: str = Field(default="", max_length=320)
     name: str = Field(default="", max_length=200)
     owner: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """May do everything in every workspace, and change what all of them share."""
+    """May do everything in every workspace and change what workspaces share."""
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     last_seen_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     disabled_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
 
 
 class Workspace(SQLModel, table=True):
-    """What runs, schedules, evals, traces, batches, keys and tokens belong to. Never deleted."""
+    """The owner of runs, schedules, evals, traces, batches, keys and tokens. Never deleted."""
 
     __tablename__ = "workspaces"
     id: int | None = Field(default=None, primary_key=True)
@@ -38,7 +38,7 @@ class Workspace(SQLModel, table=True):
 
 
 class Membership(SQLModel, table=True):
-    """What a user may do in a workspace: `viewer`, `member` or `admin`."""
+    """A user's role in a workspace: `viewer`, `member` or `admin`."""
 
     __tablename__ = "memberships"
     user_id: int = Field(sa_column=Column(Integer, ForeignKey("users.id"), primary_key=True, autoincrement=False))

@@ -1,8 +1,7 @@
-"""Secrets that must be read again, such as a caller's provider key: sealed with a key that is not in the database.
+"""Encrypts secrets that must be readable again, such as a caller's provider key, with a key outside the database.
 
-The one door to `cryptography`. Several master keys may be given: the first seals, all of them open, so that a key can be
-changed without a moment in which something cannot be read. What is sealed is bound to its place: copied into another row it
-does not open.
+Only this module imports `cryptography`. There may be several master keys: the first encrypts, all decrypt, so keys can be
+rotated without downtime. A sealed secret is bound to its place: copied into another row it cannot be opened.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ HOW = "32 random bytes in base64, for example from `openssl rand -base64 32`; se
 
 
 class BadMasterKey(BadConfiguration):
-    """What was given as master key is none."""
+    """The given master key is not valid."""
 
 
 class CannotOpen(Exception):
-    """It was sealed with a master key that is not here, for another place, or was changed since."""
+    """The secret was sealed with an unknown master key or for another place, or was modified."""
 
 
 class Vault:
-    """`keys`: the first seals, all open. `entropy` gives random bytes."""
+    """`keys`: the first seals, all open. `entropy` returns random bytes."""
 
     def __init__(self, keys: Sequence[bytes], entropy: Callable[[int], bytes] = os.urandom) -> None:
         if not keys or any(len(key) != KEY_BYTES for key in keys):
@@ -51,7 +50,7 @@ class Vault:
         return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + closed).decode()}"
 
     def open(self, sealed: str, place: str) -> str:
-        """The secret that was sealed for this place. Raises `CannotOpen`, which says nothing of the secret."""
+        """The secret that was sealed for this place. Raises `CannotOpen`, which reveals nothing about the secret."""
         version, _, rest = sealed.partition(".")
         name, _, body = rest.partition(".")
         cipher = self._ciphers.get(name)
@@ -71,7 +70,7 @@ class Vault:
 
 
 def read_keys(text: str) -> list[bytes]:
-    """Master keys as people give them: base64, separated by commas or lines."""
+    """Parses master keys: base64, separated by commas or line breaks."""
     keys = []
     for part in filter(None, re.split(r"[\s,]+", text)):
         try:
@@ -85,7 +84,7 @@ def read_keys(text: str) -> list[bytes]:
 
 
 def load_vault(configured: str | None, file: Path | None, data_dir: Path) -> Vault:
-    """With the keys that were given, else with that of the data directory, which is made at the first start."""
+    """Uses the configured keys, otherwise the key in the data directory, which is created at the first start."""
     if configured:
         return Vault(read_keys(configured))
     if file is not None:
@@ -113,5 +112,5 @@ def _text(path: Path) -> str:
 
 
 def _name(key: bytes) -> str:
-    """Which key it is, without saying anything of it."""
+    """An identifier of the key that reveals nothing about it."""
     return hashlib.sha256(b"benchyard master key " + key).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Opens what accounts need: the door to the identity provider if one is configured, sessions, members."""
+"""Wires up accounts: the identity provider if one is configured, sessions, members."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Accounts:
     command_lines: CommandLines
     provider: Provider | None
     sign_in: SignIn | None
-    """None where there is no identity provider: people sign in with tokens."""
+    """None without an identity provider: people then sign in with tokens."""
     keys: ProviderKeys
     limits: Limits
     tokens: Tokens

@@ -1,4 +1,4 @@
-"""The audit log: who changed what. All filters are in the address."""
+"""The audit log page. All filters are in the URL."""
 
 from __future__ import annotations
 

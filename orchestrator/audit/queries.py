@@ -1,4 +1,4 @@
-"""Statements on the audit log: add, look, and let go of what is old."""
+"""Statements on the audit log: add, list, and delete old entries."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from orchestrator.audit.tables import AuditEntry, AuditRetention
 
 class ActorKind(StrEnum):
     OWNER = "owner"  #: the installation's own token
-    USER = "user"  #: somebody who has an account
+    USER = "user"  #: a user with an account
     TOKEN = "token"  #: a named token  # noqa: S105
-    SYSTEM = "system"  #: the service itself: a schedule that fired, something that expired
-    NOBODY = "nobody"  #: who has not shown who they are
+    SYSTEM = "system"  #: the service itself: a schedule fired, something expired
+    NOBODY = "nobody"  #: an unauthenticated caller
 
 
 def add(session: Session, *entries: AuditEntry) -> None:
@@ -28,7 +28,7 @@ def add(session: Session, *entries: AuditEntry) -> None:
 def add_by_system(
     session: Session, now: datetime, action: str, object_id: str, detail: str = "", workspace_id: int | None = None
 ) -> None:
-    """What the service did by itself, in the transaction of the change."""
+    """Records an action of the service itself, in the transaction of the change."""
     entry = AuditEntry(
         at=now,
         actor_kind=ActorKind.SYSTEM,
@@ -54,7 +54,7 @@ def page(
     until: datetime | None = None,
     refused: bool | None = None,
 ) -> Sequence[AuditEntry]:
-    """Newest first. `action` and `actor` are found anywhere in the text."""
+    """Newest first. `action` and `actor` match anywhere in the text."""
     query = select(AuditEntry)
     if before is not None:
         query = query.where(col(AuditEntry.id) < before)
@@ -77,7 +77,7 @@ def page(
 
 
 def prune(session: Session, before: datetime, now: datetime, decided_by: str) -> int:
-    """Let go of everything before then; that it was decided stays."""
+    """Deletes all entries before a time; the decision itself stays recorded."""
     session.add(AuditRetention(before=before, decided_at=now, decided_by=decided_by[:200]))
     session.flush()
     return int(session.connection().execute(delete(AuditEntry).where(col(AuditEntry.at) < before)).rowcount)

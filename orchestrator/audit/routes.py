@@ -1,4 +1,4 @@
-"""REST for the audit log: look, and let go of what is old."""
+"""REST for the audit log: list, and delete old entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orchestrator.http.schemas import Limit, Page
 router = Router(prefix="/api/audit", tags=["audit"])
 
 KEPT = timedelta(days=30)
-"""What is younger cannot be deleted by anybody."""
+"""Nobody can delete entries younger than this."""
 
 Words = Annotated[str | None, Query(max_length=200)]
 Time = Annotated[AwareDatetime | None, Query()]
@@ -37,8 +37,9 @@ async def list_audit(
     until: Time = None,
     refused: Annotated[bool | None, Query(description="Only what was refused or failed, or only what was not.")] = None,
 ) -> Page[AuditOut]:
-    """Who changed what, newest first: in your workspace, or for owners everywhere. `actor` and `action` are found anywhere
-    in the text."""
+    """Who changed what, newest first: in your workspace, or for owners everywhere. `actor` and `action` match anywhere in
+    the text.
+    """
     rows = await context.db.read(
         lambda session: audit_queries.page(
             session,
@@ -59,7 +60,7 @@ async def list_audit(
 
 @router.post("/prune", policy=Policy(OWNER))
 async def prune_audit(body: AuditPrune, request: Request, context: Context) -> AuditPruned:
-    """Delete old entries. That it was done, by whom and up to when, stays."""
+    """Delete old entries. The deletion, its author and its limit stay recorded."""
     now, who = context.clock.now(), caller_of(request).name
     if body.before > now - KEPT:
         raise Invalid(f"before: entries are kept for {KEPT.days} days at least; choose an earlier time")

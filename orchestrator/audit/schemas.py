@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about the audit log."""
+"""Request and response bodies for the audit log."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class AuditPruned(Answer):
 
 
 def visible_workspace(caller: Caller) -> int | None:
-    """Whose entries the caller may see; None: of all workspaces, for owners."""
+    """The workspace whose entries the caller may see; None means all workspaces, for owners."""
     return None if caller.scope.allows(Scope.OWNER) else caller.workspace_id

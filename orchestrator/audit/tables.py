@@ -1,5 +1,6 @@
-"""The audit log: who changed what, when, from where. Rows are only ever added: triggers in the database refuse to change
-them, and let go of old ones only where `audit_retention` says so, which itself cannot be changed."""
+"""The audit log: who changed what, when, from where. Rows are append-only: triggers in the database reject updates, and
+allow deletion of old rows only as far as `audit_retention` permits, which itself cannot be changed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from orchestrator.runs.tables import EVENT_ID
 
 
 class AuditEntry(SQLModel, table=True):
-    """One change, or one that was refused. Names are as they were then: rows outlive what they speak of."""
+    """One change, or a refused attempt. Names are stored as they were, since entries outlive the objects they name."""
 
     __tablename__ = "audit_log"
     __table_args__ = (Index("ix_audit_workspace", "workspace_id", "id"), Index("ix_audit_at", "at"))
@@ -33,7 +34,7 @@ class AuditEntry(SQLModel, table=True):
 
 
 class AuditRetention(SQLModel, table=True):
-    """Entries before this time may be deleted, as somebody decided then."""
+    """A decision that entries before this time may be deleted."""
 
     __tablename__ = "audit_retention"
     id: int | None = Field(default=None, primary_key=True)

@@ -1,4 +1,4 @@
-"""REST for benchmarks: what can be run here."""
+"""REST for the benchmarks of this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m orchestrator.cli`: the `benchyard` command where only the interpreter is known."""
+"""`python -m orchestrator.cli`: the `benchyard` command for places that know only the interpreter."""
 
 from orchestrator.cli.entry import main
 

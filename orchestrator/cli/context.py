@@ -1,4 +1,4 @@
-"""What every command needs: the settings, the service's address, a client, its output; and groups of commands."""
+"""What every command needs: settings, the service's address, a client and its output; and command groups."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Command:
     out: Output
 
     def connect(self) -> Client:
-        """Another client, for another thread."""
+        """Creates a client for another thread."""
         return Client(self.connection)
 
 
@@ -38,7 +38,7 @@ def command(as_json: bool) -> Iterator[Command]:
 
 
 def command_group(about: str, default: str = "list") -> typer.Typer:
-    """A group of commands; without a command it runs the one named `default`."""
+    """A command group; without a command it runs the one named `default`."""
     app = typer.Typer(help=about)
 
     @app.callback(invoke_without_command=True)

@@ -1,5 +1,6 @@
-"""Where the `benchyard` command starts; names the extra to install if a package is missing. At its top it imports
-only the standard library."""
+"""The entry point of the `benchyard` command; names the extra to install if a package is missing. Its top-level imports are
+from the standard library only.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ EXTRA = "orchestrator"
 
 
 def main() -> None:
-    """Run the command, or name the missing package."""
+    """Runs the command, or names the missing package."""
     try:
         from orchestrator.cli.main import main as run
     except ModuleNotFoundError as error:
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 def install_command(source: str | None) -> str:
-    """`source` is the directory or file that this installation was made from, if that is known."""
+    """`source` is the directory or file that this installation was made from, if known."""
     return f"pip install '{source or 'benchyard'}[{EXTRA}]'"
 
 

@@ -42,7 +42,7 @@ class NotReachable(CliError):
 
 
 class Refused(CliError):
-    """The service's own sentence, with its status."""
+    """The service's own error message and status."""
 
     def __init__(self, detail: str, status: int, code: str = "") -> None:
         super().__init__(detail)

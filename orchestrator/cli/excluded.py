@@ -1,4 +1,4 @@
-"""How many items of a run may be missing from its score before the command ends with an error."""
+"""The limit on items that may be excluded from a run's score before the command fails."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_max_excluded(text: str) -> MaxExcluded:
 
 
 def raise_for_excluded(runs: Sequence[dict[str, Any]], limit: MaxExcluded) -> None:
-    """Raises `RunFailed` if a completed run or member of a batch leaves out more of its items than allowed."""
+    """Raises `RunFailed` if a completed run or batch member excludes more items than allowed."""
     sentences = []
     for run in runs:
         score = run["score"] or {}

@@ -1,4 +1,4 @@
-"""The `benchyard` command: its commands and groups. Every failure becomes a sentence and an exit code."""
+"""The `benchyard` command with its subcommands and groups. Every failure becomes a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ for _name, _group in _GROUPS.items():
 
 
 def main() -> None:
-    """Run the command and exit with its code."""
+    """Runs the command and exits with its code."""
     try:
         app()
     except CliError as error:

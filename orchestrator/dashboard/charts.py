@@ -1,4 +1,4 @@
-"""Small drawings as numbers for SVG attributes: shares as a bar, scores over time as a line with its intervals. Pure."""
+"""Small charts as numbers for SVG attributes: outcome bars, and score trends with their intervals. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Segment:
 
 
 def outcome_bar(counts: Mapping[str, int]) -> list[Segment]:
-    """In the order of the closed list, so that colours keep their place from run to run."""
+    """Segments in the order of the closed list of outcomes, so that colours keep their position from run to run."""
     total = sum(counts.values())
     segments, start = [], 0.0
     for outcome in Outcome:
@@ -44,7 +44,7 @@ def outcome_bar(counts: Mapping[str, int]) -> list[Segment]:
 
 @dataclass(frozen=True)
 class Trend:
-    """A line of estimates within the band of their intervals, oldest first."""
+    """A line of estimates with a band of their intervals, oldest first."""
 
     line: str
     band: str
@@ -52,7 +52,7 @@ class Trend:
     y: float
     count: int
     words: str
-    """The same for who does not see it."""
+    """The same as text, for screen readers."""
 
 
 def trend(scores: Sequence[tuple[float, float, float]]) -> Trend | None:
@@ -81,24 +81,24 @@ def _points(places: Sequence[tuple[float, float]]) -> str:
 
 WIDTH, HEIGHT = 300.0, 60.0
 NEAR = 0.25
-"""The limit is drawn to scale once this share of it was used; below that the drawing would be a flat line."""
+"""The limit is drawn to scale once this share of it was used; below that, the plot would be a flat line."""
 
 
 @dataclass(frozen=True)
 class Plot:
     title: str
     words: str
-    """What it shows, for who does not see it, and for who wants figures."""
+    """The content as text, for screen readers and for people who want figures."""
     line: str
     area: str
     limit_y: float | None
     top: str
-    """What the upper edge stands for."""
+    """The label of the upper edge."""
     ends: str
 
 
 def usage_plots(samples: Sequence[Stored], vcpu_limit: float | None, memory_limit: float | None) -> list[Plot]:
-    """None for fewer than two samples."""
+    """Empty for fewer than two samples."""
     found = points(samples)
     if not found:
         return []
@@ -119,7 +119,7 @@ def _cpu(found: Sequence[UsagePoint], begin: float, span: float, limit: float | 
         said.append(f"held back for {duration(held)}" if held >= 0.05 else "never held back")
     steps: list[tuple[float, float]] = []
     before = begin
-    for point in found:  # a rate holds for the whole time between two samples
+    for point in found:  # a rate applies to the whole time between two samples
         steps += [(before, point.vcpu), (point.at_s, point.vcpu)]
         before = point.at_s
     return _plot("Processor", "; ".join(said), steps, begin, span, most, limit, _cores)
@@ -158,7 +158,7 @@ def _plot(
 
 
 def _sum(rates: Sequence[float], found: Sequence[UsagePoint], begin: float) -> float:
-    """Rates times their durations."""
+    """The sum of rates times their durations."""
     times = [begin, *(point.at_s for point in found)]
     return sum(rate * (after - before) for rate, (before, after) in zip(rates, pairwise(times), strict=True))
 

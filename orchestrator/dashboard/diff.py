@@ -1,4 +1,4 @@
-"""Expected against got, line by line. Pure and bounded: what is too long is cut and says so."""
+"""A line-by-line diff of expected and actual output. Pure and bounded: long input is cut, with a note."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Python source as a list of (kind, text), for colouring on the server. Any text goes in, the same text comes out. Pure.
+"""Splits Python source into (kind, text) tokens for colouring on the server. Accepts any text and preserves it. Pure.
 
-Linear in the text, however hostile it is. Pygments is not used: its lexer needs minutes for some texts of 60,000 characters.
+Linear in the length of the text, even for hostile input. Pygments is not used: its lexer needs minutes for some texts of
+60,000 characters.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 MAX_CHARS = 60_000
-"""Longer text is given back plain: nobody reads it in colour, and every token costs an element."""
+"""Longer text is returned plain: nobody reads it in colour, and every token costs an element."""
 
 _TOKEN = re.compile(
     r"""
@@ -28,7 +29,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def highlight(source: str) -> list[tuple[str, str]]:
-    """Neighbours of one kind are joined; the kind is "" for what has no colour."""
+    """Adjacent tokens of one kind are joined; the kind is "" for text without colour."""
     if len(source) > MAX_CHARS:
         return [("", source)]
     joined: list[tuple[str, str]] = []

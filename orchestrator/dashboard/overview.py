@@ -1,4 +1,4 @@
-"""The first page: what runs now, how the models do, what somebody should know."""
+"""The overview page: running runs, models with their scores, and warnings."""
 
 from __future__ import annotations
 
@@ -63,23 +63,23 @@ async def overview(page: Page) -> Response:
 
 
 def planned(session: Session) -> list[tuple[str, int, datetime]]:
-    """What fires next: model, its id, the instant."""
+    """The next scheduled fires: model slug, model id, time."""
     rows = schedule_queries.page(session, limit=1000)
     found = [(model.slug, row.model_id, row.next_fire_at) for row, model in rows if row.next_fire_at and not row.paused]
     return sorted(found, key=lambda each: each[2])[:PLANNED]
 
 
 def verdicts(session: Session, model_ids: set[int]) -> dict[int, str]:
-    """The newest verdict on drift of each model that has one."""
+    """The newest drift verdict per model."""
     found = {model_id: schedule_queries.newest_look(session, model_id) for model_id in model_ids}
     return {model_id: fire.verdict for model_id, fire in found.items() if fire is not None and fire.verdict is not None}
 
 
 async def reasons_to_wait(context: Services) -> dict[str, str]:
-    """Why each run of the queue has not started."""
+    """Why each queued run has not started."""
     return {each.run.id: each.why for each in await context.fleet.waiting()}
 
 
 def model_names(session: Session) -> dict[int, str]:
-    """Slugs of the models that are in use."""
+    """Slugs of the models in use."""
     return {model.id: model.slug for model in model_queries.page(session, limit=1000) if model.id is not None}

@@ -1,4 +1,4 @@
-"""The API reference page, from the OpenAPI document: no script, no network, works offline. Pure."""
+"""The API reference page, built from the OpenAPI document: no JavaScript, no network. Pure."""
 
 from __future__ import annotations
 

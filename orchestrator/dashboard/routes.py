@@ -1,4 +1,4 @@
-"""Joins the pages to the application: routers, static files, and a page for addresses that lead nowhere."""
+"""Adds the pages to the application: routers, static files, and a page for unknown URLs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PAGES = (
 
 
 class Assets(StaticFiles):
-    """Files that a browser keeps but asks about each time, so that an upgrade shows at once."""
+    """Static files that a browser caches but revalidates every time, so that an upgrade shows at once."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -83,12 +83,12 @@ def install(app: FastAPI) -> None:
 
 
 def refusal(scope: Scope, error: ServiceError) -> Response:
-    """Why somebody may not do what they asked for, as a page."""
+    """A page that says why a request was refused."""
     return error_page(Request(scope), error.status, error.detail)
 
 
 def _install_not_found(app: FastAPI) -> None:
-    """People get a page where programs get problem+json."""
+    """Unknown URLs give people a page and programs problem+json."""
     otherwise: Any = app.exception_handlers[HTTPException]
 
     @app.exception_handler(HTTPException)

@@ -1,4 +1,4 @@
-"""What every page shares: the shell around it, links under a sub-path, forms, errors as pages instead of JSON."""
+"""What every page shares: the layout, links under a sub-path, forms, errors as pages instead of JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from orchestrator.runs import event_queries
 HERE = Path(__file__).parent
 HEADERS = {
     "cache-control": "no-store",
-    # With no-referrer a browser sends "Origin: null" with a form, and the gate could not tell our own forms from others'.
+    # With no-referrer, a browser sends "Origin: null" with a form, and authentication could not tell our forms from foreign
+    # ones.
     "referrer-policy": "same-origin",
 }
 environment = Environment(
@@ -61,7 +62,7 @@ environment.filters["kind"], environment.filters["place"] = kind_words, place_of
 
 @dataclass(frozen=True)
 class Frame:
-    """One request for a page. Made before anything is read: events after `number` are news to the page."""
+    """One request for a page. Created before any read, so that events after `number` are new to the page."""
 
     request: Request
     context: Services
@@ -88,12 +89,12 @@ class Frame:
         )
 
     def go(self, path: str, **query: str) -> RedirectResponse:
-        """Send the browser on, after a form was taken."""
+        """Redirects the browser after a form was accepted."""
         tail = f"?{urlencode(query)}" if query else ""
         return RedirectResponse(f"{self.root}{path}{tail}", 303)
 
     async def raw_form(self) -> dict[str, str]:
-        """The fields of a form as they were written, blanks around them too."""
+        """The fields of a form as entered, including surrounding blanks."""
         body = (await self.request.body()).decode("utf-8", "replace")
         return {name: given[-1] for name, given in parse_qs(body, max_num_fields=100, keep_blank_values=True).items()}
 
@@ -150,7 +151,7 @@ def error_page(request: Request, status: int, detail: str) -> Response:
 
 
 def bare(request: Request) -> dict[str, object]:
-    """What the shell needs where a page shows nothing of the database."""
+    """The template values for a page that shows nothing from the database."""
     services: Services | None = getattr(request.app.state, "services", None)
     caller = request.scope.get("benchyard.caller")
     root = services.settings.root if services else ""
@@ -158,7 +159,7 @@ def bare(request: Request) -> dict[str, object]:
 
 
 def may_post(request: Request) -> Callable[[str], bool]:
-    """Whether a form would be taken: what somebody may not do is not offered to them."""
+    """Whether the caller may submit a form; forms that would be refused are not shown."""
     caller: Caller | None = request.scope.get("benchyard.caller")
     routes: RouteTable = request.app.state.routes
 
@@ -170,7 +171,7 @@ def may_post(request: Request) -> Callable[[str], bool]:
 
 
 def said(error: ValidationError | ClientError) -> str:
-    """What is wrong with a form."""
+    """The message for an invalid form."""
     if isinstance(error, ClientError):
         return error.detail
     return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])

@@ -1,4 +1,4 @@
-"""How numbers, times and foreign text are written on a page. Pure; nothing here makes HTML: templates escape everything."""
+"""Formats numbers, times and foreign text for pages. Pure; nothing here produces HTML: templates escape everything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 DASH = "–"
 _STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-# Control characters, and those that change the direction of text: what is shown must be what is there.
+# Control characters, and those that change the direction of text: pages must show what is really there.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 
@@ -17,7 +17,7 @@ def percent(share: float | None) -> str:
 
 
 def points(share: float) -> str:
-    """A difference of two shares, with its sign."""
+    """The difference of two shares, with its sign."""
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
@@ -26,7 +26,7 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def when(moment: datetime | None) -> str:
-    """In UTC; the browser rewrites it in the reader's own zone."""
+    """In UTC; the browser converts it to the reader's time zone."""
     return DASH if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -67,7 +67,7 @@ def money(usd: float | None) -> str:
 
 
 def cost(it: Any) -> str:
-    """Of the calls of a run or a batch. What is not known is said to be unknown, and never shown as nothing."""
+    """The cost of a run's or batch's calls. An unknown cost is shown as unknown, never as zero."""
     known = it.cost_usd if it.cost_usd is not None else it.known_cost_usd
     if not it.unpriced_calls:
         return money(known)
@@ -82,12 +82,12 @@ def number(count: float | None) -> str:
 
 
 def words(name: str) -> str:
-    """`wrong_answer` as people write it."""
+    """`wrong_answer` as "wrong answer"."""
     return name.replace("_", " ")
 
 
 def visible(text: str) -> str:
-    """Foreign text with everything unseen made visible."""
+    """Foreign text with invisible characters made visible."""
     return _UNSEEN.sub(lambda found: f"⟨{ord(found.group()):04X}⟩", text.replace("\r\n", "\n"))
 
 

@@ -1,4 +1,4 @@
-"""Numbers as they were typed into a form: what is none stays text, so that the API says what is wrong with it. Pure."""
+"""Parses numbers typed into a form: invalid ones stay text, so that the API reports the error. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, and the numbers for Prometheus."""
+"""Liveness, readiness, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ router = Router(tags=["health"])
 
 @router.get("/healthz", policy=Policy(ANYONE))
 async def healthz() -> dict[str, str]:
-    """The process answers."""
+    """The process is alive."""
     return {"status": "ok"}
 
 
 @router.get("/readyz", policy=Policy(ANYONE))
 async def readyz(context: Context) -> Response:
-    """Whether a run could be started at this moment: each part with a sentence, and 503 when one of them is not well."""
+    """Whether a run could be started now: a sentence on each component, and 503 if one of them fails."""
     parts = await context.readiness.look()
     problems = [f"{part.name}: {part.sentence}" for part in parts if not part.ok]
     original = context.installation.copy_of
@@ -101,12 +101,12 @@ async def _metrics(request: Request, context: Services) -> Response:
 
 
 async def _may_see_everything(request: Request, context: Services) -> bool:
-    """Whether names of all workspaces may be told: to owners, or to everybody if there is one workspace alone."""
-    if "benchyard.caller" in request.scope:  # the gate has asked for a token
+    """Whether names of all workspaces may be shown: to owners, or to everybody if there is only one workspace."""
+    if "benchyard.caller" in request.scope:  # metrics require a token here
         return current_actor() is None
     if len(await context.db.read(account_queries.workspaces)) == 1:
         return True
-    if WORKSPACE_HEADER in request.headers:  # who asks for one workspace is not told of others
+    if WORKSPACE_HEADER in request.headers:  # a request for one workspace sees no others
         return False
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     caller = await context.authority.by_token(token.strip()) if scheme.lower() == "bearer" else None

@@ -1,5 +1,6 @@
-"""Whether a run could be started at this moment: database, engine, runner network, listener, disk and the rounds of the
-loops, each with a sentence. What is seen is shared by everybody who asks within a second, since asking needs no token."""
+"""Checks whether a run could be started now: database, engine, runner network, listener, disk and background loops, each
+with a sentence. Results are cached for a second for all callers, since no token is needed.
+"""
 
 from __future__ import annotations
 

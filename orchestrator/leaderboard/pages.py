@@ -1,4 +1,4 @@
-"""Models side by side on the same problems, as the API says it, with the window of time in the address."""
+"""The leaderboard page: the API's data, with the time window in the URL."""
 
 from __future__ import annotations
 

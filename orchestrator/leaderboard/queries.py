@@ -1,4 +1,4 @@
-"""Statements on the runs that a leaderboard can be made of: the newest of each model and sample."""
+"""Statements on the runs that leaderboards use: the newest of each model and sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.runs.tables import ContainerRun
 
 SAMPLES_PER_MODEL = 20
-"""Samples of a model whose plans are read."""
+"""Maximum number of samples per model whose plans are read."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def completed_runs(session: Session, benchmark: str, limit: int = 2000) -> list[
 
 
 def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[Candidate]:
-    """Newest first. Of the runs of one model on one sample only the newest is read."""
+    """Newest first. Only the newest run of each model and sample is read."""
     candidates: list[Candidate] = []
     samples: set[tuple[int, str | None, str]] = set()
     counts: Counter[int] = Counter()
@@ -73,7 +73,7 @@ def read_candidates(session: Session, benchmark: str, pack_digest: str) -> list[
 
 
 def _why_not(run: BoardRun, benchmark: str) -> str | None:
-    """Why the score of a run on this benchmark cannot be compared, or None."""
+    """Why the score of a run on this benchmark is not comparable, or None."""
     score = scores_by_benchmark(run.score, run.benchmarks).get(benchmark) or run.score
     if run.cut_short:
         return "its run ended before its last item"

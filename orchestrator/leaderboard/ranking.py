@@ -1,8 +1,8 @@
-"""Models side by side on the same problems: scores with intervals, places as far as evidence separates them. Pure.
+"""Ranks models on the same problems: scores with intervals, and ranks as far as the evidence separates them. Pure.
 
-Every two models are compared by the exact paired test on the problems that both have results for, and the p-values are
-corrected for their number (Holm). A model's place is a range: at best just behind those that are certainly better, at worst
-just before those that are certainly worse.
+Every pair of models is compared by the exact paired test on the problems with results of both, and the p-values are adjusted
+for their number (Holm). A model's rank is a range: at best just behind the models that are significantly better, at worst
+just before those that are significantly worse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orchestrator.stats.paired import exact_mcnemar
 
 LEVEL = 0.05
 MIN_SHARED = 10
-"""With fewer problems in common, two models are not compared."""
+"""With fewer shared problems, two models are not compared."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class RankedModel:
     score: Interval
     problems: int
     best: int
-    """The best place it may have."""
+    """The best possible rank."""
     worst: int
     group: int
     """Models of one group cannot be distinguished from the first of the group."""
     tied_with: tuple[str, ...] = field(default=())
     results: int = 0
-    """Answers that count."""
+    """Number of counted answers."""
 
 
 def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[RankedModel]:
-    """Ranked by score, each with the models that it cannot be distinguished from."""
+    """Models ranked by score, each with those it cannot be distinguished from."""
     scores = {entrant.model: score_of(entrant.results) for entrant in entrants}
     better = _separated(entrants, scores, level)
     ordered = sorted(entrants, key=lambda entrant: (-scores[entrant.model].estimate, entrant.model))
@@ -75,7 +75,7 @@ def score_of(results: Results) -> Interval:
 
 
 def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[str, str]]:
-    """Those that stay below the level after Holm's correction for their number."""
+    """The pairs that stay below the level after Holm's correction."""
     kept = set()
     for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda entry: (entry[1], entry[0]))):
         if p_value > level / (len(p_values) - index):
@@ -98,7 +98,7 @@ def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], leve
 
 
 def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> tuple[float, float]:
-    """The gain of the second over the first, and the exact p-value. With one result each: McNemar's quick test."""
+    """The gain of the second over the first, and the exact p-value. With one result each, this is McNemar's fast test."""
     pairs = list(zip(first, second, strict=True))
     if all(one[0] == other[0] == 1 for one, other in pairs):
         lost = sum(one[1] > other[1] for one, other in pairs)
@@ -109,6 +109,6 @@ def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]
 
 
 def _swapped(count: int, passed: int, other_count: int, other_passed: int) -> Blocks:
-    """If the models were equal on this problem, their shares could be swapped; as whole numbers over a common base."""
+    """If the models were equal on this problem, their shares could be swapped; given as whole numbers over a common base."""
     common = math.gcd(count, other_count)
     return Blocks(passed * (other_count // common), (other_passed * (count // common),))

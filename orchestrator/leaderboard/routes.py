@@ -23,7 +23,8 @@ async def get_leaderboard(
     before: Annotated[date | None, Query(description="Only problems up to this day.")] = None,
     sample: Annotated[str | None, Query(max_length=16, description="An id of `samples`. Default: the first.")] = None,
 ) -> LeaderboardOut:
-    """Models on one sample of the benchmark's pack, each by its newest comparable run that has all of its problems; places
-    as far as paired tests separate them. The default sample is the one with most comparisons: pairs of models times
-    problems. Models without such a run are in `unranked`."""
+    """Models on one sample of the benchmark's pack, each by its newest comparable run that has all of its problems, ranked
+    as far as paired tests separate them. The default is the sample with the most comparisons: pairs of models times
+    problems. Models without such a run are in `unranked`.
+    """
     return await read_board(context, benchmark, after, before, sample)

@@ -1,8 +1,8 @@
-"""The sample that a leaderboard is of: every model on it is measured on exactly these problems, or it has no place. Pure.
+"""Chooses the sample of a leaderboard: a model is ranked only if it was measured on exactly these problems. Pure.
 
-Each run brings its own sample. A run counts for a sample if it has all of its problems, asked with the same version of the
-prompt; so a run on the whole benchmark also counts for a part of it, and never the other way round. By default the board is
-of the sample that allows most comparisons: pairs of models times problems.
+Each run contributes its own sample. A run counts for a sample if it has all of its problems, with the same prompt version;
+so a run on the whole benchmark also counts for a part of it, but not the other way round. The default is the sample that
+allows the most comparisons: pairs of models times problems.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from orchestrator.runs.reports.scores import sample_id
 
 @dataclass(frozen=True)
 class Candidate:
-    """A completed run on the benchmark's pack; `why_not` says why its score is not comparable, if it is not."""
+    """A completed run on the benchmark's pack; `why_not` is the reason if its score is not comparable."""
 
     model_id: int
     run_id: str
@@ -30,7 +30,7 @@ class BoardSample:
     problems: frozenset[str]
     prompt_version: str
     runs: dict[int, str] = field(default_factory=dict)
-    """Of each model the newest run that has all the problems."""
+    """The newest run with all the problems, per model."""
 
     @property
     def comparisons(self) -> int:
@@ -39,7 +39,7 @@ class BoardSample:
 
 @dataclass(frozen=True)
 class Unranked:
-    """A model without a place, by its newest run."""
+    """A model that is not ranked, represented by its newest run."""
 
     model_id: int
     run_id: str
@@ -49,7 +49,7 @@ class Unranked:
 
 
 def board_samples(candidates: Sequence[Candidate], window: frozenset[str], pack_digest: str) -> list[BoardSample]:
-    """The samples that runs brought, within a window of problems, the best first. Candidates come newest first."""
+    """The samples of the runs, restricted to a window of problems, best first. Candidates must be sorted newest first."""
     known = [each for each in candidates if each.why_not is None]
     found: dict[tuple[frozenset[str], str], BoardSample] = {}
     for each in known:
@@ -64,7 +64,7 @@ def board_samples(candidates: Sequence[Candidate], window: frozenset[str], pack_
 
 
 def unranked(candidates: Sequence[Candidate], board: BoardSample | None) -> list[Unranked]:
-    """Models with runs on the pack that have no place on the board, and why."""
+    """Models with runs on the pack that are not ranked, with the reason."""
     ranked = board.runs if board is not None else {}
     found: dict[int, Unranked] = {}
     for each in candidates:

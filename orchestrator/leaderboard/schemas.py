@@ -1,4 +1,4 @@
-"""Answers about the leaderboard."""
+"""Response bodies for the leaderboard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlaceOut(Answer):
 
 
 class BoardSampleOut(Answer):
-    """Problems that models are compared on: every place is of all of them."""
+    """The problems that models are compared on; every ranked model has results for all of them."""
 
     id: str
     problems: int
@@ -50,7 +50,7 @@ class BoardSampleOut(Answer):
 
 
 class UnrankedOut(Answer):
-    """A model that has no place, because no run of it is on the board's sample."""
+    """A model that is not ranked because it has no run on the board's sample."""
 
     model: str
     run_id: str

@@ -1,5 +1,6 @@
-"""Models on one benchmark as the REST API and the page show them: places, groups that cannot be told apart, and when their
-problems were published."""
+"""The leaderboard as the REST API and the page show it: ranks, groups that cannot be distinguished, and publication dates of
+the problems.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ WIDTH, HEIGHT = 600.0, 48.0
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a model beside its place."""
+    """Facts about a model besides its rank."""
 
     cut_off: date | None = None
     trend: Trend | None = None
@@ -40,9 +41,9 @@ class Row:
     place: PlaceOut
     about: About
     places: str
-    """The place, or the range of places that it may have."""
+    """The rank, or the range of possible ranks."""
     seen: int
-    """Problems of the window that are not younger than the model's training cut-off."""
+    """Problems of the window that are not newer than the model's training cut-off."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Mark:
-    """A model's training cut-off on the time line."""
+    """A model's training cut-off on the timeline."""
 
     models: str
     day: date
@@ -67,13 +68,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When the problems were published, month by month."""
+    """Number of problems published per month."""
 
     first: str
     last: str
     months: int
     start: int
-    """The first month of the window, counted from `first`; and its last."""
+    """The first month of the window, counted from `first`; `end` is its last."""
     end: int
     bars: list[Bar]
     marks: list[Mark]
@@ -81,7 +82,9 @@ class Timeline:
 
 
 def groups(places: Sequence[PlaceOut], known: Mapping[str, About], entries: Sequence[Entry]) -> list[list[Row]]:
-    """Those of one group are not told apart from its first; best group first. `entries` are the window's."""
+    """Groups whose members cannot be distinguished from the first one; best group first. `entries` are the window's
+    problems.
+    """
     days = [entry.day for entry in entries if entry.day is not None]
     rows = []
     for place in places:
@@ -93,7 +96,7 @@ def groups(places: Sequence[PlaceOut], known: Mapping[str, About], entries: Sequ
 
 
 def inside(entry: Entry, after: date | None, before: date | None) -> bool:
-    """Whether a problem is in the window; one without a date is only in the window without ends."""
+    """Whether a problem is in the window; one without a date is only in an unbounded window."""
     if after is None and before is None:
         return True
     return entry.day is not None and (after is None or entry.day >= after) and (before is None or entry.day <= before)
@@ -102,7 +105,7 @@ def inside(entry: Entry, after: date | None, before: date | None) -> bool:
 def timeline(
     entries: Sequence[Entry], after: date | None, before: date | None, known: Mapping[str, About]
 ) -> Timeline | None:
-    """None where problems have no dates, or all the same month."""
+    """None if problems have no dates, or all dates are in one month."""
     days = sorted(entry.day for entry in entries if entry.day is not None)
     if not days or _month(days[0]) == _month(days[-1]):
         return None
@@ -128,7 +131,7 @@ def timeline(
 
 
 def after_all_cut_offs(known: Mapping[str, About], entries: Sequence[Entry]) -> date | None:
-    """The first day that no model's training reached, if there are problems from then on."""
+    """The first day after every model's training cut-off, if there are problems from then on."""
     days = [about.cut_off for about in known.values() if about.cut_off is not None]
     if not days:
         return None

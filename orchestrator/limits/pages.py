@@ -1,4 +1,4 @@
-"""Limits: what the workspace and its users may use, and what they use now."""
+"""The limits page: limits of the workspace and its users, and their current usage."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def limits_view(
 
 
 def _number(text: str, kind: type[int] | type[float]) -> Any:
-    """A number if it is one; otherwise the text, about which the form is told."""
+    """A number if the text is one, otherwise the text, so that validation reports it."""
     try:
         return kind(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""REST for limits of a workspace and its users, with what is used of them now."""
+"""REST for the limits of a workspace and its users, with their current usage."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Whose = Annotated[
 
 @router.get("", policy=Policy(READ))
 async def list_limits(request: Request, context: Context) -> LimitsOut:
-    """The workspace's limits, and what is used of them."""
+    """The workspace's limits and their current usage."""
     caller = caller_of(request)
     return LimitsOut.of(await context.accounts.limits.overview(caller.workspace_id, caller.user_id))
 
 
 @router.put("/{whose}", policy=Policy(ADMIN))
 async def set_limit(whose: Whose, body: LimitSet, request: Request, context: Context) -> LimitOut:
-    """Set all three limits at once, of the workspace (owners only), of each of its users, or of one of them."""
+    """Set all three limits at once: of the workspace (owners only), of each of its users, or of one user."""
     caller = caller_of(request)
     stored = await context.accounts.limits.set(
         whose, Limit(**body.model_dump()), caller.workspace_id, by=caller.name, scope=caller.scope
@@ -38,7 +38,7 @@ async def set_limit(whose: Whose, body: LimitSet, request: Request, context: Con
 
 @router.delete("/{whose}", policy=Policy(ADMIN), status_code=204)
 async def remove_limit(whose: Whose, request: Request, context: Context) -> None:
-    """Take a limit away."""
+    """Remove a limit."""
     caller = caller_of(request)
     await context.accounts.limits.remove(whose, caller.workspace_id, scope=caller.scope)
     context.signals.wake()

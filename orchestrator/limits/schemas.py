@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about limits."""
+"""Request and response bodies for limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.limits.tables import LimitRow
 
 
 class LimitSet(Body):
-    """What is not given is not limited."""
+    """A field that is not given is not limited."""
 
     runs_at_once: Annotated[StrictInt, Field(ge=1, le=100_000, description="More wait in the queue.")] | None = None
     spend_per_day_usd: Annotated[Number, Field(ge=0, le=1e9)] | None = None

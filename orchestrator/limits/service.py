@@ -1,7 +1,7 @@
-"""What a workspace and each of its users may use: runs at once, money per day, requests per second.
+"""Limits of a workspace and each of its users: concurrent runs, money per day, requests per second.
 
-A user's own row counts before that for everyone; a workspace's counts for all of it together. Runs beyond a limit wait in
-the queue; money beyond it is refused by the ledger, call by call, and before that when a run is asked for.
+A user's own row overrides the row for everyone; the workspace's row applies to all users together. Runs above a limit wait
+in the queue. Spending above it is refused by the ledger per call, and earlier, when a run is requested.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class LimitsOfCaller:
-    """What holds for a caller: the workspace's limit, and their own."""
+    """The limits that apply to a caller: the workspace's and their own."""
 
     workspace: Limit = Limit()
     own: Limit = Limit()
@@ -57,7 +57,7 @@ class LimitsOfCaller:
 
 @dataclass(frozen=True)
 class Usage:
-    """What is used now of a limit."""
+    """The current usage of a limit."""
 
     runs_now: int
     spent_today_usd: float
@@ -66,16 +66,16 @@ class Usage:
 
 @dataclass(frozen=True)
 class Overview:
-    """A workspace's limits with the names of those they are for, and what is used of them."""
+    """A workspace's limits with the names of their holders and their usage."""
 
     rows: list[tuple[LimitRow, str]]
     workspace: Usage
     own: Usage | None
-    """Of the caller, if it is a user."""
+    """The caller's usage, if the caller is a user."""
 
 
 class Limits:
-    """For every request they are read once a second at most."""
+    """For requests, limits are read at most once a second."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -111,7 +111,7 @@ class Limits:
         return await self._db.read(read)
 
     async def set(self, whose: str, limit: Limit, workspace_id: int, *, by: str, scope: Scope) -> tuple[LimitRow, str]:
-        """All three limits at once; the row, and the name of those it is for."""
+        """Sets all three limits at once; returns the row and its holder's name."""
         _check_owner(whose, scope)
         now = self._clock.now()
 
@@ -146,7 +146,7 @@ class Limits:
         self._known.pop(workspace_id, None)
 
     async def check_spending(self, workspace_id: int, user_id: int | None) -> None:
-        """Refuse a new run of who has nothing left today."""
+        """Refuses a new run if the day's money is used up."""
         both = await self.of(workspace_id, user_id)
         now = self._clock.now()
         wanted: list[tuple[float | None, int | None, str]] = [(both.workspace.spend_per_day_usd, None, "the workspace's")]
@@ -172,7 +172,7 @@ def _check_owner(whose: str, scope: Scope) -> None:
 
 
 def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:
-    """What the ledger holds a run's calls to."""
+    """The daily limits that the ledger enforces on a run's calls."""
     both = LimitsOfCaller.of(key_queries.limits_of(session, workspace_id), user_id)
     found = []
     if both.workspace.spend_per_day_usd is not None:

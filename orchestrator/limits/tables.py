@@ -12,7 +12,7 @@ from orchestrator.db.workspaces import Owned, owned_key
 
 
 class LimitRow(Owned, table=True):
-    """What may be used at most: by a whole workspace, by each of its users, or by one of them. None: no limit."""
+    """Upper limits for a whole workspace, each of its users, or one user. None means no limit."""
 
     __tablename__ = "limits"
     workspace_id: int = owned_key()
@@ -26,7 +26,7 @@ class LimitRow(Owned, table=True):
 
 
 class UserSpending(SQLModel, table=True):
-    """What one user's runs cost in a workspace on one day (UTC), as sums."""
+    """The cost of one user's runs in a workspace on one day (UTC)."""
 
     __tablename__ = "gateway_user_spending"
     day: str = Field(primary_key=True, max_length=10)

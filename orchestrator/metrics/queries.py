@@ -1,4 +1,4 @@
-"""Statements of the metrics: ended runs, their items and calls, and how long attempts took to start."""
+"""Statements for metrics: ended runs, their items and calls, and start-up times of attempts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 
 OPEN = ("pending", "starting", "running")
 PART = 400
-"""Ids in one statement."""
+"""Ids per statement."""
 
 
 def open_ids(session: Session) -> Sequence[str]:
@@ -24,7 +24,7 @@ def open_ids(session: Session) -> Sequence[str]:
 
 
 def since(session: Session, lowest_id: str, also: Collection[str]) -> list[ContainerRun]:
-    """Runs created since then (ids sort by time), and these."""
+    """Runs created since then (ids sort by time), plus those in `also`."""
     wanted = sorted(also)
     parts = [wanted[start : start + PART] for start in range(0, len(wanted), PART)] or [[]]
     runs: dict[str, ContainerRun] = {}
@@ -41,8 +41,9 @@ def newest_scored(session: Session, limit: int) -> Sequence[ContainerRun]:
 
 
 def outcomes(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int, int, int]]:
-    """(benchmark, outcome, items, input tokens, output tokens) of the run's own items: those taken over from an earlier run
-    are older than it."""
+    """(benchmark, outcome, items, input tokens, output tokens) of the run's own items: items taken over from an earlier run
+    are excluded.
+    """
     tokens = (func.sum(ItemRow.input_tokens), func.sum(ItemRow.output_tokens))
     columns: Any = (ItemRow.benchmark, ItemRow.outcome, func.count(), *tokens)
     query = select(*columns).where(ItemRow.run_id == run.id, col(ItemRow.created_at) >= run.created_at)
@@ -51,7 +52,7 @@ def outcomes(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, in
 
 
 def calls(session: Session, run: ContainerRun) -> Sequence[tuple[str, str, int]]:
-    """(provider, state, calls) that this run bought or tried to."""
+    """(provider, state, calls) of the calls that this run paid for or attempted."""
     columns: Any = (GatewayCall.provider, GatewayCall.state, func.count())
     query = select(*columns).where(GatewayCall.run_id == run.id, GatewayCall.source == "bought")
     rows = session.exec(
@@ -74,6 +75,6 @@ def queue(session: Session, now: datetime) -> dict[str, int]:
 
 
 def evals(session: Session, limit: int) -> Sequence[tuple[str, Eval]]:
-    """The newest evals, each with the name of its set; older versions among them."""
+    """The newest evals, each with the name of its set; includes older versions."""
     query = select(EvalSet.name, Eval).join(EvalSet, col(EvalSet.id) == col(Eval.eval_set_id))
     return [(name, row) for name, row in session.exec(query.order_by(col(Eval.id).desc()).limit(limit)).all()]

@@ -1,7 +1,7 @@
-"""Counts runs as they end, for Prometheus. Counters begin at zero with the process, as Prometheus expects.
+"""Counts runs as they end, for Prometheus. Counters start at zero with the process, as Prometheus expects.
 
-Runs are read from the database, so that every orchestrator counts every run once, whichever ended it. The figures cover all
-workspaces, and must be shown only to those who may see them.
+Runs are read from the database, so every orchestrator counts every run once, whichever of them ended it. The figures cover
+all workspaces and must be shown only to callers who may see them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import uuid7
 
 OVERLAP = timedelta(minutes=10)
-"""How far clocks of several orchestrators may differ: a run with an older id than this is not overlooked."""
+"""The maximum clock difference of orchestrators: runs whose ids are older by at most this are not missed."""
 SEEN_AT_FIRST = 500
-"""Runs whose scores are read when the process starts."""
+"""Number of runs whose scores are read when the process starts."""
 MOST_MODELS, MOST_BENCHMARKS, MOST_PROVIDERS, MOST_EVALS = 100, 50, 30, 100
 NO_MODEL = "none"
 DURATIONS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600)
@@ -68,7 +68,7 @@ class RunMetrics:
         self._score = Gauge("benchyard_score", "Score of the newest completed run, 0 to 1", which, registry=into)
 
     async def begin(self) -> None:
-        """Runs that ended before are not counted; the newest runs' scores are shown."""
+        """Loads the scores of the newest runs. Runs that ended earlier are not counted."""
         lowest = self._lowest(self._clock.now())
 
         def read(session: Session) -> tuple[set[str], set[str]]:
@@ -84,7 +84,7 @@ class RunMetrics:
             self._open, self._counted = await self._db.read(read)
 
     async def catch_up(self) -> None:
-        """Count the runs that ended since the last call."""
+        """Counts the runs that ended since the last call."""
         async with self._lock:
             now = self._clock.now()
             lowest = self._lowest(self._looked_at)
@@ -138,7 +138,7 @@ class RunMetrics:
         self._show_scores(run, model)
 
     def _show_scores(self, run: ContainerRun, model: LlmModel | None) -> None:
-        """The newest run of each model and benchmark stands, in whatever order they are read."""
+        """Shows the newest run of each model and benchmark, whatever the order of reading."""
         if run.status != Status.COMPLETED or run.kind != "benchmark" or model is None:
             return
         for benchmark, score in scores_by_benchmark(run.score, run.benchmarks).items():
@@ -153,7 +153,7 @@ MOST_CHARACTERS = 80
 
 
 class BoundedLabels:
-    """The first `most` values keep their names; every later one is `other`."""
+    """The first `most` values keep their names; all later ones become `other`."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -173,7 +173,7 @@ STATES = ("waiting", "put_off", "starting", "running")
 
 
 def read_now(session: Session, registry: CollectorRegistry, now: datetime, *, with_names: bool) -> None:
-    """Within the caller's session, which decides whose runs and evals these are; without names, no evals."""
+    """Uses the caller's session, which determines the visible runs and evals; without names, evals are left out."""
     length = Gauge("benchyard_queue_length", "Runs that have not ended", ["state"], registry=registry)
     counts = metric_queries.queue(session, now)
     for state in STATES:

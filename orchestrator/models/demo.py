@@ -1,4 +1,4 @@
-"""The demo models: in the catalogue from the first start, so that a newcomer can run something at once."""
+"""The demo models: in the catalogue from the first start, so that newcomers can start a run at once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EVAL_MODELS = {
     "demo-eval-constant": ("Demo (eval): says the same of every trace", Protocol.OPENAI_RESPONSES),
     "demo-eval-hostile": ("Demo (eval): attacks the machine it runs on", Protocol.ANTHROPIC),
 }
-"""Only for having evals written. They come into being when they are asked for, archived: they would be lost in lists."""
+"""Used only to generate evals. They are created on demand and archived, to keep them out of lists."""
 SEEDED = "demo models seeded"
 
 
 def seed_demo_models(session: Session, now: datetime) -> None:
-    """Add them once; deleted ones are not added again."""
+    """Adds them once; deleted ones are not added again."""
     if lease_queries.shared_fact(session, SEEDED, now.isoformat()) != now.isoformat():
         return
     for slug, (title, protocol) in DEMO_MODELS.items():
@@ -36,7 +36,7 @@ def seed_demo_models(session: Session, now: datetime) -> None:
 
 
 def demo_eval_model(session: Session, slug: int | str, now: datetime) -> LlmModel | None:
-    """One of the models that only write evals; None for any other name."""
+    """One of the models that only write evals; None for any other slug."""
     if not isinstance(slug, str) or slug not in EVAL_MODELS:
         return None
     model = model_queries.by_slug(session, slug)

@@ -1,4 +1,4 @@
-"""Models: the catalogue, prices with their date, the providers' lists, and a form to add one."""
+"""Model pages: the catalogue, prices with their dates, the providers' lists, and a form to add a model."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ async def add_model(page: Page) -> Response:
 
 @router.post("/models/sync", policy=Policy(OWNER))
 async def sync(page: Page) -> Response:
-    """Answers with the page that shows the result; nothing to redirect to."""
+    """Responds with a page that shows the result instead of a redirect."""
     return await _show(page, synced=await page.context.sync_models())
 
 
 @router.post("/models/{model_id}/prices", policy=Policy(OWNER))
 async def change_prices(page: Page, model_id: int) -> Response:
-    """An empty field means that the price is not known."""
+    """An empty field means that the price is unknown."""
     given = {name: values[-1] for name, values in (await page.form()).items()}
     try:
         prices = _typed({name: given[name] for name in PRICES if given.get(name)})
@@ -85,7 +85,7 @@ async def _show(
 
 
 def _typed(given: dict[str, str]) -> dict[str, Any]:
-    """The form as the API takes it; an unreadable value stays text, and the API refuses it."""
+    """The form as the API expects it; an invalid value stays text, and the API rejects it."""
     body: dict[str, Any] = dict(given)
     for name in PRICES:
         if name in body:

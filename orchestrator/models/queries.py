@@ -18,7 +18,7 @@ def get(session: Session, model_id: int | None) -> LlmModel | None:
 
 
 def lock(session: Session, model_id: int) -> LlmModel | None:
-    """The model, locked for this transaction, unless it is gone or archived."""
+    """The model, locked for this transaction; None if it was deleted or archived."""
     query = select(LlmModel).where(LlmModel.id == model_id, col(LlmModel.archived_at).is_(None))
     return session.exec(query.with_for_update()).first()
 
@@ -28,12 +28,12 @@ def by_slug(session: Session, slug: str) -> LlmModel | None:
 
 
 def of_provider(session: Session, provider: str) -> Sequence[LlmModel]:
-    """All of them, archived ones too."""
+    """All models of a provider, including archived ones."""
     return session.exec(select(LlmModel).where(LlmModel.provider == provider).order_by(col(LlmModel.id))).all()
 
 
 def add_new(session: Session, row: LlmModel) -> bool:
-    """Add it unless its slug is taken; says whether it was."""
+    """Adds the model unless its slug is taken; returns whether it was added."""
     values = row.model_dump(exclude={"id"})
     dialect: Any = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     statement = dialect.insert(LlmModel).on_conflict_do_nothing().returning(literal(1))
@@ -50,7 +50,7 @@ def page(session: Session, *, limit: int, after: int | None = None, with_archive
 
 
 def by_ids(session: Session, ids: Iterable[int | None]) -> Mapping[int | None, LlmModel]:
-    """None stands for no model, and has none."""
+    """Accepts None, which stands for no model."""
     wanted = {model_id for model_id in ids if model_id is not None}
     rows = session.exec(select(LlmModel).where(col(LlmModel.id).in_(wanted))).all()
     return {row.id: row for row in rows}
@@ -61,6 +61,6 @@ def slugs(session: Session, ids: Iterable[int | None]) -> Mapping[int | None, st
 
 
 def run_count(session: Session, model_id: int) -> int:
-    """In all workspaces."""
+    """Number of runs in all workspaces."""
     query = select(func.count()).where(ContainerRun.model_id == model_id)
     return int(session.connection().execute(query).scalar_one())

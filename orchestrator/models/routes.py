@@ -38,7 +38,7 @@ async def list_models(
 async def create_model(
     body: ModelCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> ModelOut:
-    """Add a model. The slug is its identity here and cannot be changed later."""
+    """Add a model. Its slug is its identity and cannot be changed."""
     digest = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
     key = None if idempotency_key is None else Idempotency(SCOPE, idempotency_key, digest)
     stored = await context.models.add(body.values(), key)
@@ -48,7 +48,7 @@ async def create_model(
 
 @router.post("/sync", policy=Policy(OWNER))
 async def sync_models(context: Context) -> ModelsSynced:
-    """Ask every configured provider for its list of models: add new ones, mark those that disappeared."""
+    """Get the model list of every configured provider: add new models, mark those that disappeared."""
     return ModelsSynced(**asdict(await context.sync_models()))
 
 
@@ -59,13 +59,13 @@ async def get_model(model: ModelRef, context: Context) -> ModelOut:
 
 @router.patch("/{model:path}", policy=Policy(OWNER))
 async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> ModelOut:
-    """Change some fields. A price that is given is dated now."""
+    """Change some fields. A given price is dated now."""
     found = await context.runs.find_model(model)
     return ModelOut.of(await context.models.change(found.id or 0, body.values()))
 
 
 @router.delete("/{model:path}", policy=Policy(OWNER), status_code=204)
 async def delete_model(model: ModelRef, context: Context) -> None:
-    """Remove a model; one that has runs is archived, so that its results stay."""
+    """Remove a model. One that has runs is archived, so that its results stay."""
     found = await context.runs.find_model(model)
     await context.models.remove(found.id or 0)

@@ -40,12 +40,12 @@ class ModelCreate(Body):
     training_cutoff: date | None = None
 
     def values(self) -> dict[str, Any]:
-        """As the catalogue takes them."""
+        """The arguments for the catalogue."""
         return {**self.model_dump(exclude={"params"}), "params": self.params.model_dump(exclude_none=True)}
 
 
 class ModelPatch(Body):
-    """Fields that are left out stay as they are."""
+    """Omitted fields stay unchanged."""
 
     name: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
     display_name: Annotated[Text, Field(max_length=200)] | None = None
@@ -58,7 +58,7 @@ class ModelPatch(Body):
     training_cutoff: date | None = None
 
     def values(self) -> dict[str, Any]:
-        """Those that change; null is a value for prices and the cut-off alone."""
+        """The changed fields; null is valid only for prices and the cut-off."""
         given: dict[str, Any] = self.model_dump(exclude_unset=True)
         if given.get("params") is not None:
             given["params"] = {key: value for key, value in given["params"].items() if value is not None}
@@ -92,7 +92,7 @@ class ModelOut(Answer):
 
 
 class ModelsSynced(Answer):
-    """Slugs, by what became of them; `failed` has the reason by provider."""
+    """Slugs by change; `failed` has the reason per provider."""
 
     providers: list[str]
     added: list[str]

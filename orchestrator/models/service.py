@@ -23,7 +23,7 @@ class ModelCatalogue:
         self._clock = clock
 
     async def add(self, values: dict[str, Any], key: Idempotency | None = None) -> LlmModel:
-        """A price that is given is dated now. Raises `Conflict` if there is a model of this slug."""
+        """A given price is dated now. Raises `Conflict` if the slug is taken."""
         now = self._clock.now()
         default = Protocol.ANTHROPIC if values["provider"] == "anthropic" else Protocol.OPENAI_CHAT
         row = LlmModel(
@@ -50,7 +50,7 @@ class ModelCatalogue:
             raise Conflict(f"there is a model {row.slug!r} already; PATCH /api/models/{row.slug} changes it") from error
 
     async def change(self, model_id: int, given: dict[str, Any]) -> LlmModel:
-        """Change some fields. A price that is given is dated now."""
+        """Changes some fields. A given price is dated now."""
         now = self._clock.now()
 
         def update(session: Session) -> LlmModel:
@@ -73,10 +73,10 @@ class ModelCatalogue:
         def remove(session: Session) -> None:
             row = queries.lock(session, model_id)
             if row is None:
-                return  # somebody else was quicker
+                return  # a concurrent request was faster
             if queries.run_count(session, model_id):
                 row.archived_at = now
-                row.slug = f"{row.slug}~{row.id}"  # the name becomes free for another model
+                row.slug = f"{row.slug}~{row.id}"  # frees the slug for another model
                 session.add(row)
             else:
                 session.delete(row)

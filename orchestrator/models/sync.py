@@ -1,5 +1,6 @@
-"""The model catalogue follows the providers' own lists: new models are added, those that disappeared are marked and never
-deleted, and nothing that a person entered is overwritten. The slug, `provider/name`, is a model's identity."""
+"""Keeps the model catalogue in step with the providers' lists: adds new models, marks missing ones without deleting them,
+and never overwrites what a person entered. The slug, `provider/name`, is a model's identity.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class SyncResult:
 
 
 class ModelSync:
-    """Asks every provider that is configured; one that cannot be asked changes nothing."""
+    """Asks every configured provider; one that fails changes nothing."""
 
     def __init__(self, db: Database, clock: Clock, env: Mapping[str, str], list_of: ListModels | None = None) -> None:
         self._db = db
@@ -52,12 +53,12 @@ class ModelSync:
         result = SyncResult(providers=[provider.name for provider in self._providers])
         lists = await asyncio.gather(*(self._ask(provider, result) for provider in self._providers))
         for provider, listed in zip(self._providers, lists, strict=True):
-            if listed:  # an empty list is no evidence that all models are gone
+            if listed:  # an empty list does not prove that all models are gone
                 await self._db.write(lambda s, p=provider, m=listed: _store(s, p, m, self._clock.now(), result))  # type: ignore[misc]
         return result
 
     async def run_in_background(self) -> None:
-        """At the start of the service; a failure is a line in the log."""
+        """Runs when the service starts; a failure is only logged."""
         if not self._providers:
             return
         try:
@@ -98,7 +99,7 @@ def _store(session: Session, provider: Provider, listed: Sequence[ListedModel], 
 
 
 def _new(provider: Provider, listed: Iterable[ListedModel], names: Collection[str], now: datetime) -> list[LlmModel]:
-    """Rows for models with a new name. Removed models count as known: they are not added again."""
+    """Rows for models with new names. Removed models count as known and are not added again."""
     protocol = Protocol.ANTHROPIC if Protocol.ANTHROPIC in provider.protocols else min(provider.protocols)
     return [
         LlmModel(

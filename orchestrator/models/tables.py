@@ -15,7 +15,7 @@ from orchestrator.db.columns import UtcDateTime
 
 
 class LlmModel(SQLModel, table=True):
-    """A model as it is known here; the slug is its stable identity."""
+    """A model in the catalogue; the slug is its stable identity."""
 
     __tablename__ = "models"
     id: int | None = Field(default=None, primary_key=True)

@@ -1,4 +1,4 @@
-"""Provider keys: the workspace's and one's own. A key is typed in once and never shown again."""
+"""Provider key pages: the workspace's keys and the user's own. A key is entered once and never shown again."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ def all_keys(session: Session) -> Sequence[ProviderKey]:
 
 
 def held(session: Session, user_id: int, provider: str) -> ProviderKey | None:
-    """The key of a holder in the session's workspace."""
+    """The key of one holder in the session's workspace."""
     query = select(ProviderKey).where(ProviderKey.user_id == user_id, ProviderKey.provider == provider)
     return session.exec(query.with_for_update()).first()
 
 
 def usable(session: Session, workspace_id: int, user_id: int | None, provider: str) -> Sequence[ProviderKey]:
-    """The keys that a run of this workspace and user may use, the user's own first."""
+    """The keys that runs of this workspace and user may use, the user's own first."""
     query = select(ProviderKey).where(
         ProviderKey.workspace_id == workspace_id,
         ProviderKey.provider == provider,
@@ -48,7 +48,7 @@ def usable(session: Session, workspace_id: int, user_id: int | None, provider: s
 
 
 def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:
-    """What the workspace and the user are called, and whether the user is an owner; runs of nobody are an owner's."""
+    """Names of workspace and user, and whether the user is an owner. Runs without a user count as an owner's."""
     place = session.get(Workspace, workspace_id)
     person = None if user_id is None else session.get(User, user_id)
     shown = "" if person is None else person.name or person.email or person.subject
@@ -56,7 +56,7 @@ def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str
 
 
 def limits(session: Session) -> Sequence[LimitRow]:
-    """Those of the session's workspace."""
+    """The limits of the session's workspace."""
     return session.exec(select(LimitRow).order_by(col(LimitRow.whose))).all()
 
 
@@ -66,7 +66,7 @@ def limits_of(session: Session, workspace_id: int) -> dict[str, LimitRow]:
 
 
 def limits_on_runs(session: Session) -> Sequence[LimitRow]:
-    """All that may matter to runs: a row without one also takes the place of the row for everyone."""
+    """All limits, or none if no row limits runs. A row without a limit on runs still overrides the row for everyone."""
     rows = session.exec(select(LimitRow)).all()
     return rows if any(row.runs_at_once is not None for row in rows) else []
 
@@ -76,7 +76,7 @@ def limit(session: Session, whose: str) -> LimitRow | None:
 
 
 def live_by_holder(session: Session) -> dict[tuple[int, int | None], int]:
-    """How many runs have a container now, by workspace and user."""
+    """Number of runs with a container, by workspace and user."""
     columns: Any = (ContainerRun.workspace_id, ContainerRun.user_id, func.count())
     query = select(*columns).where(col(ContainerRun.status).in_(LIVE), OURS)
     found = session.exec(query.group_by(ContainerRun.workspace_id, ContainerRun.user_id)).all()

@@ -1,4 +1,4 @@
-"""REST for provider keys that callers bring. A key is given once; only the end of it ever comes back."""
+"""REST for provider keys that callers bring. A key is submitted once; later only its end is shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def list_keys(request: Request, context: Context) -> Page[KeyOut]:
     "", policy=Policy(RUN), status_code=201, responses={200: {"description": "It replaced the one that was there."}}
 )
 async def put_key(body: KeyCreate, request: Request, response: Response, context: Context) -> KeyOut:
-    """Give a key for a provider: 201, or 200 if it replaces the one that the holder had."""
+    """Store a key for a provider: 201, or 200 if it replaces the holder's earlier one."""
     caller = caller_of(request)
     row, new = await context.accounts.keys.put(
         **body.values(), user_id=holder_id(body.holder, caller.user_id, caller.scope), by=caller.name
@@ -40,14 +40,14 @@ async def put_key(body: KeyCreate, request: Request, response: Response, context
 
 @router.post("/rotate", policy=Policy(OWNER))
 async def rotate_keys(context: Context) -> Rotated:
-    """Seal everything anew with the first of the master keys, so that the others can be taken away."""
+    """Seal everything again with the first master key, so that the others can be removed."""
     keys, logins = await context.accounts.keys.rotate(), await context.accounts.sessions.seal_again()
     return Rotated(sealed_again=keys[0] + logins[0], unreadable=keys[1] + logins[1])
 
 
 @router.delete("/{key_id}", policy=Policy(RUN), status_code=204)
 async def remove_key(key_id: Annotated[int, Path(ge=0, le=2**31 - 1)], request: Request, context: Context) -> None:
-    """Remove a key. Calls that are at the provider end; the next one is paid by whoever is next."""
+    """Remove a key. Calls in flight finish; the next call uses the next key in the order of precedence."""
     caller = caller_of(request)
     row = await context.accounts.keys.remove(key_id, caller.user_id, admin=caller.scope.allows(Scope.ADMIN))
     note(request.scope, detail=row.provider)

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about provider keys."""
+"""Request and response bodies for provider keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class KeyCreate(Body):
     ] = None
 
     def values(self) -> dict[str, Any]:
-        """As the service takes them."""
+        """The arguments for the service."""
         return {
             "name": self.name.strip() or self.provider,
             "provider": self.provider,

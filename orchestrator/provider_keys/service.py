@@ -1,5 +1,5 @@
-"""Provider keys that callers bring: kept sealed, sent to the origin they were given for and to no other, and chosen for a
-run: the user's own, else the access token of their sign-in where that is set up, else the workspace's, else the service's.
+"""Provider keys that callers bring: stored sealed and sent only to the origin they were given for. A run uses the first of:
+the user's own key, the access token of their sign-in (if configured), the workspace's key, the service's key.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 STORED, SIGNED_IN = "key:", "sign-in:"
 SHORTEST_HINTED = 12
 UserToken = Callable[[int], Awaitable[str | None]]
-"""The access token that the identity provider gave a user, refreshed if need be."""
+"""Returns the access token that the identity provider gave a user, refreshed if necessary."""
 
 
 class Holder(StrEnum):
@@ -41,8 +41,9 @@ class Holder(StrEnum):
 
 @dataclass(frozen=True)
 class KeyPolicy:
-    """`system_for_all`: whether members may use the service's own keys. `token_provider`: at which provider a user's access
-    token counts as their key."""
+    """`system_for_all`: whether members may use the service's own keys. `token_provider`: the provider at which a user's
+    access token serves as their key.
+    """
 
     system_for_all: bool = True
     token_provider: str | None = None
@@ -78,7 +79,7 @@ class ProviderKeys:
     async def put(
         self, *, name: str, provider: str, secret: str, base_url: str | None, user_id: int, by: str
     ) -> tuple[ProviderKey, bool]:
-        """Store a key for a holder, in place of the one they had for this provider; whether it is a new one."""
+        """Stores a key, replacing the holder's earlier one for this provider; returns whether it is new."""
         known = self.providers.get(provider)
         if known is None:
             raise Invalid(f"provider: there is no {provider!r} here; there are {', '.join(sorted(self.providers))}")
@@ -116,7 +117,7 @@ class ProviderKeys:
         return await self._db.write(delete)
 
     async def rotate(self) -> tuple[int, int]:
-        """Seal everything anew with the first master key: how many were, and how many cannot be opened."""
+        """Seals everything again with the first master key. Returns the numbers sealed and not openable."""
         now = self._clock.now()
         return await self._db.write(lambda session: self._rotate(session, now))
 
@@ -138,7 +139,7 @@ class ProviderKeys:
         return done, lost
 
     def choose(self, session: Session, workspace_id: int, user_id: int | None, provider: str) -> Choice:
-        """Whose key a run's calls are paid with."""
+        """Chooses the key that pays for a run's calls."""
         known = self.providers.get(provider)
         if known is None:
             return Choice(SYSTEM)
@@ -183,7 +184,7 @@ class ProviderKeys:
 
 
 def holder_id(holder: Holder, user_id: int | None, scope: Scope) -> int:
-    """Whose a key will be that this caller gives."""
+    """The holder of a key that this caller submits."""
     if holder is Holder.WORKSPACE and not scope.allows(Scope.ADMIN):
         raise Forbidden("Keys of the workspace are for its admins to give; give one of your own with holder `user`.")
     if holder is Holder.USER and user_id is None:
@@ -192,7 +193,7 @@ def holder_id(holder: Holder, user_id: int | None, scope: Scope) -> int:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port: where a key may be sent."""
+    """Scheme, host and port, to which a key may be sent."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -204,7 +205,7 @@ def origin_of(url: str) -> str:
 
 
 def place_of(workspace_id: int, user_id: int, provider: str, origin: str) -> str:
-    """What a sealed key is bound to: moved to another holder, provider or origin it does not open."""
+    """What a sealed key is bound to: it cannot be opened for another holder, provider or origin."""
     return f"provider key {workspace_id} {user_id} {provider} {origin}"
 
 

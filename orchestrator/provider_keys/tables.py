@@ -1,4 +1,4 @@
-"""Tables of what callers bring and may use: provider keys of workspaces and users, limits, and what users spent."""
+"""Tables of provider keys of workspaces and users."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from orchestrator.db.columns import UtcDateTime
 from orchestrator.db.workspaces import Owned
 
 OF_WORKSPACE = 0
-"""In place of a user: what belongs to the workspace as a whole."""
+"""Used instead of a user id for keys of the whole workspace."""
 
 
 class ProviderKey(Owned, table=True):
-    """A key for a provider, sealed; `hint` is the end of it. There is one per holder and provider."""
+    """A sealed provider key; `hint` is its end. There is one per holder and provider."""
 
     __tablename__ = "provider_keys"
     __table_args__ = (UniqueConstraint("workspace_id", "user_id", "provider", name="uq_provider_keys_holder"),)

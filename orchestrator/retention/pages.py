@@ -1,4 +1,4 @@
-"""Deleting runs on pages: one, or those that a filter names, after a look at what would go; and pinning."""
+"""Pages that delete runs, one or all that match a filter, after a preview; and pinning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDED = ("completed", "failed", "cancelled")
 async def deletion_page(
     page: Page, status: Word = "", model: Word = "", benchmark: Word = "", trigger: Word = "", older_than_days: Word = ""
 ) -> Response:
-    """What a filter would delete; nothing goes yet."""
+    """Previews what a filter would delete; deletes nothing."""
     given = {
         "status": status,
         "model": model,

@@ -1,8 +1,8 @@
-"""Statements that find runs to delete, say what protects them, and remove them piece by piece.
+"""Statements that find runs to delete, list their protections, and delete them in pieces.
 
-A run is deleted in two steps. `hide` takes it out of its workspace in one transaction, so that nobody sees it half gone, and
-leaves a `DeletedRun` behind. `purge` then removes its rows in pieces small enough for others to write in between; killed at
-any point, it goes on from there.
+A run is deleted in two steps. `hide` removes it from its workspace in one transaction, so that nobody sees it half deleted,
+and adds a `DeletedRun`. `purge` then deletes its rows in pieces small enough for others to write in between; if it is
+interrupted, it continues from there.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from orchestrator.schedules.tables import Schedule, ScheduleFire
 
 ENDED = ("completed", "failed", "cancelled")
 TRASH = -1
-"""The workspace of runs that are being removed: nobody acts in it."""
+"""The workspace of runs that are being deleted: nobody acts in it."""
 WINDOW = 10
-"""So many runs newer than a rolling baseline are compared with it together."""
+"""Number of runs newer than a rolling baseline that are compared with it together."""
 PIECE = 2000
-"""Rows that go in one transaction."""
+"""Rows deleted per transaction."""
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 _ROW = {"sqlite": "rowid", "postgresql": "ctid"}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs to delete; what is None does not matter."""
+    """A filter for runs to delete; None means any value."""
 
     ids: tuple[str, ...] | None = None
     status: str | None = None
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What runs have stored. Bytes of the database are those of the large columns."""
+    """The storage used by runs. Database bytes count the large columns only."""
 
     runs: int = 0
     items: int = 0
@@ -73,7 +73,7 @@ class Amounts:
 
 
 def matching(session: Session, wanted: Wanted, *, limit: int, after: str | None = None) -> list[str]:
-    """Ids of runs, oldest first. Without ids, only of those that measure something, and that have ended."""
+    """Ids of matching runs, oldest first. Unless ids are given, only ended measurements match."""
     query = sa_select(_RUNS.c.id).where(workspace_filter(session, _RUNS))
     if wanted.ids is not None:
         query = query.where(_RUNS.c.id.in_(wanted.ids))
@@ -94,7 +94,9 @@ def matching(session: Session, wanted: Wanted, *, limit: int, after: str | None 
 
 
 def protections(session: Session, ids: Sequence[str], *, rolling: bool) -> dict[str, str]:
-    """Why some of these runs cannot be deleted. With `rolling`, those that a schedule's next verdicts need count as well."""
+    """Why some of these runs cannot be deleted. With `rolling`, runs needed for a schedule's next verdicts are protected
+    too.
+    """
     found: dict[str, str] = {}
     if rolling:
         found |= dict.fromkeys(_rolling(session) & set(ids), "a schedule compares its next runs with it")
@@ -155,12 +157,12 @@ def measure(session: Session, ids: Sequence[str]) -> Amounts:
 
 
 def _raw(table: type[SQLModel], name: str) -> Any:
-    """A compressed column as the bytes it is."""
+    """A compressed column as raw bytes."""
     return literal_column(f"{table.__tablename__}.{name}")
 
 
 def hide(session: Session, run_id: str, *, by: str, now: datetime) -> bool:
-    """Take a run away from everybody; False if it is not there any more. `protections` has nothing against it."""
+    """Hides a run from everybody; False if it no longer exists. The caller must have checked `protections`."""
     run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK).with_for_update()).first()
     if run is None or run.workspace_id == TRASH:
         return False
@@ -210,7 +212,7 @@ def archive_of(session: Session, run_id: str) -> ArchiveRow | None:
 
 
 def purge(session: Session, run_id: str) -> bool:
-    """Remove some rows of a hidden run; whether none is left. The event that says it was deleted stays for the streams."""
+    """Deletes some rows of a hidden run; returns whether none is left. The deletion event stays for the streams."""
     connection = session.connection()
     row_id: Any = literal_column(_ROW[connection.dialect.name])
     for column in _holders():
@@ -226,7 +228,7 @@ def purge(session: Session, run_id: str) -> bool:
 
 
 def _holders() -> list[Any]:
-    """The columns that hold the id of a run whose row must go with it; those of rows that others point at come last."""
+    """Columns with the id of a run whose rows must be deleted with it; rows that others reference come last."""
     known, found = {id(_RUNS.c.id)}, []
     for table in SQLModel.metadata.sorted_tables:
         for column in table.columns:
@@ -237,14 +239,14 @@ def _holders() -> list[Any]:
 
 
 def deletion_of(session: Session, run_id: str) -> str | None:
-    """When a run was deleted and by whom, as a sentence; None if none of this id was."""
+    """A sentence on when and by whom a run was deleted; None if it was not."""
     row = session.exec(select(DeletedRun).where(DeletedRun.id == run_id)).first()
     return None if row is None else f"run {run_id} was deleted on {row.deleted_at.date().isoformat()} by {row.deleted_by}"
 
 
 @dataclass(frozen=True)
 class DeletedMembers:
-    """Runs of a batch that were deleted, and what they had cost."""
+    """Deleted runs of a batch and their cost."""
 
     runs: int = 0
     cost_usd: float = 0.0
@@ -268,7 +270,7 @@ def used_by_deleted(session: Session, by: str, since: datetime) -> Sequence[Any]
     query = sa_select(key.label("key"), func.count().label("runs"), *sums).select_from(DeletedRun)
     if by in ("model", "schedule"):
         query = query.join(LlmModel, col(LlmModel.id) == col(DeletedRun.model_id), isouter=True)
-        query = query.where(col(DeletedRun.kind) != "command")  # which asks no model
+        query = query.where(col(DeletedRun.kind) != "command")  # which calls no model
     if by == "schedule":
         query = query.where(col(DeletedRun.scheduled).is_(True))
     query = query.where(workspace_filter(session, table), table.c.day >= since.date().isoformat(), key.is_not(None))

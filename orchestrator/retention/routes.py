@@ -1,4 +1,4 @@
-"""REST for deleting runs and for pinning them."""
+"""REST for deleting and pinning runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ DryRun = Annotated[bool, Query(description="Delete nothing: only say what would 
 
 @router.post("/delete", policy=Policy(ADMIN), status_code=202)
 async def delete_runs(body: RunsDelete, request: Request, context: Context) -> DeletionOut:
-    """Delete ended runs that match, with items, calls, events, artefacts and archives; or say what would go.
+    """Delete matching ended runs with their items, calls, events, artefacts and archives; or preview that.
 
-    Runs disappear at once; their space is given back within moments. Baselines, pinned runs and what a schedule still
-    compares with stay, and the answer says so."""
+    Runs disappear at once; their space is freed shortly after. Baselines, pinned runs and runs that a schedule still
+    compares with stay, and the response says so.
+    """
     wanted = await wanted_of(context, body)
     found = await context.deletion.delete_matching(wanted, by=caller_of(request).name, dry_run=body.dry_run)
     note(request.scope, detail=f"{'would delete' if body.dry_run else 'deleted'} {found.amounts.runs} runs")
@@ -31,7 +32,7 @@ async def delete_runs(body: RunsDelete, request: Request, context: Context) -> D
 
 @router.delete("/{run_id}", policy=Policy(ADMIN), status_code=202)
 async def delete_run(run_id: RunId, request: Request, context: Context, dry_run: DryRun = False) -> DeletionOut:
-    """Delete an ended run with all that it stored. 409 if something still needs it."""
+    """Delete an ended run with everything it stored. 409 if something still needs it."""
     await context.runs.get(run_id)
     found = await context.deletion.delete(run_id, by=caller_of(request).name, dry_run=dry_run)
     return DeletionOut.of(found, dry_run=dry_run)
@@ -39,11 +40,11 @@ async def delete_run(run_id: RunId, request: Request, context: Context, dry_run:
 
 @router.post("/{run_id}/pin", policy=Policy(RUN), status_code=204)
 async def pin_run(run_id: RunId, context: Context) -> None:
-    """Keep a run: it cannot be deleted, neither by hand nor by age, until it is unpinned."""
+    """Pin a run: it cannot be deleted, neither manually nor by age, until it is unpinned."""
     await context.deletion.pin(run_id, pinned=True)
 
 
 @router.post("/{run_id}/unpin", policy=Policy(RUN), status_code=204)
 async def unpin_run(run_id: RunId, context: Context) -> None:
-    """Let it be deleted again."""
+    """Unpin a run, so that it can be deleted again."""
     await context.deletion.pin(run_id, pinned=False)

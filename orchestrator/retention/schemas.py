@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about deleting runs."""
+"""Request and response bodies for deleting runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILTERS = ("ids", "status", "model", "benchmark", "trigger", "batch_id", "ended_
 
 
 class RunsDelete(Body):
-    """Which runs to delete: all that match every field that is given. At least one field is needed."""
+    """A filter for runs to delete: a run must match every given field. At least one field is required."""
 
     ids: Annotated[list[RunKey], Field(min_length=1, max_length=1000)] | None = None
     status: Status | None = None
@@ -72,7 +72,7 @@ class DeletionOut(Answer):
 
 
 async def wanted_of(context: Services, body: RunsDelete) -> Wanted:
-    """The filter with names and ages looked up."""
+    """The filter with names and ages resolved."""
     before = body.ended_before
     if body.older_than_days is not None:
         before = context.clock.now() - timedelta(days=body.older_than_days)

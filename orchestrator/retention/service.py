@@ -1,7 +1,7 @@
-"""Deletes runs: one, those that match a filter, and those that are older than the setting allows.
+"""Deletes runs: single ones, those that match a filter, and those older than the configured age.
 
-Only ended runs go. What others rely on stays: baselines, pinned runs, members of a batch that has not ended. A deletion that
-was accepted is carried out by `purge_round`, also after a restart.
+Only ended runs are deleted. Runs that others rely on stay: baselines, pinned runs, members of a batch that has not ended.
+`purge_round` carries out accepted deletions, also after a restart.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from orchestrator.system.clock import Clock
 log = structlog.get_logger()
 
 AT_MOST = 1000
-"""Runs that one request deletes; the answer says whether there are more."""
+"""Maximum number of runs per request; the answer says whether there are more."""
 TOGETHER = 50
-"""Runs that are hidden in one transaction."""
+"""Runs hidden per transaction."""
 NAMED = 20
-"""Protected runs that an answer names."""
+"""Maximum number of protected runs named in an answer."""
 ROUND_S = 5.0
 RETAIN_S = 3600.0
 BY_RETENTION = "retention"
 
 RemoveArchive = Callable[[str, str], Awaitable[None]]
-"""Removes the archive of a run from the object store, given the run's id and the file's name."""
+"""Removes a run's archive from the object store, given the run's id and the file name."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Deletion:
 
     amounts: Amounts
     protected: int
-    """Runs that match and stay."""
+    """Number of matching runs that stay."""
     reasons: dict[str, str]
-    """Why, for some of them."""
+    """The reasons for some of them."""
     more: bool
-    """There are further runs that match; ask again."""
+    """More runs match; send the request again."""
 
 
 class RunDeletion:
@@ -77,7 +77,7 @@ class RunDeletion:
         self._retained: float | None = None
 
     async def delete(self, run_id: str, *, by: str, dry_run: bool = False) -> Deletion:
-        """Delete one run; `Conflict` says why it must stay."""
+        """Deletes one run; raises `Conflict` with the reason if it must stay."""
         known = await self._db.read(lambda s: queries.matching(s, Wanted(ids=(run_id,)), limit=1))
         if not known:
             raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
@@ -87,7 +87,7 @@ class RunDeletion:
         return found
 
     async def delete_matching(self, wanted: Wanted, *, by: str, dry_run: bool = False, after: str | None = None) -> Deletion:
-        """Delete the runs that match and are not protected, at most `AT_MOST` of them, the oldest first."""
+        """Deletes matching runs that are not protected, at most `AT_MOST`, oldest first."""
         total, reasons, protected, more = Amounts(), dict[str, str](), 0, True
         while more and total.runs < AT_MOST:
             ids = await self._db.read(lambda s, after=after: queries.matching(s, wanted, limit=TOGETHER + 1, after=after))  # type: ignore[misc]
@@ -119,7 +119,7 @@ class RunDeletion:
         return found
 
     async def keep_on(self) -> None:
-        """Rounds for ever; no error ends them."""
+        """Runs rounds for ever; errors do not end it."""
         while True:
             busy = False
             try:
@@ -142,7 +142,7 @@ class RunDeletion:
             return
 
     async def retain(self) -> None:
-        """Delete what is older than the setting allows, in every workspace; hourly."""
+        """Deletes runs older than the configured age in every workspace; hourly."""
         monotonic = self._clock.monotonic()
         if not self._keep_days or (self._retained is not None and monotonic - self._retained < RETAIN_S):
             return
@@ -163,7 +163,7 @@ class RunDeletion:
             self._retained = None
 
     async def purge_round(self) -> bool:
-        """Remove rows and files of some deleted runs; whether there may be more."""
+        """Deletes rows and files of some deleted runs; returns whether there may be more."""
         rows = await self._db.read(lambda s: queries.unpurged(s, TOGETHER))
         for row in rows:
             if not await self._purge(row):
@@ -171,22 +171,22 @@ class RunDeletion:
         return len(rows) == TOGETHER
 
     async def _purge(self, row: DeletedRun) -> bool:
-        """Files first: the row is what says where they are. False if that must wait."""
+        """Deletes files first, because the row says where they are. False if the run must wait."""
         archive = await self._db.read(lambda s: queries.archive_of(s, row.id))
         if archive is not None and archive.kind is not None and self._remove_archive is not None:
             try:
                 await self._remove_archive(row.id, f"{archive.kind}.tar.gz")
-            except Exception as error:  # the object store is away; the next round asks again
+            except Exception as error:  # the object store is unavailable; the next round tries again
                 log.warning("archive not removed", action="archive_kept", run_id=row.id, error=str(error))
                 return False
         for folder in self._folders:
             await asyncio.to_thread(shutil.rmtree, folder / row.id, ignore_errors=True)
         while not await self._leadership.write(lambda s: queries.purge(s, row.id)):
-            pass  # others write in between
+            pass  # lets others write in between
         return True
 
     async def pin(self, run_id: str, *, pinned: bool) -> None:
-        """Protect a run from deletion, or no longer."""
+        """Protects a run from deletion, or removes the protection."""
         now = self._clock.now()
 
         def work(session: Session) -> None:

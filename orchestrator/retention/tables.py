@@ -1,4 +1,4 @@
-"""Tables of retention: runs that are kept whatever their age, and what is remembered of runs that were deleted."""
+"""Tables of retention: pinned runs, and records of deleted runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.db.workspaces import Owned
 
 
 class PinnedRun(SQLModel, table=True):
-    """A run that nobody deletes before it is unpinned."""
+    """A run that cannot be deleted until it is unpinned."""
 
     __tablename__ = "pinned_runs"
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
@@ -20,9 +20,10 @@ class PinnedRun(SQLModel, table=True):
 
 
 class DeletedRun(Owned, table=True):
-    """What stays of a deleted run: that it was there, what it belonged to, what it used. Costs that were paid stay paid.
+    """The record of a deleted run: its existence, what it belonged to, and its usage. Costs already incurred still count.
 
-    Until `purged`, rows of the run are still being removed; the run itself can no longer be seen."""
+    Until `purged`, rows of the run are still being deleted; the run itself is no longer visible.
+    """
 
     __tablename__ = "deleted_runs"
     __table_args__ = (
@@ -37,7 +38,7 @@ class DeletedRun(Owned, table=True):
     scheduled: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     status: str = Field(max_length=20)
     day: str = Field(max_length=10)
-    """The day (UTC) of its first attempt, to which its use of machines is counted."""
+    """The day (UTC) of its first attempt, to which its machine usage is attributed."""
     vcpu_s: float = 0.0
     gib_s: float = 0.0
     throttled_s: float = 0.0

@@ -1,4 +1,4 @@
-"""What an id token must say before anybody believes it. Pure: claims in, the identity or a reason out."""
+"""Validates the claims of an id token. Pure: returns the identity or raises an error with the reason."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 SKEW_S = 60
-"""How far the provider's clock may be off."""
+"""The tolerated clock skew of the provider."""
 SUBJECT_LENGTH = 255
 
 
 class NotBelieved(Exception):
-    """An id token that is not for us, not for this sign-in, or not of now."""
+    """The id token is not for this client or this sign-in, or is not currently valid."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Identity:
 def identity_of(
     claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str | None, now: datetime, skew_s: int = SKEW_S
 ) -> Identity:
-    """Who it is. `nonce` is None where a token was refreshed: providers may leave it out then."""
+    """The validated identity. `nonce` is None for a refreshed token, since providers may leave it out then."""
     moment = now.timestamp()
     if claims.get("iss") != issuer:
         raise NotBelieved(f"it was issued by {_short(claims.get('iss'))} and not by {issuer}")
@@ -43,7 +43,7 @@ def identity_of(
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_LENGTH:
         raise NotBelieved("it names nobody (sub)")
-    # People are added to workspaces by their address: one that the provider says it has not verified is nobody's.
+    # Members are added by e-mail address, so an address that the provider reports as unverified is ignored.
     email = "" if claims.get("email_verified") is False else _text(claims, "email", 320)
     return Identity(issuer, subject, email, _text(claims, "name", 200))
 

@@ -1,7 +1,6 @@
-"""The one door to the identity provider: discovery, codes for tokens, refreshing, keys and their rotation, signing out.
+"""The client of the identity provider: discovery, code exchange, refresh, signing keys and their rotation, sign-out.
 
-Everything that it says is checked here; outside, there are identities and `ProviderTrouble`, never a token that nobody has
-looked at.
+Every response is validated here. Other modules only see identities and `ProviderTrouble`, never an unchecked token.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from orchestrator.sign_in.claims import Identity, NotBelieved, identity_of
 from orchestrator.system.clock import Clock
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
-"""Signatures that only the provider can make. Not `none`, and none with a shared secret."""
+"""Asymmetric signatures only, which nobody but the provider can make: neither `none` nor shared secrets."""
 FRESH_S = 3600.0
 KEYS_AGAIN_S = 10.0
-"""A token with an unknown key has the keys asked for again, but not more often than this."""
+"""A token with an unknown key triggers a reload of the keys, at most once in this time."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 PLAIN = re.compile(r"[A-Za-z0-9._~-]*")
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
 class ProviderTrouble(Exception):
-    """The provider cannot be reached, or does not do as its discovery document says."""
+    """The provider is unreachable or violates its discovery document."""
 
 
 class Refused(Exception):
-    """The provider said no: to this code, to this refresh token, to this device. `code` is its word for it."""
+    """The provider rejected the code, the refresh token or the device. `code` is its error code."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(f"{code}: {detail}" if detail else code)
@@ -49,7 +48,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Client:
-    """What this installation is at the provider."""
+    """This installation's registration at the provider."""
 
     issuer: str
     client_id: str
@@ -60,7 +59,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Granted:
-    """Tokens whose id token was checked."""
+    """Tokens with a validated id token."""
 
     identity: Identity
     until: datetime | None
@@ -68,7 +67,7 @@ class Granted:
     refresh_token: str | None
     id_token: str
     scopes: frozenset[str] | None = None
-    """What the access token may be used for; None where the provider did not say, which means what was asked for."""
+    """The scopes of the access token; None if the provider did not return any, which means the requested ones."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Provider:
         await self._http.aclose()
 
     async def metadata(self) -> dict[str, Any]:
-        """The discovery document, kept for an hour."""
+        """The discovery document, cached for an hour."""
         now = self._clock.monotonic()
         if self._metadata is None or now >= self._metadata_until:
             found = await self._document(f"{self.client.issuer.rstrip('/')}/.well-known/openid-configuration")
@@ -108,7 +107,7 @@ class Provider:
         return self._metadata
 
     async def address(self, redirect_uri: str, *, state: str, nonce: str, verifier: str) -> str:
-        """Where the browser goes to sign in."""
+        """The URL at which the browser signs in."""
         endpoint = await self._endpoint("authorization_endpoint")
         extra = {"prompt": "consent"} if "offline_access" in self.client.scopes.split() else {}
         url: str = prepare_grant_uri(
@@ -126,20 +125,20 @@ class Provider:
         return url
 
     async def redeem(self, code: str, redirect_uri: str, *, nonce: str, verifier: str) -> Granted:
-        """The tokens for a code. Raises `Refused` where the provider does not take it."""
+        """Exchanges a code for tokens. Raises `Refused` if the provider rejects it."""
         return await self._tokens(
             {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}, redirect_uri, nonce
         )
 
     async def refresh(self, refresh_token: str, known: Identity) -> Granted:
-        """New tokens for the same person. Raises `Refused` where that is over."""
+        """Gets new tokens for the same person. Raises `Refused` if the sign-in is no longer valid."""
         granted = await self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token}, None, None, known)
         if (granted.identity.issuer, granted.identity.subject) != (known.issuer, known.subject):
             raise Refused("invalid_grant", "the refreshed token is of somebody else")
         return granted
 
     async def sign_out_address(self, id_token: str | None, after: str) -> str | None:
-        """Where the browser ends its session at the provider too, if that is offered."""
+        """The URL that ends the browser's session at the provider, if it offers one."""
         endpoint = (await self.metadata()).get("end_session_endpoint")
         if not isinstance(endpoint, str):
             return None
@@ -149,7 +148,7 @@ class Provider:
         return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(query)}"
 
     async def ask_device(self) -> Device | None:
-        """Begin a sign-in on another device; None where the provider does not offer it."""
+        """Starts a sign-in on another device; None if the provider does not support it."""
         endpoint = (await self.metadata()).get("device_authorization_endpoint")
         if not isinstance(endpoint, str):
             return None
@@ -167,7 +166,7 @@ class Provider:
             raise ProviderTrouble(f"its answer to a device is not complete ({error!r})") from error
 
     async def redeem_device(self, device_code: str) -> Granted:
-        """Raises `Refused` with `authorization_pending` or `slow_down` while the person has not finished."""
+        """Raises `Refused` with `authorization_pending` or `slow_down` until the person has finished."""
         return await self._tokens({"grant_type": DEVICE_GRANT, "device_code": device_code}, None, None)
 
     async def _tokens(
@@ -206,7 +205,7 @@ class Provider:
                 token = jwt.decode(id_token, keys, algorithms=allowed)
                 break
             except (JoseError, ValueError) as error:
-                # The keys may have been changed since they were asked for.
+                # The keys may have been rotated since they were loaded.
                 if last or self._clock.monotonic() - self._keys_since < KEYS_AGAIN_S:
                     raise NotBelieved(f"its signature cannot be checked ({type(error).__name__})") from error
                 keys = await self._known_keys(again=True)
@@ -240,7 +239,7 @@ class Provider:
     async def _post(self, endpoint: str, fields: dict[str, str]) -> dict[str, Any]:
         self._check_scheme(endpoint)
         offered = (await self.metadata()).get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        # Providers differ in how they read a basic secret with special characters; in the body there is one way only.
+        # Providers decode special characters in a basic-auth secret differently; in the body it is unambiguous.
         plain = PLAIN.fullmatch(f"{self.client.client_id}{self.client.client_secret}") is not None
         basic = "client_secret_basic" in offered and (plain or "client_secret_post" not in offered)
         method = "client_secret_basic" if basic else "client_secret_post"
@@ -291,7 +290,7 @@ TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 
 
 class TooMuch(httpx.TransportError):
-    """The answer is larger than any of a provider's documents."""
+    """The response is larger than any legitimate document of a provider."""
 
 
 class SmallAnswers(httpx.AsyncBaseTransport):
@@ -299,7 +298,7 @@ class SmallAnswers(httpx.AsyncBaseTransport):
         self._inner = inner or ProxiedTransport()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        request.headers["accept-encoding"] = "identity"  # what is packed may be large once it is unpacked
+        request.headers["accept-encoding"] = "identity"  # a compressed response may be large once decompressed
         response = await self._inner.handle_async_request(request)
         try:
             if response.headers.get("content-encoding", "identity") != "identity":

@@ -1,4 +1,4 @@
-"""Sign in and out, and the API reference."""
+"""Pages for signing in and out, and the API reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ATTEMPT_S = int(ATTEMPT_LASTS.total_seconds())
 NO_PROVIDER = "This installation has no identity provider; sign in with a token."
 WRONG = "That token is wrong, was revoked or has expired."
 _PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
-"""A path of this site: no host, no backslash and no control character, which browsers drop before they look for a host."""
+"""A path of this site: without host, backslash or control characters, which browsers drop before they look for a host."""
 
 
 def _delay(request: Request) -> LoginThrottle:
@@ -43,7 +43,7 @@ Next = Annotated[str, Query(max_length=4000)]
 
 
 def wanted_page(given: str, root: str) -> str:
-    """Where to go after signing in: a page of ours, whatever was given."""
+    """The page to show after signing in: always one of ours, whatever was given."""
     path = urlsplit(given).path if _PATH.fullmatch(given) else ""
     inside = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
     if not path or "//" in path or inside.rstrip("/") in ("/login", "/logout"):
@@ -52,7 +52,7 @@ def wanted_page(given: str, root: str) -> str:
 
 
 def from_elsewhere(request: Request, public_url: str | None) -> bool:
-    """Whether another site's page made the browser send this; what the person typed or pasted did not come from one."""
+    """Whether a page of another site made the browser send this; a typed or pasted URL does not count."""
     if (site := request.headers.get("sec-fetch-site")) is not None:
         return site not in ("same-origin", "none")
     origin = request.headers.get("origin")
@@ -79,7 +79,7 @@ async def login_page(
         if given is not None and (given.token_id, given.user_id) == (present.token_id, present.user_id):
             return RedirectResponse(wanted_page(next, context.settings.root), 303)
     if present is not None or from_elsewhere(request, context.settings.public_url):
-        # Another site's page could have led here, to have somebody work in an account that is not theirs.
+        # A page of another site could have led here, to make somebody work in an account that is not theirs.
         name = present.name if present is not None else None
         return draw("sign_in/confirm_sign_in.html", 200, **bare(request), token=token, wanted=next, present=name)
     return await _sign_in(request, context, throttle, token, next)
@@ -96,7 +96,7 @@ async def login(request: Request, context: Context, throttle: Delay) -> Response
 
 @router.get("/login/provider", policy=Policy(ANYONE))
 async def to_provider(request: Request, context: Context, next: Next = "") -> Response:
-    """Off to the identity provider."""
+    """Redirects to the identity provider."""
     sign_in = context.accounts.sign_in
     if sign_in is None:
         return _form(request, 404, NO_PROVIDER, next)
@@ -112,7 +112,7 @@ async def to_provider(request: Request, context: Context, next: Next = "") -> Re
 
 @router.get("/login/callback", policy=Policy(ANYONE))
 async def from_provider(request: Request, context: Context) -> Response:
-    """Back from the identity provider."""
+    """Handles the return from the identity provider."""
     sign_in = context.accounts.sign_in
     if sign_in is None:
         return _form(request, 404, NO_PROVIDER, "")
@@ -136,7 +136,7 @@ async def from_provider(request: Request, context: Context) -> Response:
 
 @router.post("/logout", policy=Policy(READ, needs_workspace=False))
 async def logout(request: Request, context: Context) -> Response:
-    """Sign out here and, where it offers that, at the identity provider."""
+    """Signs out here and, if supported, at the identity provider."""
     session_id, elsewhere = caller_of(request).session_id, None
     login = f"{context.settings.root}/login"
     if session_id is None and (cookie := request.cookies.get(COOKIE)):
@@ -148,7 +148,7 @@ async def logout(request: Request, context: Context) -> Response:
             elsewhere = await sign_in.sign_out_address(id_token, f"{base_url(context, request)}/login")
     response: Response = RedirectResponse(login, 303)
     if elsewhere is not None:
-        # A form may not lead to another site, not even by a detour; a page may.
+        # A form may not lead to another site, not even through a redirect; a link on a page may.
         response = draw("sign_in/signed_out.html", 200, **bare(request), elsewhere=elsewhere)
         response.headers["refresh"] = f"0;url={elsewhere}"
     drop_cookie(response, context.settings, COOKIE)

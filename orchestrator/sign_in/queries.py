@@ -1,4 +1,4 @@
-"""Statements on sign-ins: sessions of users, and attempts that have not come back from the identity provider yet."""
+"""Statements on sign-ins: users' sessions, and attempts that have not returned from the identity provider yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.sign_in.tables import LoginAttempt, LoginSession
 
 
 def by_secret(session: Session, secret_hash: str) -> LoginSession | None:
-    """The session that has this secret, or had it before the last rotation."""
+    """The session with this secret, or with it as the secret before the last rotation."""
     query = select(LoginSession).where(
         or_(col(LoginSession.secret_hash) == secret_hash, col(LoginSession.previous_hash) == secret_hash)
     )
@@ -22,7 +22,7 @@ def by_secret(session: Session, secret_hash: str) -> LoginSession | None:
 
 
 def of_user(session: Session, user_id: int, now: datetime) -> Sequence[LoginSession]:
-    """Those that have not ended, newest first."""
+    """A user's active sessions, newest first."""
     query = select(LoginSession).where(LoginSession.user_id == user_id, col(LoginSession.expires_at) > now)
     return session.exec(query.order_by(col(LoginSession.id).desc())).all()
 
@@ -32,7 +32,7 @@ def get(session: Session, session_id: str) -> LoginSession | None:
 
 
 def change(session: Session, session_id: str, was: dict[str, Any], **values: Any) -> bool:
-    """Set columns if others are still as they `was`; whether they were."""
+    """Updates columns if the columns in `was` still have those values; returns whether they had."""
     table: Any = LoginSession.__table__  # type: ignore[attr-defined]
     same = [table.c[name].is_not_distinct_from(value) for name, value in was.items()]
     statement = update(table).where(table.c.id == session_id, *same).values(**values)
@@ -49,7 +49,7 @@ def end_all(session: Session, user_id: int) -> int:
 
 
 def take_attempt(session: Session, state_hash: str) -> LoginAttempt | None:
-    """An attempt is used once: it is gone, whatever comes of it."""
+    """Deletes and returns the attempt: it can be used only once, whatever the result."""
     row = session.exec(select(LoginAttempt).where(LoginAttempt.state_hash == state_hash).with_for_update()).first()
     if row is not None:
         session.expunge(row)
@@ -63,7 +63,7 @@ def forget_before(session: Session, now: datetime) -> None:
 
 
 def with_access_token(session: Session, user_id: int, now: datetime) -> tuple[LoginSession, User] | None:
-    """The newest sign-in of a user that has an access token, if they are still welcome."""
+    """The newest sign-in of an enabled user that has an access token."""
     query = (
         select(LoginSession, User)
         .join(User, col(User.id) == col(LoginSession.user_id))

@@ -1,4 +1,4 @@
-"""Sign-in at the paths that other programs know: login, status, logout. The pages at /login do the work."""
+"""Sign-in at well-known paths: login, status, logout. The pages at /login do the work."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class AuthStatus(Answer):
 
 @router.get("/login", policy=Policy(ANYONE), status_code=303, response_class=RedirectResponse)
 async def auth_login(context: Context) -> Response:
-    """To the identity provider if there is one, else to the page that takes a token."""
+    """Redirect to the identity provider, or without one to the page that takes a token."""
     path = "/login" if context.accounts.sign_in is None else "/login/provider"
     return RedirectResponse(f"{context.settings.root}{path}", 303)
 
 
 @router.get("/status", policy=Policy(ANYONE))
 async def auth_status(request: Request, context: Context) -> AuthStatus:
-    """For everybody: a stranger is told `authenticated: false`, with status 200."""
+    """Open to everybody: without a sign-in the answer is `authenticated: false` with status 200."""
     caller = await _caller(request, context)
     provider = context.accounts.sign_in is not None
     if caller is None:
@@ -65,7 +65,7 @@ async def auth_status(request: Request, context: Context) -> AuthStatus:
 
 @router.get("/logout", policy=Policy(READ, needs_workspace=False), status_code=303, response_class=RedirectResponse)
 async def auth_logout(request: Request, context: Context) -> Response:
-    """End the browser's session, also at the identity provider where it offers that. A token is not ended by it."""
+    """End the browser's session, also at the identity provider if supported. Tokens stay valid."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Forbidden("This request came from another site's page; sign out on a page of this service.")
     session_id, elsewhere = caller_of(request).session_id, None
@@ -86,7 +86,7 @@ async def _caller(request: Request, context: Services) -> Caller | None:
             return await context.authority.by_token(token.strip()) if scheme.lower() == "bearer" else None
         cookie = request.cookies.get(COOKIE)
         return await context.authority.by_session(cookie) if cookie else None
-    except NotFound:  # their workspace is gone
+    except NotFound:  # their workspace no longer exists
         return None
 
 
@@ -126,7 +126,7 @@ class DevicePolled(Body):
 
 
 class DeviceState(Answer):
-    """`token` once the person has agreed; until then ask again after the interval."""
+    """Has `token` once the person has agreed; until then, poll again after the interval."""
 
     token: str | None = None
     slower: bool = False
@@ -134,7 +134,7 @@ class DeviceState(Answer):
 
 @command_lines.post("/command-line", policy=Policy(ANYONE))
 async def exchange_code(body: CodeGiven, context: Context) -> TokenGiven:
-    """The token for a code that a browser brought to a waiting command line; once."""
+    """Exchange the code that a browser brought to a waiting command line for its token; works once."""
     token = context.accounts.command_lines.redeem(body.code, body.verifier)
     if token is None:
         raise Unauthorized("This code was used already, is too old, or was made for another command line; sign in again.")
@@ -143,7 +143,7 @@ async def exchange_code(body: CodeGiven, context: Context) -> TokenGiven:
 
 @command_lines.post("/device", policy=Policy(ANYONE))
 async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
-    """Begin to sign in with a code that is typed in elsewhere. 404 where the identity provider does not offer it."""
+    """Start a sign-in with a code that is typed in elsewhere. 404 if the identity provider does not support it."""
     provider = context.accounts.provider
     try:
         found = await provider.ask_device() if provider else None
@@ -164,7 +164,7 @@ async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
 
 @command_lines.post("/device/poll", policy=Policy(ANYONE))
 async def poll_device(body: DevicePolled, request: Request, context: Context) -> DeviceState:
-    """Whether the person has agreed; then a token for them, good for 30 days."""
+    """Whether the person has agreed; then returns a token for them that is valid for 30 days."""
     provider, sign_in = context.accounts.provider, context.accounts.sign_in
     device_code = context.accounts.command_lines.device(body.handle)
     if provider is None or sign_in is None or device_code is None:

@@ -1,4 +1,4 @@
-"""Signing in: browsers go to the identity provider and come back once; command lines wait for a browser or a device code."""
+"""Sign-in: browsers are sent to the identity provider and return once; command lines wait for a browser or a device code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGAIN = "Sign in again."
 
 
 class SignInFailed(Exception):
-    """Why nobody was signed in, in a sentence for the person, with what they can do."""
+    """Why the sign-in failed, as a sentence for the person, with what they can do."""
 
     def __init__(self, detail: str, status: int = 400) -> None:
         super().__init__(detail)
@@ -53,14 +53,14 @@ class SignIn:
         self._new_users = new_users
 
     async def sign_out_address(self, id_token: str | None, after: str) -> str | None:
-        """Where the identity provider ends its own session, if it says so."""
+        """The URL that ends the session at the identity provider, if it offers one."""
         try:
             return await self._provider.sign_out_address(id_token, after)
         except ProviderTrouble:
             return None  # signed out here in any case
 
     async def leave(self, browser: str, wanted: str, redirect_uri: str) -> str:
-        """The address at the provider where the browser goes now. `browser` is a secret of its cookie."""
+        """The URL at the provider to redirect the browser to. `browser` is the secret in its cookie."""
         state, nonce, verifier = new_token(), new_token(), secrets.token_urlsafe(48)
         now = self._clock.now()
         row = LoginAttempt(
@@ -85,7 +85,7 @@ class SignIn:
         return address
 
     async def arrive(self, given: Mapping[str, str], browser: str | None, redirect_uri: str) -> Arrived:
-        """The browser is back with a code, or with a reason why there is none. Raises `SignInFailed`."""
+        """Handles the browser's return with a code or an error. Raises `SignInFailed`."""
         state = token_hash(given.get("state", ""))
         attempt = await self._db.write(lambda s: login_queries.take_attempt(s, state))
         if attempt is None:
@@ -130,7 +130,7 @@ class SignIn:
         return Arrived(await self.known(granted.identity), granted, attempt.wanted)
 
     async def known(self, identity: Identity) -> User:
-        """The user with this identity; whoever comes for the first time is made one. Raises `SignInFailed`."""
+        """The user with this identity, created at the first sign-in. Raises `SignInFailed`."""
         now = self._clock.now()
 
         def work(session: Session) -> User:
@@ -177,7 +177,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Allowed:
-    """Somebody has said yes in a browser; `token` goes to whoever can show the verifier."""
+    """A person agreed in a browser; `token` is for whoever presents the verifier."""
 
     token: str
     challenge: str
@@ -190,7 +190,7 @@ class CommandLines:
         self._devices: dict[str, tuple[float, str]] = {}
 
     def allow(self, token: str, challenge: str) -> str:
-        """A code that is exchanged for the token, once."""
+        """A code that can be exchanged for the token once."""
         code = new_token()
         _keep(self._codes, token_hash(code), Allowed(token, challenge), self._clock.monotonic())
         return code
@@ -202,7 +202,7 @@ class CommandLines:
         return found[1].token if same_token(challenge_of(verifier), found[1].challenge) else None
 
     def wait_for(self, device_code: str) -> str:
-        """What a command line asks with, in the place of the provider's own code."""
+        """A handle that the command line uses instead of the provider's own device code."""
         handle = new_token()
         _keep(self._devices, token_hash(handle), device_code, self._clock.monotonic())
         return handle

@@ -1,9 +1,8 @@
-"""Where users are signed in: rows found by the hash of a secret that only the browser has.
+"""Sessions of users: rows found by the hash of a secret that only the browser has.
 
-The secret changes every quarter of an hour. The one before still opens for a moment, for requests that were on their way,
-and as long as nobody has used the new one, since an answer can get lost; after that its use means that it was copied, and
-ends the session for both. A session ends when it is idle too long, at the latest after its longest life, and when the
-provider does not confirm it any more.
+The secret rotates every quarter of an hour. The previous one still works briefly, for requests in flight, and until the new
+one is first used, since a response can get lost. Later use means that it was copied and ends the session for both sides. A
+session ends after too long an idle time, after its maximum lifetime, or when the provider no longer confirms it.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from orchestrator.system.identifiers import new_token, same_token, token_hash, u
 log = structlog.get_logger()
 
 PREFIX = "u."
-"""What the cookie of a user's session begins with."""
+"""The prefix of a user's session cookie."""
 ROTATE_AFTER = timedelta(minutes=15)
 STILL_OPENS = timedelta(minutes=1)
 SEEN_AGAIN_AFTER = timedelta(minutes=1)
 ASK_AGAIN_AFTER = timedelta(seconds=30)
-"""After a try to refresh; meanwhile other requests go on with what is known."""
+"""Delay after an attempt to refresh; meanwhile other requests use the known state."""
 WAITS, WAIT_S = 6, 0.5
 """How long a model call waits for a token that is being refreshed."""
 
@@ -51,12 +50,12 @@ class Life:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A session that holds now."""
+    """A valid session."""
 
     row: LoginSession
     user: User
     workspace_id: int
-    """Where it was last; 0 for who is in none."""
+    """The last workspace; 0 for a user who is in none."""
     slug: str
     role: str
     new_cookie: str | None = None
@@ -72,7 +71,7 @@ class Sessions:
         provider: Provider | None,
         model_scope: str | None = None,
     ) -> None:
-        """`model_scope`: what an access token must be good for to be kept, as its user's key for model calls."""
+        """`model_scope`: the scope an access token needs to be kept as its user's key for model calls."""
         self._db = db
         self._clock = clock
         self._vault = vault
@@ -82,7 +81,7 @@ class Sessions:
         self._asking: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def begin(self, user: User, granted: Granted | None, *, agent: str, address: str) -> str:
-        """Sign somebody in; the value of the cookie."""
+        """Creates a session and returns the cookie value."""
         secret, now = PREFIX + new_token(), self._clock.now()
         session_id = uuid7(now)
 
@@ -108,8 +107,9 @@ class Sessions:
         return secret
 
     async def find(self, cookie: str, wanted: str | None, *, rotate: bool) -> SignedIn | None:
-        """Who is signed in with this cookie, in the workspace they ask for; None if nobody is. `rotate` where the answer
-        can carry a new cookie."""
+        """The session of this cookie in the requested workspace; None if there is none. Set `rotate` if the response can
+        carry a new cookie.
+        """
         given, now = token_hash(cookie), self._clock.now()
         found = await self._db.read(lambda s: _look(s, given, wanted))
         if found is None:
@@ -125,7 +125,7 @@ class Sessions:
         return await self._moved_on(found, given, now, rotate=rotate)
 
     def _late(self, row: LoginSession, given: str, now: datetime) -> bool:
-        """Whether the secret from before the rotation may still be used."""
+        """Whether the previous secret may still be used."""
         if row.previous_hash is None or not same_token(row.previous_hash, given):
             return False
         return row.previous_until is None or now <= row.previous_until
@@ -153,8 +153,9 @@ class Sessions:
         return found
 
     async def _confirmed(self, row: LoginSession, user: User, now: datetime) -> bool:
-        """Ask the provider whether this person is still who they were. Only one request asks; an answer that cannot be had
-        now is asked for again later."""
+        """Asks the provider whether the sign-in is still valid. Only one request asks at a time; if the provider cannot be
+        reached, it is asked again later.
+        """
         if self._provider is None or row.refresh_token is None:
             return True
         if not await self._change(row, {"tokens_until": row.tokens_until}, tokens_until=now + ASK_AGAIN_AFTER):
@@ -191,8 +192,8 @@ class Sessions:
         return {**sealed, "tokens_until": granted.until if granted.refresh_token else None}
 
     async def access_token(self, user_id: int) -> str | None:
-        """The user's own access token as it is now, refreshed if it has run out; None where there is none to be had."""
-        async with self._asking[user_id]:  # a refresh token may be good for one use only
+        """The user's current access token, refreshed if it has expired; None if none is available."""
+        async with self._asking[user_id]:  # a refresh token may be valid for one use only
             for _ in range(WAITS):
                 now = self._clock.now()
                 found = await self._db.read(lambda s: login_queries.with_access_token(s, user_id, now))  # noqa: B023
@@ -204,7 +205,7 @@ class Sessions:
                     continue
                 if row.tokens_until is None or row.tokens_until - now > ASK_AGAIN_AFTER:
                     break
-                await asyncio.sleep(WAIT_S)  # a page may be asking for a new one just now
+                await asyncio.sleep(WAIT_S)  # a page may be refreshing it right now
         try:
             return self._vault.open(row.access_token or "", _place(row.id, "access"))
         except CannotOpen as error:
@@ -212,7 +213,7 @@ class Sessions:
             return None
 
     async def seal_again(self) -> tuple[int, int]:
-        """Seal everything with the first master key: how many were, and how many cannot be opened."""
+        """Seals everything with the first master key. Returns how many were sealed and how many could not be opened."""
 
         def work(session: Session) -> tuple[int, int]:
             done = lost = 0
@@ -232,7 +233,7 @@ class Sessions:
         return await self._db.write(work)
 
     async def id_token(self, session_id: str) -> str | None:
-        """What the provider gave, for signing out there."""
+        """The provider's id token, needed to sign out there."""
         row = await self._db.read(lambda s: login_queries.get(s, session_id))
         if row is None or row.id_token is None:
             return None
@@ -245,7 +246,7 @@ class Sessions:
         await self._db.write(lambda s: login_queries.end(s, session_id))
 
     async def of_user(self, user_id: int) -> Sequence[LoginSession]:
-        """Where somebody is signed in, newest first."""
+        """A user's sessions, newest first."""
         now = self._clock.now()
         return await self._db.read(lambda s: login_queries.of_user(s, user_id, now))
 
@@ -262,7 +263,7 @@ class Sessions:
         return await self._db.write(lambda s: login_queries.end_all(s, user_id))
 
     async def go_to(self, session_id: str, workspace_id: int) -> None:
-        """From now on the session's pages show this workspace."""
+        """Sets the workspace that the session's pages show."""
         await self._db.write(lambda s: login_queries.change(s, session_id, {}, workspace_id=workspace_id))
 
 

@@ -1,7 +1,7 @@
-"""The error of a mean whose observations come in clusters: several samples of one problem are not independent.
+"""The standard error of a mean of clustered observations: samples of one problem are not independent.
 
-Ten samples each of 100 problems are 1,000 observations but say little more about other problems than 100 do. The
-clustered standard error counts the covariance within a problem; with one sample each it is the ordinary one.
+Ten samples each of 100 problems are 1,000 observations, but say little more about other problems than 100 do. The clustered
+standard error includes the covariance within a problem; with one sample each it is the ordinary one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from orchestrator.stats.intervals import LEVEL, Interval, wilson
 
 
 def clustered_standard_error(clusters: Sequence[Sequence[float]]) -> float:
-    """Of the mean over all observations; each inner sequence holds the observations of one problem."""
+    """The standard error of the mean of all observations; each inner sequence holds those of one problem."""
     clusters = [cluster for cluster in clusters if cluster]
     count = sum(map(len, clusters))
     if count == 0:
@@ -23,11 +23,11 @@ def clustered_standard_error(clusters: Sequence[Sequence[float]]) -> float:
 
 
 def clustered_interval(clusters: Sequence[Sequence[float]], level: float = LEVEL) -> Interval:
-    """For a share of successes (observations 0 and 1) in clusters.
+    """The interval for a share of successes (observations 0 and 1) in clusters.
 
-    Wilson's interval with the effective number of trials: as many independent ones as would have this standard error,
-    at most one per observation. So it never leaves 0..1, and with one sample per problem it is Wilson's. Where all
-    observations agree the error cannot be seen, and problems are what is counted.
+    This is Wilson's interval with the effective number of trials: the number of independent trials with the same standard
+    error, at most one per observation. It therefore stays within 0..1 and equals Wilson's with one sample per problem. If
+    all observations agree, the error cannot be estimated, and the number of problems is used.
     """
     clusters = [cluster for cluster in clusters if cluster]
     observations = sum(map(len, clusters))
@@ -35,7 +35,7 @@ def clustered_interval(clusters: Sequence[Sequence[float]], level: float = LEVEL
         return wilson(0, 0, level)
     share = math.fsum(value for cluster in clusters for value in cluster) / observations
     trials = float(len(clusters))
-    if 0 < share < 1 and observations > len(clusters):  # with one each the trials are the observations
+    if 0 < share < 1 and observations > len(clusters):  # with one each, the observations are the trials
         variance = clustered_standard_error(clusters) ** 2
         trials = observations if variance == 0 else min(max(share * (1 - share) / variance, 1.0), observations)
     interval = wilson(share * trials, trials, level)

@@ -1,4 +1,4 @@
-"""Intervals for a share of successes. Pure arithmetic on counts."""
+"""Confidence intervals for a share of successes. Pure arithmetic on counts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Interval:
 
 
 def critical_value(level: float = LEVEL) -> float:
-    """How many standard errors reach to each side: 1.96 for 95 %."""
+    """The half-width in standard errors: 1.96 for 95 %."""
     if not 0 < level < 1:
         raise ValueError(f"a confidence level lies between 0 and 1, got {level}")
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval:
-    """Wilson's score interval. Without a trial nothing is known: 0 between 0 and 1.
+    """Wilson's score interval. Without trials it is 0 between 0 and 1.
 
-    Takes fractions too, so that an effective number of trials can be used.
+    Accepts fractions, so that an effective number of trials can be used.
     """
     if trials < 0 or not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes in {trials} trials is impossible")

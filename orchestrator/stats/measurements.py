@@ -1,10 +1,10 @@
-"""Repeated measurements: their mean with an interval, and whether one set differs from another. Pure.
+"""Repeated measurements: the mean with its interval, and whether two sets differ. Pure.
 
-Each set comes as one sequence per run. Repeats of one run share its container and its moment, so that two runs may differ
-more than their repeats say: the larger of both errors counts.
+Each set is one sequence per run. Repeats of one run share its container and time, so two runs may differ by more than their
+repeats suggest: the larger of both errors is used.
 
-Positive values are compared as a ratio: Welch's t interval on their logarithms, of the geometric means. Others as a
-difference of means. The interval of a mean of positive values is Student's t on the scale of its logarithm.
+Positive values are compared as a ratio of geometric means, by Welch's t interval on their logarithms; other values as a
+difference of means. The interval of a mean of positive values is Student's t on the logarithmic scale.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from orchestrator.stats.student import t_quantile
 Runs = Sequence[Sequence[float]]
 ENOUGH = 2
 LARGEST_EXPONENT = 230.0
-"""A factor of 1e100 says nothing any more, and every figure times it is still a number."""
+"""A factor of 1e100 means nothing any more, and any figure times it is still finite."""
 
 
 class FigureVerdict(StrEnum):
-    """What a comparison says, as seen from the set that is compared."""
+    """The result of a comparison, from the point of view of the compared set."""
 
     BETTER = "better"  #: the whole interval lies on the good side
     WORSE = "worse"  #: the whole interval lies on the bad side
-    NO_DIFFERENCE = "no_difference"  #: the interval holds "the same": none was seen, which does not prove that there is none
+    NO_DIFFERENCE = "no_difference"  #: the interval includes "the same": a difference was not detected, nor excluded
     TOO_FEW = "too_few"  #: fewer than two repeats on a side
 
 
@@ -47,9 +47,9 @@ class Summary:
 class FigureComparison:
     verdict: FigureVerdict
     ratio: Interval | None
-    """This set over the other."""
+    """This set divided by the other."""
     difference: Interval | None
-    """Where there is no ratio."""
+    """Used if there is no ratio."""
 
 
 def summary(runs: Runs, level: float = LEVEL) -> Summary | None:
@@ -66,7 +66,7 @@ def summary(runs: Runs, level: float = LEVEL) -> Summary | None:
 
 
 def _around(mean: float, half: float, smallest: float) -> tuple[float, float]:
-    """The interval of a mean with half-width `half` by Student's t. What is never negative has none below zero."""
+    """The interval of a mean with half-width `half` by Student's t. Values that are never negative get no negative bound."""
     if smallest > 0:
         factor = math.exp(min(half / mean, LARGEST_EXPONENT))
         return mean / factor, mean * factor
@@ -92,7 +92,7 @@ def _welch(these: Runs, those: Runs, level: float) -> Interval:
     variance = one + other
     if variance == 0:
         return Interval(estimate, estimate, estimate)
-    share = one / variance  # whatever the unit is: squares of very small variances would be nothing
+    share = one / variance  # independent of the unit: squares of very small variances would underflow
     freedom = 1 / (share**2 / free_one + (1 - share) ** 2 / free_other)
     half = t_quantile(level, round(freedom, 6)) * math.sqrt(variance)
     return Interval(estimate, estimate - half, estimate + half)

@@ -1,4 +1,4 @@
-"""Two runs on the same problems: only the problems on which they differ say which is better."""
+"""Paired comparison of two runs on the same problems: only problems on which they differ say which is better."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.stats.intervals import LEVEL, Interval, wilson
 
 @dataclass(frozen=True)
 class Pairs:
-    """Counts of problems by what the two sides did."""
+    """Counts of problems by the results of both sides."""
 
     both: int
     only_first: int
@@ -33,7 +33,7 @@ class Pairs:
 
 
 def exact_mcnemar(only_first: int, only_second: int) -> float:
-    """Two-sided p-value: how likely a split at least this uneven is if both sides are equally good."""
+    """The two-sided p-value: the probability of a split at least this uneven if both sides are equally good."""
     differing = only_first + only_second
     if differing == 0:
         return 1.0
@@ -45,7 +45,7 @@ def exact_mcnemar(only_first: int, only_second: int) -> float:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:
-    """Each p-value corrected for their number: below a level just when Holm's procedure rejects at that level."""
+    """Adjusts each p-value for their number: it is below a level exactly if Holm's procedure rejects at that level."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted, most = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -69,7 +69,7 @@ def paired_difference(pairs: Pairs, level: float = LEVEL) -> Interval:
 
 
 def _correlation(pairs: Pairs) -> float:
-    """Phi of the two sides, corrected for continuity as Newcombe's method 10 does; 0 where a side never varies."""
+    """The phi coefficient of the two sides, continuity-corrected as in Newcombe's method 10; 0 if a side never varies."""
     a, b, c, d = pairs.both, pairs.only_first, pairs.only_second, pairs.neither
     margins = (a + b) * (c + d) * (a + c) * (b + d)
     if margins == 0:

@@ -1,4 +1,4 @@
-"""pass@k: the chance that at least one of k samples is right, estimated without bias from n >= k samples."""
+"""pass@k: the probability that at least one of k samples passes, estimated without bias from n >= k samples."""
 
 from __future__ import annotations
 

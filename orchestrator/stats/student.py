@@ -13,7 +13,7 @@ WIDEST = 1e6
 
 @lru_cache(maxsize=4096)
 def t_quantile(level: float, freedom: float) -> float:
-    """How many standard errors reach to each side: 2.776 for 95 % and 4 degrees of freedom."""
+    """The half-width in standard errors: 2.776 for 95 % and 4 degrees of freedom."""
     if not 0 < level < 1 or freedom <= 0:
         raise ValueError(f"no quantile for level {level} and {freedom} degrees of freedom")
     low, high = 0.0, 2.0
@@ -26,7 +26,7 @@ def t_quantile(level: float, freedom: float) -> float:
 
 
 def _within(t: float, freedom: float) -> float:
-    """The share between -t and t."""
+    """The probability between -t and t."""
     return 1 - incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 

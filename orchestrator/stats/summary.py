@@ -1,7 +1,7 @@
-"""The score of a run, or of any set of items: estimates with error bars, in total and per group.
+"""The score of a run, or of any set of items: estimates with intervals, in total and per group.
 
-Provider and infrastructure errors are not the model's fault: the score leaves them out, says how many there are, and
-gives the other denominator too. With more than 2 % of them the score is not comparable with others.
+Provider and infrastructure errors are not the model's fault: the score excludes them, reports their number, and is also
+given with the full denominator. With more than 2 % of them, the score is not comparable with others.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 COMPARABLE_UP_TO = 0.02
 NOTHING_TO_JUDGE = frozenset({Outcome.NO_ANSWER, Outcome.TRUNCATED, Outcome.REFUSED})
-"""The official checkers have no word for these: there they are failures like any other."""
+"""The official checkers do not distinguish these: there they are ordinary failures."""
 
 
 class ItemScore(NamedTuple):
-    """One item as far as scores need it. Empty text where a benchmark has no such thing."""
+    """The fields of an item that scores need. Fields that a benchmark does not have are empty."""
 
     problem_id: str
     sample_index: int
@@ -37,7 +37,7 @@ class ItemScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """A share of passed items with its interval."""
+    """The share of passed items with its interval."""
 
     estimate: float
     low: float
@@ -50,11 +50,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Summary(Score):
-    """The score of a set of items. `estimate`, `low`, `high` and `n` leave out what is not the model's fault."""
+    """The score of a set of items. `estimate`, `low`, `high` and `n` exclude errors that are not the model's fault."""
 
     n_all: int
     estimate_all: float
-    """With those items counted as failures."""
+    """The estimate with excluded items counted as failures."""
     comparable: bool
     outcomes: dict[str, int]
     pass_at_k: dict[int, float]
@@ -63,23 +63,23 @@ class Summary(Score):
     by_category: dict[str, Score] = field(default_factory=dict)
     by_month: dict[str, Score] = field(default_factory=dict)
     parity: Score | None = None
-    """By the official checker's rules, where the benchmark has them."""
+    """The score by the rules of the official checker, if the benchmark has one."""
     flips: int = 0
-    """Items on which the two ways of judging differ."""
+    """Items on which the two verdicts differ."""
 
 
 @dataclass(frozen=True)
 class CutOff:
-    """Problems from before and after a model's training cut-off."""
+    """Scores on problems from before and after a model's training cut-off."""
 
     before: Score
     after: Score
     difference: Interval
-    """Before minus after, by problems; clearly above 0 hints at remembered problems."""
+    """Before minus after, by problem; a value clearly above 0 suggests memorised problems."""
 
 
 def summarise(items: Sequence[ItemScore], level: float = LEVEL) -> Summary:
-    """The whole summary; of no items too."""
+    """Also accepts an empty set."""
     counted = [item for item in items if item.outcome not in NOT_THE_MODELS_FAULT]
     total = _score(counted, _passed, level)
     left_out = len(items) - len(counted)
@@ -103,7 +103,7 @@ def summarise(items: Sequence[ItemScore], level: float = LEVEL) -> Summary:
 
 
 def around_cut_off(items: Sequence[ItemScore], cut_off: str, level: float = LEVEL) -> CutOff | None:
-    """Scores of the problems up to the cut-off (an ISO date) and after it; None unless there are both."""
+    """Scores on problems up to the cut-off (an ISO date) and after it; None unless there are both."""
     dated = [item for item in items if item.date and item.outcome not in NOT_THE_MODELS_FAULT]
     before = [item for item in dated if item.date <= cut_off]
     after = [item for item in dated if item.date > cut_off]
@@ -126,7 +126,7 @@ def _parity_passed(item: ItemScore) -> bool:
 
 
 def _tallies(items: Sequence[ItemScore]) -> dict[str, tuple[int, int]]:
-    """Samples and passes of each problem."""
+    """Samples and passes per problem."""
     samples = Counter(item.problem_id for item in items)
     passes = Counter(item.problem_id for item in items if _passed(item))
     return {problem: (count, passes[problem]) for problem, count in samples.items()}

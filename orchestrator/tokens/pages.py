@@ -1,4 +1,4 @@
-"""Settings: API tokens, and the list of webhooks. A secret is on the page that made it and nowhere else."""
+"""The settings page: API tokens and the list of webhooks. A secret is shown only on the page that created it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def create_token(page: Page) -> Response:
 
 
 def wanted_token(given: dict[str, str]) -> TokenCreate:
-    """The token that a form asks for."""
+    """The token requested in a form."""
     body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
     if days := given.get("expires_in_days"):
         body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
@@ -84,7 +84,7 @@ async def settings_view(
     secret: Secret | None = None,
     given: dict[str, str] | None = None,
 ) -> Response:
-    """The page, after whatever was done on it."""
+    """The settings page, with the result of the last action."""
     now = page.context.clock.now()
     tokens = [TokenOut.of(row, now, owner) for row, owner in await page.context.accounts.tokens.listed()]
     hooks = [WebhookOut.of(row, counts, now) for row, counts in await page.context.webhooks.listed()]

@@ -32,7 +32,7 @@ def of_user(session: Session, user_id: int) -> Sequence[ApiToken]:
 
 
 def end_page_session(session: Session, cookie_hash: str, until: datetime, now: datetime) -> None:
-    """Remember it until it would have expired, and forget those that have."""
+    """Stores the ended session until its cookie would have expired, and deletes expired rows."""
     session.connection().execute(delete(EndedPageSession).where(col(EndedPageSession.until) < now))
     session.merge(EndedPageSession(cookie_hash=cookie_hash, until=until))
 

@@ -1,4 +1,4 @@
-"""REST for named API tokens: who holds one, make one, revoke one. A secret is shown once and kept nowhere."""
+"""REST for named API tokens: list, create, revoke. A secret is shown once and never stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ router = Router(prefix="/api/tokens", tags=["tokens"])
 
 @router.get("", policy=Policy(ADMIN))
 async def list_tokens(context: Context) -> Page[TokenOut]:
-    """The named tokens, oldest first. The installation's own, which is in no table, is not among them."""
+    """The named tokens, oldest first. The installation's own token is in no table and not listed."""
     now = context.clock.now()
     return Page(items=[TokenOut.of(row, now, owner) for row, owner in await context.accounts.tokens.listed()])
 
 
 @router.post("", policy=Policy(ADMIN), status_code=201)
 async def create_token(body: TokenCreate, request: Request, context: Context) -> TokenCreated:
-    """Make a token for this workspace. It is shown only now: of its secret the service keeps a hash."""
+    """Create a token for this workspace. It is shown only now: the service stores just a hash."""
     return await make_token(body, caller_of(request), request, context)
 
 
@@ -38,5 +38,5 @@ async def make_token(body: TokenCreate, maker: Caller, request: Request, context
 
 @router.delete("/{token_id}", policy=Policy(ADMIN), status_code=204)
 async def revoke_token(token_id: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> None:
-    """Revoke a token: its next request is refused, and the pages that were signed in with it are signed out."""
+    """Revoke a token: its next request is refused, and pages signed in with it are signed out."""
     await context.accounts.tokens.revoke(token_id)

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers about named API tokens."""
+"""Request and response bodies for named API tokens."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ class TokenOut(Answer):
 
 
 class TokenCreated(TokenOut):
-    """The only time that the token itself is told."""
+    """The only response that contains the token itself."""
 
     token: str = ""

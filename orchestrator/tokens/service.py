@@ -1,4 +1,4 @@
-"""Named API tokens: made, listed, revoked. A secret is given to whoever made the token; the service keeps a hash."""
+"""The service for named API tokens: create, list, revoke. The creator gets the secret; the service stores a hash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREFIX = "by_"
 
 
 def new_secret() -> str:
-    """A named token's secret; the beginning says to people and scanners what it is."""
+    """A named token's secret; its prefix tells people and secret scanners what it is."""
     return PREFIX + new_token()
 
 
@@ -33,7 +33,7 @@ class Tokens:
         self._clock = clock
 
     async def listed(self) -> list[tuple[ApiToken, str]]:
-        """The workspace's tokens, oldest first, each with the name of its maker; empty: the installation's token."""
+        """The workspace's tokens, oldest first, each with its creator's name (empty for the installation's token)."""
 
         def read(session: Session) -> list[tuple[ApiToken, str]]:
             people = {user.id: user.name or user.email for user in account_queries.users(session)}
@@ -45,7 +45,7 @@ class Tokens:
         return await self._db.read(lambda s: queries.of_user(s, user_id))
 
     async def make(self, name: str, scope: Scope, days: int | None, *, maker: Scope) -> tuple[ApiToken, str]:
-        """The token and its secret. Nobody makes a token that may do more than they may (`maker`)."""
+        """Returns the token and its secret. A token cannot have more rights than its creator (`maker`)."""
         if not maker.allows(scope):
             raise Forbidden(f"You have the scope {maker} here; you cannot make a token of scope {scope}.")
         secret, now = new_secret(), self._clock.now()
@@ -70,7 +70,7 @@ class Tokens:
         return stored, secret
 
     async def revoke(self, token_id: int, user_id: int | None = None) -> None:
-        """One of this workspace; with a user, only one of theirs."""
+        """Revokes a token of this workspace; with a user, only one of theirs."""
 
         def remove(session: Session) -> str:
             row = queries.by_id(session, token_id)

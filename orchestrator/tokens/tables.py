@@ -1,4 +1,4 @@
-"""The table of API tokens that people made."""
+"""The table of named API tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from orchestrator.db.workspaces import Owned
 
 
 class ApiToken(Owned, table=True):
-    """A token by its name. The secret itself is not here: its hash is, and finds it."""
+    """A named token. Only the hash of its secret is stored."""
 
     __tablename__ = "api_tokens"
     __table_args__ = (UniqueConstraint("workspace_id", "name", name="uq_api_tokens_workspace"),)
     id: int | None = Field(default=None, primary_key=True)
     name: str = Field(max_length=100)
     user_id: int | None = None
-    """Who made it: it may never do more than they. None: it was made with the installation's own token."""
+    """The creator, whose rights it never exceeds. None: created with the installation's own token."""
     secret_hash: str = Field(unique=True, max_length=64)
     scope: str = Field(max_length=20)
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
@@ -28,8 +28,9 @@ class ApiToken(Owned, table=True):
 
 
 class EndedPageSession(SQLModel, table=True):
-    """A page's session of a token that somebody signed out of. The cookie itself would open pages until it expires, so its
-    hash is kept until then."""
+    """A page session of a token that was signed out. Its cookie would be valid until it expires, so its hash is kept until
+    then.
+    """
 
     __tablename__ = "ended_page_sessions"
     cookie_hash: str = Field(primary_key=True, max_length=64)

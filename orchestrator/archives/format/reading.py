@@ -33,8 +33,7 @@ class BadArchive(Exception):
 
 
 class _Header(tarfile.TarInfo):
-    """Rejects sparse files and large header extensions: `tarfile` would expand the former and read the latter into memory.
-    """
+    """Rejects sparse files and large header extensions: `tarfile` would expand those and read these into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

@@ -1,4 +1,6 @@
-"""HTTP to the service. Commands name the REST path; every failure becomes one of `errors`, in the service's own words."""
+"""The HTTP client of the service. Commands give the REST path; every failure becomes one of `errors`, in the service's own
+words.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from orchestrator.startup import BadConfiguration
 
 TIMEOUT = httpx.Timeout(35, connect=5)
 READY_S = 10.0
-"""The service asks its engine before it answers."""
+"""The service asks its engine before it responds."""
 STREAM_TIMEOUT = httpx.Timeout(45, connect=5)
 """The service sends a comment every 15 s."""
 UPLOAD_TIMEOUT = httpx.Timeout(600, connect=5)
@@ -38,7 +40,7 @@ class Client:
         headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
         if connection.workspace:
             headers["x-benchyard-workspace"] = connection.workspace
-        # A proxy that is set for the outside world does not lead to a service on this machine.
+        # Proxies configured for the internet are not used for a service on this machine.
         self._http = httpx.Client(
             base_url=connection.url,
             headers=headers,
@@ -72,13 +74,13 @@ class Client:
         return self._call("DELETE", path, query=query)
 
     def items(self, path: str) -> list[Json]:
-        """A list that the service answers in one piece."""
+        """A list that the service returns in one piece."""
         return list(self.get(path)["items"])
 
     def pages(
         self, path: str, *, limit: int = EVERYTHING, after: str | None = None, page: int = PAGE, **query: object
     ) -> list[Json]:
-        """A list that the service answers page by page, up to `limit` items."""
+        """A list that the service returns in pages, up to `limit` items."""
         items: list[Json] = []
         while len(items) < limit:
             answer = self.get(path, **query, limit=min(page, limit - len(items)), after=after or None)
@@ -89,7 +91,7 @@ class Client:
         return items
 
     def upload(self, method: str, path: str, file: Path, **query: object) -> Json:
-        """Send a file as the request's body."""
+        """Sends a file as the request body."""
         try:
             with file.open("rb") as body:
                 params = _present(query)
@@ -102,7 +104,7 @@ class Client:
 
     @contextmanager
     def download(self, path: str, **query: object) -> Iterator[Iterator[bytes]]:
-        """The pieces of a file. The token is not sent on when the answer redirects to an object store."""
+        """Yields the pieces of a file. The token is not forwarded when the response redirects to an object store."""
         try:
             with self._http.stream(
                 "GET", path, params=_present(query), follow_redirects=True, timeout=UPLOAD_TIMEOUT
@@ -120,7 +122,7 @@ class Client:
 
     @contextmanager
     def stream(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerSentEvent]]:
-        """An event stream, from after the given event."""
+        """Opens an event stream after the given event."""
         headers = {"last-event-id": last_event_id} if last_event_id else {}
         try:
             with self._http.stream("GET", path, headers=headers, timeout=STREAM_TIMEOUT) as response:
@@ -131,10 +133,10 @@ class Client:
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise NotReachable(self.connection.url, _why(error)) from error
 
-    # -- readiness and runs: what many commands need
+    # -- readiness and runs, used by many commands
 
     def readiness(self) -> Json:
-        """The answer of /readyz about each part; empty when there is none."""
+        """The answer of /readyz on each component; empty if there is none."""
         try:
             answer = self._http.get("/readyz", timeout=READY_S).json()
         except (httpx.HTTPError, ValueError):
@@ -154,13 +156,13 @@ class Client:
         return self.get(run_path(run_id))
 
     def find_run(self, beginning: str) -> Json:
-        """A run by its id, or by any beginning of it that no other run has."""
+        """Finds a run by its id or by any unique prefix of it."""
         beginning = beginning.strip().lower()
         if len(beginning) >= 36:
             return self.run(beginning)
         if not beginning or set(beginning) - set("0123456789abcdef-"):
             raise CliError(f"{clean(beginning)!r} is not the beginning of a run's id; `benchyard runs` lists them.")
-        # Ids sort by time and the list starts below `after`: the runs that begin so come first.
+        # Ids sort by time and the list starts below `after`, so the runs with this prefix come first.
         newest = self.pages("/api/container-runs", limit=5, after=f"{beginning}z")
         matches = [str(run["id"]) for run in newest if str(run["id"]).startswith(beginning)]
         if not matches:
@@ -173,7 +175,7 @@ class Client:
     def find_run_id(self, beginning: str) -> str:
         return str(self.find_run(beginning)["id"])
 
-    # -- underneath
+    # -- internals
 
     def _is_elsewhere(self, url: httpx.URL) -> bool:
         return url.netloc != self._http.base_url.netloc
@@ -212,7 +214,7 @@ def run_path(run_id: str) -> str:
 
 
 def given(**fields: object) -> Json:
-    """The fields of a request body that were given: those that are not None."""
+    """The fields of a request body that are not None."""
     return _present(fields)
 
 
@@ -221,7 +223,7 @@ def _present(fields: Json) -> Json:
 
 
 def _refusal(response: httpx.Response) -> CliError:
-    """The problem's sentence. An answer that is not a problem document did not come from Benchyard."""
+    """The error with the problem's detail. A response that is not a problem document did not come from Benchyard."""
     try:
         body = response.json()
         detail, code = clean(body["detail"]).strip(), str(body.get("code", ""))
@@ -239,7 +241,7 @@ def _refusal(response: httpx.Response) -> CliError:
 
 
 def _no_download(url: httpx.URL, what: str) -> CliError:
-    """Names the host only: whoever has the signed address can fetch the file."""
+    """Names the host only: anybody with the signed URL can download the file."""
     return CliError(f"The file is in the object store at {clean(url.netloc.decode())}, which {what}.")
 
 

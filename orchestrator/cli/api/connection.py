@@ -1,5 +1,6 @@
-"""The service's address (BENCHYARD_URL, or host and port) and its token (BENCHYARD_TOKEN, that of `benchyard login`, or the
-data directory's)."""
+"""The service's address (BENCHYARD_URL, or host and port) and token (BENCHYARD_TOKEN, the one of `benchyard login`, or the
+one in the data directory).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Connection:
     url: str
     token: str | None = field(repr=False)
     given: bool = False
-    """BENCHYARD_URL names the service: this command neither starts nor stops it."""
+    """BENCHYARD_URL names the service, so this command neither starts nor stops it."""
     workspace: str | None = None
     """One of the workspaces that the token gives access to."""
 
@@ -40,7 +41,7 @@ class Connection:
 
 
 def read_settings() -> Settings:
-    """The service's settings. Raises `BadUsage` that names the variable of an invalid one."""
+    """The service's settings. Raises `BadUsage` with the variable's name if one is invalid."""
     try:
         return Settings()
     except ValidationError as error:
@@ -52,7 +53,7 @@ def read_settings() -> Settings:
 def _first_sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     message = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-    if not first["loc"]:  # about several settings at once; it names them
+    if not first["loc"]:  # concerns several settings, which it names
         return f"{message}."
     name, *inside = (str(part) for part in first["loc"] if part != "[key]")
     variable = name if name == "DATABASE_URL" else f"BENCHYARD_{name.upper()}"
@@ -87,7 +88,7 @@ def stored_token(data_dir: Path) -> str | None:
         return None
     except OSError as error:
         raise BadUsage(f"The token in {path} cannot be read: {error.strerror}.") from error
-    if not all(0x20 <= byte <= 0x7E for byte in token):  # nothing else fits into a header
+    if not all(0x20 <= byte <= 0x7E for byte in token):  # nothing else is valid in a header
         raise BadUsage(
             f"The file {path} does not hold a token; set BENCHYARD_TOKEN, or delete the file and start the service."
         )
@@ -95,7 +96,7 @@ def stored_token(data_dir: Path) -> str | None:
 
 
 def logins_file(environment: Mapping[str, str]) -> Path:
-    """Tokens that `benchyard login` got, one for each service."""
+    """The file with the tokens of `benchyard login`, one per service."""
     base = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "~")).expanduser() / ".config")
     return Path(base) / "benchyard" / "logins.json"
 
@@ -109,7 +110,7 @@ def stored_logins(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def store_login(environment: Mapping[str, str], url: str, token: str | None) -> Path:
-    """Remember the token for the service at `url` in a file that only its owner can read; with None, forget it."""
+    """Stores the token for the service at `url` in a file that only its owner can read; None removes it."""
     path = logins_file(environment)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     logins = {other: value for other, value in stored_logins(environment).items() if other != url}

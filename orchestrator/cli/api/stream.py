@@ -51,8 +51,9 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Iterator[StreamEvent]:
-    """Every event of the run or job at `path`, once each, until it is over. Raises `NotReachable` when the service stays
-    unreachable."""
+    """Yields every event of the run or job at `path` exactly once, until it ends. Raises `NotReachable` if the service stays
+    unreachable.
+    """
     last: str | None = None
     unreachable_since: float | None = None
     pause_s = FIRST_PAUSE_S
@@ -81,13 +82,13 @@ def follow(
 
 @dataclass(frozen=True)
 class Ended:
-    """No more events of this run; `error` says why, if it is not over."""
+    """There are no more events of this run; `error` is the reason if it has not ended."""
 
     error: CliError | None = None
 
 
 class Followers:
-    """Follows several runs at once, one thread each; `take` returns their events in order of arrival."""
+    """Follows several runs, one thread each; `take` returns their events in order of arrival."""
 
     def __init__(self, connect: Callable[[], Client], run_ids: Iterable[str]) -> None:
         self._queue: queue.Queue[tuple[str, StreamEvent | Ended]] = queue.Queue()

@@ -99,7 +99,7 @@ def revoke_token(token: Annotated[str, typer.Argument(help="Its name or id.")], 
 
 @keys_app.command("list")
 def list_keys(as_json: JsonFlag = False) -> None:
-    """List keys: the end of each, and where it is sent."""
+    """List keys: the last characters of each, and where it is sent."""
     with command(as_json) as cmd:
         empty = "No keys: runs use those of the service. Add one: benchyard keys set PROVIDER"
         cmd.out.items(cmd.client.items("/api/keys"), KEY_COLUMNS, right=("Id",), empty=empty)
@@ -113,7 +113,7 @@ def set_key(
     base_url: Annotated[str | None, typer.Option(help="Refuse the key if the provider has another address.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Store a key, read from standard input or a prompt: never from the command line, where others see it."""
+    """Store a key, read from standard input or a prompt: never from the command line, where others could see it."""
     secret = (typer.prompt("Key", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline()).strip()
     if not secret:
         raise CliError("No key was given; type it at the prompt, or pipe it in: benchyard keys set openai < key.txt")
@@ -147,7 +147,7 @@ WhoseArgument = Annotated[str, typer.Argument(help="`workspace`, `everyone` (eac
 
 @limits_app.callback(invoke_without_command=True)
 def show_limits(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Limits and what is used of them."""
+    """Show limits and their current usage."""
     if context.invoked_subcommand is not None:
         return
     with command(as_json) as cmd:
@@ -163,7 +163,7 @@ def set_limit(
     rate: Annotated[float | None, typer.Option(help="Requests a second.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Set all three; an option that is left out means no limit."""
+    """Set all three limits; omitting an option means no limit."""
     with command(as_json) as cmd:
         body = given(runs_at_once=runs, spend_per_day_usd=spend, requests_per_second=rate)
         limit = cmd.client.put(f"/api/limits/{quote(whose)}", body)
@@ -216,7 +216,7 @@ def prune(
     days: Annotated[int, typer.Option(min=30, max=36500, help="Keep the entries of this many days.")] = 365,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete old entries; the log keeps an entry about it."""
+    """Delete old entries; the log keeps an entry about the deletion."""
     before = now() - timedelta(days=days, minutes=1)
     with command(as_json) as cmd:
         deleted = int(cmd.client.post("/api/audit/prune", {"before": before.isoformat()})["deleted"])

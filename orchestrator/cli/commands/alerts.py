@@ -68,7 +68,7 @@ def change_webhook(webhook_id: WebhookId, every_failure: EveryFailure = None, as
 
 @webhooks_app.command("test")
 def try_webhook(webhook_id: WebhookId, as_json: JsonFlag = False) -> None:
-    """Send a test message now, and show what the address answered."""
+    """Send a test message now and show the response."""
     with command(as_json) as cmd:
         attempt = cmd.client.post(f"{PATH}/{webhook_id}/test")
         if not attempt["delivered"]:

@@ -78,7 +78,7 @@ def _end(client: Client, batch_id: str, mode: str) -> Json:
 
 
 def _wait_and_fetch(cmd: Command, made: Json, out: Path, limit: MaxExcluded) -> None:
-    """Follow the batch to its end. After an interruption a person is asked what to do; otherwise the batch continues."""
+    """Follows the batch to its end. After an interruption it asks a person what to do; without one, the batch continues."""
     follower = Follower(lambda: cmd.client.get(_path(made["batch_id"])), cmd.out, now=now)
     while True:
         try:
@@ -130,7 +130,7 @@ def _show_results(cmd: Command, batch: Json, out: Path) -> None:
 
 
 def _comparison(client: Client, batch: Json) -> tuple[str, Json, RenderableType]:
-    """Commands are compared by their figures, models by their verdicts."""
+    """Compares commands by their figures and models by their verdicts."""
     if any(member["kind"] == "command" for member in members(batch)):
         comparison = client.get("/api/commands/compare", batch=batch["id"])
         return "comparison", comparison, compare_table(comparison)
@@ -169,7 +169,7 @@ def end(
     stop: Annotated[bool, typer.Option("--stop", help="Also stop running runs; their finished items are kept.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """End a batch early: runs that have not begun are dropped, the others finish."""
+    """End a batch early: runs that have not started are dropped, the others finish."""
     with command(as_json) as cmd:
         batch = _end(cmd.client, batch_id, "stop" if stop else "finish")
         left = sum(batch["counts"].get(status, 0) for status in NOT_OVER)
@@ -196,7 +196,7 @@ def fetch(
     whole: Annotated[bool, typer.Option("--whole", help="All runs in one file, batch.tar.gz.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fetch the archives of all runs of a batch that are over."""
+    """Download the archives of all ended runs of a batch."""
     with command(as_json) as cmd:
         batch = cmd.client.get(_path(batch_id))
         if whole:

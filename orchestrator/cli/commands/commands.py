@@ -42,7 +42,7 @@ def command_group(
     ] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Commands of images, measured: list (the default), run, show, compare."""
+    """Command benchmarks: list (the default), run, show, compare."""
     if context.invoked_subcommand is None:
         with command(as_json) as cmd:
             runs = cmd.client.pages("/api/container-runs", limit=RUNS_SEARCHED)
@@ -76,7 +76,7 @@ def run(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the id and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run a command again and again in one container; its time, memory and own figures with 95 % intervals.
+    """Run a command repeatedly in one container and show its time, memory and own figures with 95 % intervals.
 
     Exit code: 0 all repeats passed, 3 the run or a repeat failed, 4 cancelled.
     """
@@ -116,7 +116,7 @@ def run(
 
 @command_app.command("show")
 def show(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Show the result of a command: figures over its repeats, and repeats that failed."""
+    """Show the result of a command: figures over its repeats, and failed repeats."""
     with command(as_json) as cmd:
         result = cmd.client.get(f"/api/commands/{cmd.client.find_run_id(run_id)}")
         cmd.out.result(result, lambda: command_result(result))

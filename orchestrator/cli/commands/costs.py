@@ -1,4 +1,4 @@
-"""Commands about costs: the model calls of a run, and what calls and machines cost over some days."""
+"""Commands about costs: the model calls of a run, and the cost of calls and machines over some days."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def calls(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Maximum number of calls.")] = 1000,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the model calls of a run: tokens, cost, and where the time went."""
+    """Show the model calls of a run: tokens, cost, and where the time was spent."""
     with command(as_json) as cmd:
         path = run_path(cmd.client.find_run_id(run_id))
         calls = cmd.client.pages(f"{path}/calls", limit=limit)
@@ -82,7 +82,7 @@ def costs(
     by: Annotated[By, typer.Option(help="How to group machine time.")] = By.DAY,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the cost of model calls, the machine time of runs, and that of runners that stood ready."""
+    """Show the cost of model calls, the machine time of runs, and that of the warm pool."""
     with command(as_json) as cmd:
         calls = cmd.client.get("/api/costs", days=days, by="model")
         machines = cmd.client.get("/api/machine-costs", days=days, by=by.value)

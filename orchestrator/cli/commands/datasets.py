@@ -1,5 +1,6 @@
-"""Commands about benchmarks and their datasets: list, add, verify, remove. Through the service if one runs, else on the data
-directory."""
+"""Commands about benchmarks and their datasets: list, add, verify, remove. They use the running service, or without one the
+data directory.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class Datasets(Protocol):
 
 
 class ServiceDatasets:
-    """Those of a running service."""
+    """The datasets of a running service."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -92,7 +93,7 @@ class ServiceDatasets:
 
 
 class LocalDatasets:
-    """Those of a data directory."""
+    """The datasets of a data directory."""
 
     def __init__(self, settings: Settings) -> None:
         from orchestrator.datasets.catalogue import Catalogue
@@ -190,7 +191,7 @@ def add_dataset(
     sha256: Annotated[str | None, typer.Option(help="Refuse a file with another checksum.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fetch and build a dataset. A download that breaks off is resumed, also by a later command."""
+    """Download and build a dataset. An interrupted download is resumed, also by a later command."""
     if source is not None and not source.startswith(("http://", "https://")):
         _file(source)
     options = {"release": release, "format": form, "sha256": sha256}
@@ -206,7 +207,7 @@ def add_dataset(
 
 @datasets_app.command("verify")
 def verify_dataset(name: NameArgument, as_json: JsonFlag = False) -> None:
-    """Read all of a dataset and compare it with its digest. Exit code 1 if it is damaged."""
+    """Read a whole dataset and compare its digest. Exit code 1 if it is damaged."""
     with _datasets(as_json) as (cmd, datasets):
         dataset = datasets.verify(name)
         sentence = f"{clean(name)} is intact: {dataset['problems']} problems, {clean(dataset['pack_digest'])}."
@@ -230,7 +231,7 @@ def _file(source: str) -> Path:
 
 @contextmanager
 def _progress(out: Output) -> Iterator[Report]:
-    """A moving bar on a terminal, a line per file elsewhere."""
+    """A progress bar on a terminal, a line per file elsewhere."""
     if not out.interactive:
         reported: set[tuple[str, str]] = set()
 

@@ -1,4 +1,4 @@
-"""Commands about evals and the traces they judge: create a set, generate an eval, execute it, see where people disagree."""
+"""Commands about evals and traces: create a set, generate an eval, execute it, list contradictions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ traces_app = typer.Typer(help="Traces of your own application.")
 def list_evals(
     sets: Annotated[bool, typer.Option("--sets", help="List eval sets instead.")] = False, as_json: JsonFlag = False
 ) -> None:
-    """Evals, newest first, with their accuracy on held-out traces; or the sets they belong to."""
+    """List evals, newest first, with their accuracy on held-out traces; or the sets they belong to."""
     path, columns = ("/api/eval-sets", SET_COLUMNS) if sets else ("/api/evals", EVAL_COLUMNS)
     right = ("Positive", "Negative", "Evals", "Executed", "Contradictions")
     with command(as_json) as cmd:
@@ -136,7 +136,7 @@ def execute(
     detach: Detach = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Have an eval judge traces: all of its set, or those named; only new ones unless forced."""
+    """Execute an eval on all traces of its set or on the given ones; only on new ones unless forced."""
     with command(as_json) as cmd:
         path = _eval_path(_find_eval(cmd.client, eval_name)["id"])
         body = given(force=force, priority=priority, trace_ids=trace or None, instance_type=instance_type or None)
@@ -155,7 +155,7 @@ def execute(
 
 @evals_app.command()
 def show(eval_name: EvalArgument, as_json: JsonFlag = False) -> None:
-    """One eval: accuracy, counts, versions, and the model's code."""
+    """Show an eval: accuracy, counts, versions, and the model's code."""
     with command(as_json) as cmd:
         row = cmd.client.get(_eval_path(_find_eval(cmd.client, eval_name)["id"]))
         cmd.out.result(row, lambda: _eval_detail(row))
@@ -167,7 +167,7 @@ def contradictions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of traces.")] = 50,
     as_json: JsonFlag = False,
 ) -> None:
-    """Traces on which an eval contradicts people."""
+    """List traces on which an eval contradicts the label."""
     with command(as_json) as cmd:
         path = _eval_path(_find_eval(cmd.client, eval_name)["id"])
         rows = cmd.client.pages(f"{path}/contradictions", limit=limit)
@@ -180,12 +180,12 @@ def _eval_path(eval_id: str) -> str:
 
 
 def _find_set(client: Client, name: str) -> Json:
-    """By id, any unique beginning of it, or name."""
+    """Finds a set by id, unique prefix of the id, or name."""
     return _find(name, client.pages("/api/eval-sets"), "eval set", "benchyard evals list --sets")
 
 
 def _find_eval(client: Client, name: str) -> Json:
-    """By id, any unique beginning of it, or name: then the newest version."""
+    """Finds an eval by id, unique prefix of the id, or name, which means the newest version."""
     newest: dict[tuple[str, str], Json] = {}
     rows = client.pages("/api/evals")
     for row in rows:
@@ -231,7 +231,7 @@ def traces(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of traces.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Traces: list them (the default), import, sample."""
+    """Traces: list (the default), import, sample."""
     if context.invoked_subcommand is not None:
         return
     with command(as_json) as cmd:
@@ -254,7 +254,7 @@ def import_traces(
     form: Annotated[str, typer.Option("--format", help="auto, plain, otel or langfuse.")] = "auto",
     as_json: JsonFlag = False,
 ) -> None:
-    """Store the traces of a file. Lines that cannot be used are left out and named."""
+    """Import the traces of a file. Unusable lines are skipped and reported."""
     if not file.is_file():
         raise BadUsage(f"There is no file {clean(file)}.")
     if form not in FORMATS:
@@ -285,7 +285,7 @@ def sample(
     labelled: Annotated[int | None, typer.Option(help="Only the first this many have a label. Default: all.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print made-up traces of a shop's assistant with labels, JSON lines, for a first try."""
+    """Print made-up, labelled traces of a shop's assistant as JSON lines, for a first try."""
     from orchestrator.traces.sample import sample_traces
 
     rows = list(sample_traces(count, seed))

@@ -55,7 +55,7 @@ agents_app = command_group("Other machines that run containers: list (the defaul
 
 
 def fleet(as_json: JsonFlag = False) -> None:
-    """Show the engine, its capacity, what runs now, and why something waits."""
+    """Show the engine, its capacity, what runs now, and why runs wait."""
     with command(as_json) as cmd:
         state = cmd.client.get("/api/fleet")
         cmd.out.result(state, lambda: _fleet(state))
@@ -101,7 +101,9 @@ def agent(
     data: Annotated[Path, typer.Option(help="The directory that holds the agent's identity.")] = Path("agent-data"),
     debug: Annotated[bool, typer.Option("--debug", help="Keep failed containers.")] = False,
 ) -> None:
-    """Run containers for an orchestrator elsewhere, on this machine's engine. Only its address must be reachable."""
+    """Run containers on this machine's engine for an orchestrator elsewhere. Only the orchestrator's address must be
+    reachable.
+    """
     from orchestrator.agent.loop import AgentOptions
     from orchestrator.agent.main import run_agent
     from orchestrator.installation.identity import DataDirectoryBusy, DataLock, own_name
@@ -138,7 +140,7 @@ def agent(
 
 @agents_app.command("list")
 def list_agents(as_json: JsonFlag = False) -> None:
-    """List agents and what they run."""
+    """List agents and their runs."""
     with command(as_json) as cmd:
         empty = "No agent. Start one on another machine: benchyard agent --url ADDRESS --token TOKEN --instance-type TYPE"
         cmd.out.items(cmd.client.items("/api/agents"), AGENT_COLUMNS, empty=empty)
@@ -146,7 +148,7 @@ def list_agents(as_json: JsonFlag = False) -> None:
 
 @agents_app.command("dismiss")
 def dismiss(agent_id: Annotated[str, typer.Argument(help="Its id.")], as_json: JsonFlag = False) -> None:
-    """Tell an agent to leave when its containers have ended."""
+    """Tell an agent to exit when its containers have ended."""
     with command(as_json) as cmd:
         cmd.client.delete(f"/api/agents/{quote(agent_id, safe='')}")
         cmd.out.result({"dismissed": agent_id}, f"Agent {clean(agent_id)} leaves when its containers have ended.")

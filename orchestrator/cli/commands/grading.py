@@ -1,4 +1,4 @@
-"""Commands that judge stored answers: grade, regrade. No model is called."""
+"""Commands that grade stored answers: grade, regrade. No model is called."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def grade(
     engine: EngineOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Judge stored answers without a model, in a container, as a run does.
+    """Grade stored answers in a container as in a run, without a model.
 
     Uses the running service; without one, the datasets of the data directory.
     """
@@ -79,7 +79,7 @@ def grade(
 
 
 def submit_answers(client: Client, file: Path, benchmark: str, instance_type: str | None) -> Json:
-    """Send a file of stored answers; they are judged as a run."""
+    """Sends a file of stored answers, which are graded as a run."""
     query = {"benchmark": benchmark, "filename": file.name, "instance_type": instance_type or None}
     return client.upload("POST", "/api/grades", file, **query)
 
@@ -107,7 +107,7 @@ def grading_service(cmd: Command, engine: str | None) -> Iterator[tuple[Command,
 
 
 def wait_graded(cmd: Command, run_ids: list[str], *, is_own: bool) -> list[Json]:
-    """The runs when they are over. A temporary service ends with the command, and so do its runs."""
+    """Waits for the runs and returns them. A temporary service ends with the command, and so do its runs."""
     if not is_own:
         return wait(cmd, run_ids)
     try:
@@ -186,7 +186,7 @@ def _summary_facts(summary: Json) -> list[tuple[str, object]]:
 
 
 def regrade(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Judge the stored answers of an ended run again, free of charge, and show which verdicts moved."""
+    """Grade the stored answers of an ended run again, free of charge, and show which verdicts changed."""
     with command(as_json) as cmd:
         accepted = cmd.client.post(f"{run_path(cmd.client.find_run_id(run_id))}/regrade")
         _say_left_out(cmd, accepted, "not graded again", "items without an answer")
@@ -202,7 +202,7 @@ def regrade(run_id: RunArgument, as_json: JsonFlag = False) -> None:
 
 
 def moves_table(moves: list[Json]) -> Table:
-    """Verdicts that are not what they were."""
+    """The verdicts that changed."""
     names = ("problem_id", "sample_index", "before", "after", "parity_before", "parity_after")
     rows = [["–" if move[name] is None else move[name] for name in names] for move in moves]
     return table(("Problem", "Sample", "Before", "Now", "Official way before", "Now"), rows)

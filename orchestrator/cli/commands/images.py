@@ -22,7 +22,7 @@ images_app = command_group("The images that runs start from: show (the default),
 
 @images_app.command("show")
 def show_images(as_json: JsonFlag = False) -> None:
-    """Check that the runner's image is on the engine and fits this version."""
+    """Check that the runner's image is on the engine and matches this version."""
     with command(as_json) as cmd:
         image = cmd.settings.runner_image
         api = DockerCleanup(cmd.settings.docker_host)
@@ -49,7 +49,7 @@ def build(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Build images from this installation. An image that is current is not built again.
+    """Build images from this installation. An up-to-date image is not built again.
 
     The runner's image gets the name in BENCHYARD_RUNNER_IMAGE (benchyard-runner:latest). The orchestrator's image is needed
     only to run the service in a container.
@@ -62,7 +62,7 @@ def build(
 
 
 def build_images(cmd: Command, names: list[str], base: str | None = None) -> None:
-    """Build the named images on the engine that the service uses."""
+    """Builds the named images on the service's engine."""
     tags = {"runner": cmd.settings.runner_image}
     try:
         builder = Builder(find_sources(), process_environment(cmd.settings.docker_host), cmd.out.note)
@@ -96,7 +96,7 @@ def pull_runner_image(cmd: Command) -> None:
 
 
 def image_problem(settings: Settings, api: DockerCleanup) -> str | None:
-    """What is wrong with the runner's image and which command fixes it, or None."""
+    """The problem with the runner's image and the command that fixes it, or None."""
     image = settings.runner_image
     described = api.find_image(image)
     if described is None:

@@ -1,4 +1,4 @@
-"""Commands about this machine's installation: back up, restore, vacuum; have a copy take the original's place (`adopt`)."""
+"""Commands about this machine's installation: back up, restore, vacuum; make a copy replace the original (`adopt`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def backup(
     force: Annotated[bool, typer.Option("--force", help="Replace a file of that name.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write database and artefacts to one file, consistent while runs continue. Token and master key are not in it."""
+    """Write database and artefacts to one file, consistent while runs continue. It contains neither token nor master key."""
     from orchestrator.backups.file_format import BadBackup
     from orchestrator.backups.service import make_backup
     from orchestrator.db.dump import DumpFailed
@@ -131,7 +131,7 @@ def adopt(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Have a copy take the place of the installation that it came from, which must be stopped for good."""
+    """Make a copy replace the installation it was made from, which must be stopped for good."""
     with command(as_json) as cmd:
         if cmd.connection.given:
             raise BadUsage("BENCHYARD_URL names a service elsewhere; adopt it on its own machine.")
@@ -146,7 +146,7 @@ def adopt(
             _check_containers(cmd.settings, original, take_over=take_over)
             _confirm(cmd, original, yes=yes)
             pid = service_process.stop(data_dir)
-            removed = remove_instance(cmd.settings)  # what it has as a copy
+            removed = remove_instance(cmd.settings)  # the containers it has as a copy
             asyncio.run(_adopt(cmd.settings))
     answer = {"instance": original.instance, "containers": removed.containers, "restarted": pid is not None}
     if pid is not None:

@@ -41,7 +41,7 @@ def jobs(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of jobs.")] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Jobs of all kinds, newest first; or show, cancel, retry, dismiss one."""
+    """List jobs of all kinds, newest first; or show, cancel, retry, dismiss one."""
     if context.invoked_subcommand is not None:
         return
     with command(as_json) as cmd:
@@ -57,7 +57,7 @@ def _path(job_id: str) -> str:
 
 @jobs_app.command()
 def show(job_id: JobArgument, as_json: JsonFlag = False) -> None:
-    """One job: its progress, or how it ended."""
+    """Show a job: its progress, or how it ended."""
     with command(as_json) as cmd:
         job = cmd.client.get(_path(job_id))
         cmd.out.result(job, lambda: facts(_facts(job)))
@@ -74,7 +74,7 @@ def cancel(job_id: JobArgument, as_json: JsonFlag = False) -> None:
 
 @jobs_app.command()
 def retry(job_id: JobArgument, detach: Detach = False, as_json: JsonFlag = False) -> None:
-    """A new job for the work that an ended one left undone."""
+    """Start a new job for the unfinished work of an ended one."""
     with command(as_json) as cmd:
         made = cmd.client.post(f"{_path(job_id)}/retry")
         if detach:
@@ -112,7 +112,7 @@ def _facts(job: Json) -> list[tuple[str, object]]:
 
 
 def wait_for_job(cmd: Command, job_id: str) -> Json:
-    """Follow a job to its end, with a line for each stage. An interruption does not stop it."""
+    """Follows a job to its end and prints a line per stage. An interruption does not stop the job."""
     last = ""
     try:
         for event in follow(cmd.client, _path(job_id)):

@@ -38,7 +38,7 @@ FIELDS = {
     "cache_write_price": "cache_write_price",
     "cutoff": "training_cutoff",
 }
-"""Options of `add` and `set`, and the fields of the API that they fill."""
+"""The options of `add` and `set`, and the API fields they set."""
 PARAMS = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -137,7 +137,7 @@ def set_model(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Change prices or settings of a model; options that are left out change nothing. Prices are dated today."""
+    """Change prices or settings of a model; omitted options change nothing. Prices are dated today."""
     options = FIELDS | PARAMS
     cleared = {options.get(word, word) for word in (option.replace("-", "_") for option in clear or ())}
     clearable = set(options.values()) - NOT_CLEARED
@@ -166,7 +166,7 @@ def remove_model(model: ModelArgument, as_json: JsonFlag = False) -> None:
 
 @models_app.command("sync")
 def sync_models(as_json: JsonFlag = False) -> None:
-    """Ask the providers which models they have: add new ones, mark those that disappeared."""
+    """Get the providers' model lists: add new models, mark those that disappeared."""
     with command(as_json) as cmd:
         done = cmd.client.post("/api/models/sync")
         cmd.out.result(done, lambda: _changes(done))

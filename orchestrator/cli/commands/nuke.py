@@ -1,4 +1,4 @@
-"""The command `nuke`: removes everything of this instance, or of every instance; results only with their own option."""
+"""The command `nuke`: removes everything of this instance, or of every instance; results only with a separate option."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def nuke(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove every container, network and volume of this instance from the engine. Asks first."""
+    """Remove every container, network and volume of this instance from the engine, after a confirmation."""
     from orchestrator.cli.local.teardown import Removed, own_things, uses_docker
 
     with command(as_json) as cmd:
@@ -99,7 +99,7 @@ def nuke(
 
 
 def _list_archives(cmd: Command, *, needed: bool) -> StoredArchives | None:
-    """The archives in the object store. If they are to be deleted, a store that does not answer ends the command."""
+    """The archives in the object store. If they are to be deleted, an unavailable store ends the command."""
     try:
         archives = _at_store(cmd.settings, ObjectStore.list)
     except StoreError as error:
@@ -120,7 +120,7 @@ def _delete_archives(cmd: Command) -> StoredArchives | None:
 
 
 def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[Stored]]]) -> StoredArchives | None:
-    """Do `work` in the object store and count the archives it returns; None when there is no object store."""
+    """Runs `work` on the object store and counts the archives it returns; None without an object store."""
     try:
         store = open_store(settings)
     except BadConfiguration as error:
@@ -136,7 +136,7 @@ def _at_store(settings: Settings, work: Callable[[ObjectStore], Awaitable[list[S
 
 
 def _list_belongings(api: docker_cleanup.DockerCleanup, own: list[Own] | None) -> Belongings:
-    """Those of the named instances, or of every instance if `own` is None."""
+    """The belongings of the named instances, or of every instance if `own` is None."""
     if own is None:
         return api.find()
     return _union(*(api.find(name.instance, name.owner) for name in own))
@@ -164,7 +164,9 @@ def _confirm(
 
 
 def check_deletable(data_dir: Path) -> None:
-    """Only a data directory of Benchyard may be deleted, and never the current directory, one above it, or the home."""
+    """Allows deletion only of a Benchyard data directory, and never of the current directory, a parent of it, or the home
+    directory.
+    """
     if not data_dir.exists():
         return
     current, path = Path.cwd().resolve(), data_dir.resolve()

@@ -1,4 +1,4 @@
-"""The command `replay`: grade the answers of an archive again in a fresh container, and compare."""
+"""The command `replay`: grades the answers of an archive again in a new container and compares the verdicts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replay(
 ) -> None:
     """Grade the answers of an archive again, without a model, and check that every verdict is the same.
 
-    Uses the running service; without one, the datasets of the data directory. Exit code 1 if a verdict moved.
+    Uses the running service; without one, the datasets of the data directory. Exit code 1 if a verdict changed.
     """
     if not archive.is_file():
         raise BadUsage(f"There is no file {clean(archive)}.")
@@ -77,7 +77,7 @@ def replay(
 
 
 def _check_packs(cmd: Command, contents: Unpacked) -> None:
-    """Before anything is started: the datasets must be the ones that the archive was graded with."""
+    """Checks first that the datasets are those that the archive was graded with."""
     if any(adapter == COMMAND for run in contents.runs for _, adapter in run.verdicts.packs.values()):
         raise CliError("The archive belongs to a command: it was measured, and there is no answer to grade again.")
     if not contents.files:
@@ -102,7 +102,7 @@ def _grade(cmd: Command, contents: Unpacked, instance_type: str | None, *, is_ow
 
 
 def _compare(contents: Unpacked, items: list[Json]) -> list[Json]:
-    """For each run of the archive: its digest then and now."""
+    """The old and new digest of each run in the archive."""
     comparisons = []
     for run, run_verdicts in zip(contents.runs, contents.by_run(items), strict=True):
         digest, moved, not_graded = run.verdicts.now(run_verdicts)

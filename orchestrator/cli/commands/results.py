@@ -22,7 +22,7 @@ FORMATS = ("jsonl", "csv", "json")
 
 
 def show(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Show one run: result, outcomes, attempts, and why it ended."""
+    """Show a run: result, outcomes, attempts, and why it ended."""
     with command(as_json) as cmd:
         run = cmd.client.find_run(run_id)
         cmd.out.result(run, lambda: run_detail(run, now()))
@@ -92,7 +92,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to this file, not to standard output.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the results of a run: an item per line (jsonl, csv), or one log with everything (json)."""
+    """Write the results of a run: one item per line (jsonl, csv), or one log with everything (json)."""
     form = form or ("json" if as_json else "jsonl")
     if form not in FORMATS:
         raise BadUsage(f"--format {clean(form)!r} is not one of {', '.join(FORMATS)}.")

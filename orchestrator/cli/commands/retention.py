@@ -69,7 +69,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Delete ended runs with all they stored. Pinned runs, baselines and what schedules still need stay."""
+    """Delete ended runs with everything they stored. Pinned runs, baselines and runs that schedules still need stay."""
     if status is not None and status not in ENDED:
         raise BadUsage(f"--status {clean(status)!r} is not one of {', '.join(ENDED)}; only ended runs can be deleted.")
     body = given(
@@ -96,7 +96,7 @@ def delete(
 
 @runs_app.command("pin")
 def pin(run_id: RunArgument, as_json: JsonFlag = False) -> None:
-    """Keep a run: it cannot be deleted until it is unpinned."""
+    """Pin a run: it cannot be deleted until it is unpinned."""
     _pin(run_id, pinned=True, as_json=as_json)
 
 
@@ -123,12 +123,12 @@ def _confirm(cmd: Command, deletion: Json, *, yes: bool) -> None:
 
 
 def _delete_some(client: Client, body: Json, *, dry_run: bool) -> Json:
-    """Those that match; one request deletes a bounded number, and `more` says whether to repeat it."""
+    """Deletes matching runs; one request deletes a limited number, and `more` says whether to repeat it."""
     return client.post("/api/container-runs/delete", {**body, "dry_run": dry_run})
 
 
 def _delete_all(client: Client, body: Json) -> Json:
-    """One request after another, until only protected runs are left of those that match."""
+    """Repeats the request until only protected runs match."""
     total: Json = {}
     while True:
         part = _delete_some(client, body, dry_run=False)

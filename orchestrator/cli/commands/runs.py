@@ -1,4 +1,4 @@
-"""Commands that start and stop runs: run, retry, cancel; and waiting for runs, which other commands share."""
+"""Commands that start and stop runs: run, retry, cancel; and waiting for runs, which other commands use too."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def retry(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the new id and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Continue an ended run as a new one: finished results are kept, the rest is done again."""
+    """Continue an ended run as a new one: finished results are kept, the rest is repeated."""
     limit = read_max_excluded(max_excluded)
     with command(as_json) as cmd:
         new_id = str(cmd.client.post(f"{run_path(cmd.client.find_run_id(run_id))}/retry")["run_id"])
@@ -120,7 +120,7 @@ def _cancel_sentence(run: Json) -> str:
 
 
 def submit(cmd: Command, bodies: list[Json]) -> list[str]:
-    """Create the runs. If one is refused, a warning names those that were started before it."""
+    """Creates the runs. If one is refused, a warning names those already started."""
     run_ids: list[str] = []
     for body in bodies:
         try:
@@ -133,7 +133,7 @@ def submit(cmd: Command, bodies: list[Json]) -> list[str]:
 
 
 def finish(cmd: Command, run_ids: list[str]) -> list[Json]:
-    """Wait for runs and print their results; raises for one that failed or was cancelled."""
+    """Waits for runs and prints their results; raises an error if one failed or was cancelled."""
     runs = wait(cmd, run_ids)
     cmd.out.result({"runs": runs}, lambda: result_table(runs, now()))
     say_remarks(cmd, runs)
@@ -142,7 +142,7 @@ def finish(cmd: Command, run_ids: list[str]) -> list[Json]:
 
 
 def wait(cmd: Command, run_ids: list[str]) -> list[Json]:
-    """Show the runs until they are over. An interruption does not stop them."""
+    """Shows the runs until they end. An interruption does not stop them."""
     try:
         return watch(cmd.client, cmd.out, run_ids, connect=cmd.connect)
     except (KeyboardInterrupt, CliError) as error:
@@ -160,7 +160,7 @@ def say_remarks(cmd: Command, runs: list[Json]) -> None:
 
 
 def raise_for(runs: list[Json]) -> None:
-    """A failed run outweighs a cancelled one."""
+    """A failed run takes precedence over a cancelled one."""
     for status, error in (("failed", RunFailed), ("cancelled", RunCancelled)):
         ended = [str(run["id"]) for run in runs if run["status"] == status]
         if ended:
@@ -168,7 +168,7 @@ def raise_for(runs: list[Json]) -> None:
 
 
 def read_sample_size(text: str) -> dict[str, Any]:
-    """`20`, `25%` or `all`, as the API's fields."""
+    """Parses `20`, `25%` or `all` into the API's fields."""
     word = text.strip().lower()
     if word == "all":
         return {"subset_pct": 100.0}

@@ -1,4 +1,4 @@
-"""Commands about schedules: when a model is measured again, on which problems, and what the runs showed."""
+"""Commands about schedules: when a model is measured again, on which problems, and the results."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def set_schedule(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Create a model's schedule, or change the given fields of it."""
+    """Create a model's schedule, or change the given fields of an existing one."""
     with command(as_json) as cmd:
         body = given(
             cron_expression=cron,
@@ -120,7 +120,7 @@ def _required_fields(cmd: Command, model: str) -> Json:
 
 @schedules_app.command("show")
 def show_schedule(model: ModelArgument, as_json: JsonFlag = False) -> None:
-    """Show one schedule: when, on which problems, compared with what, and which changes it can detect."""
+    """Show a schedule: times, problems, baseline, and which changes it can detect."""
     with command(as_json) as cmd:
         schedule = cmd.client.get(_path(model))
         cmd.out.result(schedule, lambda: schedule_detail(schedule, now()))
@@ -128,7 +128,7 @@ def show_schedule(model: ModelArgument, as_json: JsonFlag = False) -> None:
 
 @schedules_app.command("pause")
 def pause_schedule(model: ModelArgument, as_json: JsonFlag = False) -> None:
-    """Pause a schedule. Instants that pass meanwhile are recorded and do not run later."""
+    """Pause a schedule. Fires that are missed meanwhile are recorded but not made up for."""
     with command(as_json) as cmd:
         schedule = cmd.client.patch(f"{_path(model)}/pause", {"paused": True})
         cmd.out.result(schedule, f"The schedule of {clean(schedule['model'])} is paused.")
@@ -148,7 +148,7 @@ def run_schedule(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the id and return.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run the schedule's panel now, in addition to its plan; the result joins its series."""
+    """Run the schedule's panel now, in addition to its plan; the result becomes part of its series."""
     with command(as_json) as cmd:
         run_id = str(cmd.client.post(f"{_path(model)}/run")["run_id"])
         if detach:
@@ -177,7 +177,7 @@ def preview_schedule(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Explain an expression: when it fires next, and what a schedule of this size can detect. Nothing is stored."""
+    """Explain a cron expression: its next fires, and what a schedule of this size can detect. Nothing is stored."""
     with command(as_json) as cmd:
         preview = cmd.client.get(
             "/api/schedules/preview",
@@ -199,7 +199,7 @@ def schedule_history(
     ] = 20,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the outcome of each instant, with the verdicts, newest first."""
+    """Show the outcome of each fire with its verdicts, newest first."""
     with command(as_json) as cmd:
         fires = cmd.client.pages(f"{_path(model)}/fires", limit=limit)
         cmd.out.result({"items": fires}, lambda: _history(fires, now()))
@@ -267,6 +267,6 @@ def _preview(preview: Json, now: datetime) -> RenderableType:
 
 
 def until(text: str | None, now: datetime) -> str:
-    """How far ahead, in one unit."""
+    """The time until then, in one unit."""
     at = moment(text)
     return "–" if at is None else f"in {span((at - now).total_seconds())}"

@@ -22,7 +22,7 @@ from orchestrator.cli.view.runs import result_table
 from orchestrator.cli.view.text import clean
 
 RUNNER_PACKAGES = ("anthropic", "openai")
-"""What a run of the process engine imports, besides what the service itself needs."""
+"""The imports of a run of the process engine besides those of the service."""
 MARK = {"ok": ("ok", "green"), "warn": ("!", "yellow"), "bad": ("x", "red")}
 CHECK_COLUMNS: Columns = {"": lambda check: Text(*MARK[check["verdict"]]), "What": "name", "How it is": "sentence"}
 
@@ -40,16 +40,16 @@ def serve(as_copy: AsCopyFlag = False) -> None:
 
 
 def up(as_copy: AsCopyFlag = False, as_json: JsonFlag = False) -> None:
-    """Start the service in the background, and print its address."""
+    """Start the service in the background and print its address."""
     if as_copy:
-        os.environ["BENCHYARD_AS_COPY"] = "true"  # the service reads its settings from there
+        os.environ["BENCHYARD_AS_COPY"] = "true"  # the service reads its settings from the environment
     with command(as_json) as cmd:
         running = up_here(cmd)
         cmd.out.result(running, _address(running))
 
 
 def up_here(cmd: Command, *, build: bool = False) -> dict[str, object]:
-    """Start the service, or describe the one that runs already. `build`: build the runner's image if it is missing."""
+    """Starts the service, or describes the running one. `build`: build the runner's image if it is missing."""
     if cmd.connection.given:
         raise BadUsage("BENCHYARD_URL names a service elsewhere; unset it to start one here.")
     data_dir = cmd.settings.data.absolute()
@@ -71,7 +71,7 @@ def up_here(cmd: Command, *, build: bool = False) -> dict[str, object]:
 
 
 def _check_engine(cmd: Command, *, build: bool = False) -> None:
-    """Report now what would otherwise fail the first run."""
+    """Reports now what would otherwise make the first run fail."""
     from orchestrator.cli.local.teardown import uses_docker
     from orchestrator.engines.docker.cleanup import DockerCleanup
     from orchestrator.engines.engine import EngineError
@@ -139,14 +139,14 @@ def link(as_json: JsonFlag = False) -> None:
 
 
 def down(as_json: JsonFlag = False) -> None:
-    """Stop the service and remove its containers, networks and firewall rules. Data stays; runs go on at the next up."""
+    """Stop the service and remove its containers, networks and firewall rules. Data stays; runs continue at the next up."""
     with command(as_json) as cmd:
         stopped = down_here(cmd)
         cmd.out.result(stopped, _down_sentence(stopped))
 
 
 def down_here(cmd: Command) -> dict[str, object]:
-    """Stop the service of this data directory and remove what its instance left on engines."""
+    """Stops the service of this data directory and removes what its instance left on engines."""
     from orchestrator.cli.local.teardown import Removed, remove_instance
 
     data_dir = cmd.settings.data.absolute()
@@ -178,7 +178,7 @@ def _down_sentence(stopped: dict[str, object]) -> str:
 
 
 def demo(as_json: JsonFlag = False) -> None:
-    """Start the service if need be, run both demo models on the sample benchmark at once, and show the scores."""
+    """Start the service if necessary, run both demo models on the sample benchmark at once, and show the scores."""
     with command(as_json) as cmd:
         if not cmd.connection.given:
             running = up_here(cmd, build=True)
@@ -199,7 +199,7 @@ def demo(as_json: JsonFlag = False) -> None:
 
 
 def doctor(as_json: JsonFlag = False) -> None:
-    """Examine engine, images, disk, service, sandbox and network isolation. Exit code 1 if runs cannot work."""
+    """Check engine, images, disk, service, sandbox and network isolation. Exit code 1 if runs cannot work."""
     from orchestrator.cli.local.doctor import BAD, examine
 
     with command(as_json) as cmd:

@@ -1,4 +1,4 @@
-"""Commands to sign in to a service and out of it, and to see who is signed in."""
+"""Commands to sign in to a service, sign out, and show who is signed in."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def login(
 
 
 def logout(as_json: JsonFlag = False) -> None:
-    """Forget the token that `login` stored for this service. Revoke it on the account page."""
+    """Delete the token that `login` stored for this service. Revoke it on the account page."""
     with command(as_json) as cmd:
         was_signed_in = cmd.connection.url in stored_logins(os.environ)
         store_login(os.environ, cmd.connection.url, None)
@@ -68,7 +68,7 @@ def _account_sentence(account: Json) -> str:
 
 
 def _request_device_code(cmd: Command) -> Json | None:
-    """None where the identity provider has no device codes."""
+    """None if the identity provider does not support device codes."""
     try:
         return cmd.client.post("/login/device", {"device": _device_name()})
     except Refused as error:
@@ -142,4 +142,4 @@ class _CodeHandler(BaseHTTPRequestHandler):
         self.wfile.write(SIGNED_IN_PAGE if is_valid else b"")
 
     def log_message(self, format: str, *args: object) -> None:
-        """The code does not belong on the terminal."""
+        """Prints nothing, since the code must not appear on the terminal."""

@@ -1,4 +1,4 @@
-"""The file that describes a batch: JSON or YAML, with the fields of `POST /api/batches`. One door to PyYAML."""
+"""The file that describes a batch: JSON or YAML, with the fields of `POST /api/batches`. Only this module imports PyYAML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BYTES = 1 << 20
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A file that ends in `.json` is JSON, any other is YAML, which includes JSON."""
+    """Files ending in `.json` are JSON, all others YAML, which includes JSON."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _too_large(path)
@@ -50,7 +50,7 @@ def _yaml(text: str, path: Path) -> Any:
 
 
 def _as_json(config: dict[str, Any], path: Path) -> bytes:
-    """Encoded piece by piece up to the limit: a few YAML aliases can stand for gigabytes."""
+    """Encodes in pieces up to the limit: a few YAML aliases can expand to gigabytes."""
     encoded = bytearray()
     try:
         for piece in json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_text).iterencode(config):
@@ -63,7 +63,7 @@ def _as_json(config: dict[str, Any], path: Path) -> bytes:
 
 
 def _text(value: Any) -> str:
-    """YAML reads a day as a date; the API takes it as text."""
+    """YAML parses dates; the API expects text."""
     if isinstance(value, date):
         return value.isoformat()
     raise TypeError(f"a value of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Results of a batch as files: `<directory>/<external id>/<instance-type>-<run-id>/result.tar.gz`, and two summaries."""
+"""Writes the results of a batch: `<directory>/<external id>/<instance-type>-<run-id>/result.tar.gz`, and two summaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMINAL = ("completed", "failed", "cancelled")
 
 
 def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path, list[str]]:
-    """The folder, and the names of the files that are new. A file with the right checksum is not fetched again."""
+    """Returns the folder and the names of new files. A file with the right checksum is not downloaded again."""
     folder = directory / safe_name(str(batch["external_id"]))
     new = []
     try:
@@ -30,7 +30,7 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
             archive = run["archive"] or {}
             if not _has_checksum(file, archive.get("sha256")):
                 file.parent.mkdir(parents=True, exist_ok=True)
-                in_store = archive.get("place") in ("s3", "gs", "az")  # elsewhere it may be written again
+                in_store = archive.get("place") in ("s3", "gs", "az")  # elsewhere it may be rewritten
                 recorded = archive["sha256"] if in_store else None
                 _download(client, f"{run_path(run['run_id'])}/archive", file, recorded)
                 new.append(str(file))
@@ -44,7 +44,7 @@ def fetch(client: Client, batch: dict[str, Any], directory: Path) -> tuple[Path,
 
 
 def fetch_whole(client: Client, batch: dict[str, Any], directory: Path) -> Path:
-    """All ended runs in one file, which `replay` takes as well."""
+    """Downloads all ended runs in one file, which `replay` also accepts."""
     file = directory / safe_name(str(batch["external_id"])) / "batch.tar.gz"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Files of a command benchmark, read where the command line runs: `--file`, and `files:` of a batch file."""
+"""Files of a command benchmark, read on the machine of the command line: `--file`, and `files:` of a batch file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.contract.commands import MAX_FILES_BYTES, file_name_problem
 
 
 def file_body(path: Path, base: Path, name: str | None = None) -> dict[str, Any]:
-    """The file as the API takes it. Its name is its relative path, or the last part of a path that leads elsewhere."""
+    """The file as the API expects it. Its name is its relative path, or the last part of a path that leads outside."""
     relative = PurePosixPath(os.path.normpath(path))
     name = name or (relative.name if relative.is_absolute() or ".." in relative.parts else str(relative))
     if (problem := file_name_problem(name)) is not None:
@@ -32,7 +32,7 @@ def file_body(path: Path, base: Path, name: str | None = None) -> dict[str, Any]
 
 
 def with_files(config: dict[str, Any], base: Path) -> dict[str, Any]:
-    """The description of a batch with its files read: paths are relative to the description's directory."""
+    """The batch description with its files read; paths are relative to the description's directory."""
     commands = config.get("commands")
     if isinstance(commands, list):
         config = {**config, "commands": [_read(part, base) for part in commands]}

@@ -1,4 +1,4 @@
-"""The answers of an archive as files that can be graded: every answer once, even if several runs of a batch gave it."""
+"""The answers of an archive as files for grading: each answer once, even if several runs of a batch gave it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ReplayedRun:
 
 @dataclass
 class Unpacked:
-    """A file of answers for each benchmark, and the runs that gave them."""
+    """One file of answers per benchmark, and the runs that gave them."""
 
     batch_id: str | None = None
     """None in the archive of a single run."""
     runs: list[ReplayedRun] = field(default_factory=list)
     files: dict[str, Path] = field(default_factory=dict)
     owners: dict[Where, list[tuple[int, int]]] = field(default_factory=dict)
-    """(number of the run, its sample) of each answer."""
+    """(number of the run, its sample) for each answer."""
 
     def by_run(self, graded: Iterable[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        """The new verdicts, for each run as its own items."""
+        """The new verdicts of each run, as its own items."""
         items: list[list[dict[str, Any]]] = [[] for _ in self.runs]
         for item in graded:
             where = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
@@ -88,7 +88,7 @@ class _Writer:
 
 
 def unpacked(archive: Path, folder: Path) -> Unpacked:
-    """Raises `BadArchive` if it is incomplete, or its verdicts do not match its digests."""
+    """Raises `BadArchive` if it is incomplete or its verdicts do not match its digests."""
     into = Unpacked()
     with ExitStack() as stack:
         writer = _Writer(folder, into, stack)

@@ -1,4 +1,4 @@
-"""The demo: both demo models on the bundled sample, at once. Choosing the instance type is pure."""
+"""The demo: both demo models on the bundled sample, at once. The choice of the instance type is pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODELS = {
 
 
 def ensure_models(client: Client) -> None:
-    """The service adds them at its first start; they may have been removed since."""
+    """The service adds them at its first start, but they may have been removed since."""
     slugs = {model["slug"] for model in client.pages("/api/models")}
     for slug, fields in MODELS.items():
         if slug not in slugs:
@@ -24,8 +24,9 @@ def ensure_models(client: Client) -> None:
 
 
 def choose_type(fleet: dict[str, Any], count: int) -> str | None:
-    """The preferred type if `count` containers of it fit at once; else the largest smaller one; else the smallest that fits
-    at all. None: the service's default, which reports what is wrong."""
+    """The preferred type if `count` containers of it fit at once; otherwise the largest smaller one; otherwise the smallest
+    that fits at all. None means the service's default, which reports what is wrong.
+    """
     types = {kind["name"]: kind for kind in fleet["instance_types"] if kind["fits"]}
     by_size = sorted(types.values(), key=lambda kind: (kind["vcpu"], kind["memory_bytes"]), reverse=True)
     wanted = types.get(PREFERRED)

@@ -1,4 +1,4 @@
-"""Checks of this machine and its service: one sentence each."""
+"""Checks of this machine and its service, one sentence each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orchestrator.settings import Settings
 
 OK, WARN, BAD = "ok", "warn", "bad"
 SANDBOX = ("-m", "runner.sandbox")
-"""Prints which layers the sandbox has where it is started: in a process of its own, as in a run."""
+"""Prints the available layers of the sandbox: in a separate process, as in a run."""
 SANDBOX_S = 60.0
 
 
@@ -28,7 +28,7 @@ SANDBOX_S = 60.0
 class Check:
     name: str
     verdict: str
-    """`ok`, `warn` (it works, with less) or `bad` (runs cannot work)."""
+    """`ok`, `warn` (works with restrictions) or `bad` (runs cannot work)."""
     sentence: str
 
 
@@ -95,7 +95,7 @@ def _service(connection: Connection, client: Client) -> Iterator[Check]:
 
 
 def _sandbox_here(settings: Settings) -> Check:
-    """The level of a plain process on this machine: what a run gets with the process engine."""
+    """The sandbox level of a plain process on this machine, as a run of the process engine gets it."""
     try:
         done = subprocess.run([sys.executable, *SANDBOX], capture_output=True, text=True, timeout=SANDBOX_S, check=False)
         output = done.stdout
@@ -105,7 +105,7 @@ def _sandbox_here(settings: Settings) -> Check:
 
 
 def _level_check(name: str, output: str, *, needed: bool) -> Check:
-    """From the line that `python -m runner.sandbox` prints."""
+    """Parses the line that `python -m runner.sandbox` prints."""
     line = next((line for line in output.splitlines() if line.startswith("{")), "")
     if not line:
         why = clean(output.strip().splitlines()[-1]) if output.strip() else "the runner's code is not installed here"
@@ -117,7 +117,7 @@ def _level_check(name: str, output: str, *, needed: bool) -> Check:
 
 
 def _last_sandbox(client: Client) -> Check:
-    """The sandbox level of the newest run that reported one; works without access to the engine."""
+    """The sandbox level of the newest run that reported one; needs no access to the engine."""
     name = "sandbox of the last run"
     for run in client.pages("/api/container-runs", limit=20):
         for attempt in reversed(client.run(str(run["id"]))["attempts"]):

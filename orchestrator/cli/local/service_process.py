@@ -1,4 +1,4 @@
-"""The service as a background process of this machine: start it, find it by the data directory's lock, stop it."""
+"""The service as a background process of this machine: starts it, finds it by the data directory's lock, stops it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class Started:
 
 
 def holder(data_dir: Path) -> int | None:
-    """The process that holds the data directory's lock, or None. Not to be called while one is starting: this tries to take
-    the lock itself."""
+    """The process that holds the data directory's lock, or None. Must not be called while a service is starting, because
+    this tries to take the lock itself.
+    """
     try:
         with (data_dir / "lock").open() as file:
             try:
@@ -66,7 +67,7 @@ def service_runs(settings: Settings, connection: Connection, client: Client) -> 
 
 @contextlib.contextmanager
 def one_at_a_time(data_dir: Path) -> Iterator[None]:
-    """`up` and `down` of one data directory take turns."""
+    """Serialises `up` and `down` of one data directory."""
     data_dir.mkdir(parents=True, exist_ok=True)
     with (data_dir / "turn").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -74,7 +75,7 @@ def one_at_a_time(data_dir: Path) -> Iterator[None]:
 
 
 def start(settings: Settings, client: Client, prepare: Callable[[], None]) -> Started:
-    """Make sure that the service runs and is ready. `prepare` is called before a start, and may raise."""
+    """Makes sure that the service runs and is ready. `prepare` is called before a start and may raise."""
     data_dir = settings.data.absolute()
     pid = holder(data_dir)
     if pid is not None:
@@ -108,7 +109,7 @@ def start(settings: Settings, client: Client, prepare: Callable[[], None]) -> St
 
 
 def stop(data_dir: Path) -> int | None:
-    """Stop the service of this data directory; returns its process number, or None when none ran."""
+    """Stops the service of this data directory; returns its process id, or None if none ran."""
     pid = holder(data_dir)
     if pid is None:
         return None
@@ -140,7 +141,7 @@ def _check_ownership(settings: Settings) -> None:
 
 
 def last_log_lines(data_dir: Path, since: int, most: int = 3) -> str:
-    """The last lines of the log after position `since`, for a message."""
+    """The last lines of the log after position `since`, for an error message."""
     lines = [line for line in _log_text(data_dir, since).splitlines() if line.strip()]
     return clean(" | ".join(lines[-most:]))[-600:]
 
@@ -164,13 +165,13 @@ def _await_ready(client: Client, child: subprocess.Popen[bytes] | None, data_dir
 
 
 def _only_lacks_room(client: Client) -> bool:
-    """The service answers, but starts no run until the disk has room: people can look at results and delete them."""
+    """The service responds but starts no runs until the disk has space: people can view and delete results."""
     parts = client.readiness().get("parts") or {}
     return bool(parts) and {name for name, part in parts.items() if not part["ok"]} == {"disk"}
 
 
 def _await_runner_listener(child: subprocess.Popen[bytes], data_dir: Path, since: int) -> None:
-    """The runners' address is opened last; without it no run can start."""
+    """The runner listener is opened last; without it no run can start."""
     deadline = time.monotonic() + RUNNER_LISTENER_S
     problem, failed = "", False
     while time.monotonic() < deadline and child.poll() is None:
@@ -189,7 +190,7 @@ def _await_runner_listener(child: subprocess.Popen[bytes], data_dir: Path, since
 
 
 def _open_log(data_dir: Path) -> tuple[int, int]:
-    """A descriptor to append to the log, which only its owner can read, and the position where new lines begin."""
+    """A file descriptor that appends to the log, which only its owner can read, and the position of new lines."""
     path = data_dir / LOG_FILE
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     return number, os.fstat(number).st_size
@@ -205,7 +206,7 @@ def _log_text(data_dir: Path, since: int) -> str:
 
 
 def _holds_open(pid: int, path: Path) -> bool:
-    """Whether the process has the file open; assumed where /proc does not show it."""
+    """Whether the process has the file open; assumed if /proc does not tell."""
     wanted = path.stat()
     fds = Path(f"/proc/{pid}/fd")
     if not Path("/proc/self/fd").exists():
@@ -233,4 +234,4 @@ def _is_alive(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return True
-    return state != "Z"  # ended; its parent has not noticed yet
+    return state != "Z"  # ended, but not reaped by its parent yet

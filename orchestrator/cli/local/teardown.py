@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.db.session import Database
 
 NOBODY = ""
-"""An owner without containers: matches only those of older versions, which have no owner."""
+"""An owner without containers: matches only those made by older versions, which have no owner."""
 DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 
@@ -57,8 +57,9 @@ def open_database(settings: Settings) -> Database:
 
 
 def own_things(settings: Settings) -> list[Own]:
-    """The labels of what this data directory may have left on an engine. A database that was restored here and never started
-    has none: its labels are those of the original."""
+    """The labels of everything this data directory may have left on an engine. A database that was restored here and never
+    started has none: its labels are those of the original.
+    """
     data_dir = settings.data.absolute()
     machine = machine_of(settings)
     has_database = settings.database_url is not None or (data_dir / "benchyard.db").exists()
@@ -78,7 +79,7 @@ def own_things(settings: Settings) -> list[Own]:
 
 
 def remove_instance(settings: Settings) -> Removed:
-    """Everything of this data directory's instance. The service must be stopped."""
+    """Removes everything of this data directory's instance. The service must be stopped."""
     removed = Removed()
     own = own_things(settings)
     root = settings.data.absolute() / "process-engine"
@@ -116,7 +117,7 @@ async def _end_processes(own: Own, root: Path) -> list[str]:
 
 
 def _standing(settings: Settings, data_dir: Path, machine: str) -> Standing | None:
-    """The installation according to the database; None when it does not answer."""
+    """The installation according to the database; None if it cannot be reached."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from orchestrator.db.session import DatabaseUnavailable

@@ -1,5 +1,6 @@
-"""A service for one command: on a thread of this process, with a database, an instance and a network of its own, which are
-removed afterwards. It reads the datasets of the data directory, and touches neither its runs nor its schedules."""
+"""A service for one command: on a thread of this process, with its own database, instance and network, which are removed
+afterwards. It reads the datasets of the data directory, and touches neither its runs nor its schedules.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from orchestrator.settings import InstanceTypeSetting, Settings
 READY_S = 120.0
 STOP_S = 30.0
 CORE_MIB = 1280
-"""Memory for each core: for a program, and for its sandbox."""
+"""Memory per core, for a program and its sandbox."""
 TYPE = "all-cores"
 PREFIX = "local-"
 YOUNG_S = 60.0
@@ -37,7 +38,7 @@ YOUNG_S = 60.0
 
 @contextlib.contextmanager
 def local_service(settings: Settings, engine: str | None = None) -> Iterator[Connection]:
-    """Serve until the block ends."""
+    """Runs the service until the block ends."""
     data_dir = settings.data.absolute()
     (data_dir / "packs").mkdir(parents=True, exist_ok=True)
     sweep(settings)
@@ -57,7 +58,7 @@ def local_service(settings: Settings, engine: str | None = None) -> Iterator[Con
 
 
 def sweep(settings: Settings) -> None:
-    """Remove the containers, network and directory of a command that was killed."""
+    """Removes the containers, network and directory of a killed command."""
     for folder in settings.data.absolute().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, CliError):
             if time.time() - folder.stat().st_mtime > YOUNG_S and service_process.holder(folder) is None:
@@ -110,7 +111,7 @@ def own_settings(settings: Settings, folder: Path, engine: str | None) -> Settin
 
 
 class _Thread:
-    """The service on a thread, with an event loop of its own."""
+    """The service on a thread with its own event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -123,7 +124,7 @@ class _Thread:
         self._thread.start()
 
     def connect(self) -> Connection:
-        """Its address, once it is ready."""
+        """Returns its address once it is ready."""
         if not self._ready.wait(READY_S) or self._error is not None:
             raise CliError(f"Grading could not be started here: {self._error or 'no answer in time'}")
         token = self._settings.token

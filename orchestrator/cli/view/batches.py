@@ -1,4 +1,4 @@
-"""Shows a batch until it is over: a table by instance type on a terminal, a line per change elsewhere. Tables are pure."""
+"""Shows a batch until it ends: a table by instance type on a terminal, a line per change elsewhere. Tables are pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def members(batch: Batch) -> list[dict[str, Any]]:
 
 
 def _machine(batch: Batch, group: dict[str, Any]) -> str:
-    """The instance type, with the provider where the batch has several."""
+    """The instance type, with the provider if the batch has several."""
     several = len({other.get("provider") for other in batch["instance_types"]}) > 1
     name = str(group["instance_type"])
     return f"{name} on {group.get('provider') or 'any machine'}" if several else name
@@ -121,7 +121,7 @@ def _current(current: dict[str, Any] | None) -> str:
 
 
 class Follower:
-    """Reads a batch until it is over. Waits for a service that does not answer."""
+    """Reads a batch until it ends, and waits while the service is unreachable."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Command benchmarks as people read them: figures over repeats, repeats, comparisons. Pure."""
+"""Tables of command benchmarks: figures over repeats, repeats, comparisons. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def command_result(result: dict[str, Any]) -> RenderableType:
 
 
 def commands_table(runs: list[dict[str, Any]], now: datetime) -> RenderableType:
-    """Runs of kind `command`: they have no score."""
+    """Runs of kind `command`, which have no score."""
     if not runs:
         return Text("No commands yet: benchyard command run --image IMAGE -- COMMAND measures one.")
     short = short_ids([str(run["id"]) for run in runs])
@@ -76,7 +76,7 @@ def figures_table(figures: list[dict[str, Any]]) -> RenderableType:
 
 
 def compare_table(comparison: dict[str, Any]) -> RenderableType:
-    """A row per figure and group, each against another."""
+    """One row per figure and group, each compared with another."""
     groups = comparison["groups"]
     figures = {(group["label"], figure["name"]): figure for group in groups for figure in group["figures"]}
     rows = []
@@ -98,7 +98,7 @@ def compare_table(comparison: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [records_table(groups, group_columns, right=("Repeats", "Failed")), ""]
     if rows:
         parts.append(table(columns, rows, right=("Mean",)))
-    else:  # a single cell, or cells that have nothing in common
+    else:  # a single cell, or cells with nothing in common
         for group in groups:
             parts += [Text(clean(group["label"]), "bold"), figures_table(group["figures"])]
     return Group(*parts, *notes)

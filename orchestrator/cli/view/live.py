@@ -1,4 +1,4 @@
-"""Shows runs until they are over: moving bars on a terminal, a line per change elsewhere. The state of a view is pure."""
+"""Shows runs until they end: progress bars on a terminal, a line per change elsewhere. The state of a view is pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunView:
         )
 
     def after(self, event: StreamEvent) -> RunView:
-        """The view after `event`; events without news for a reader do not change it."""
+        """The view after `event`; events that do not concern the reader leave it unchanged."""
         data = event.data
         if event.type == "transition":
             status = str(data.get("status", self.status))
@@ -77,7 +77,7 @@ class Watcher(Protocol):
 
 
 class Lines:
-    """One line for each change of status, none for progress."""
+    """One line per change of status, none for progress."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -89,7 +89,7 @@ class Lines:
 
 
 class Bars:
-    """A bar for each run."""
+    """One bar per run."""
 
     def __init__(self, progress: Progress, views: list[RunView]) -> None:
         self._progress = progress
@@ -131,7 +131,7 @@ def watch(
     connect: Callable[[], Client],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[dict[str, Any]]:
-    """Show the runs until all are over; returns the runs in the order given."""
+    """Shows the runs until all have ended; returns them in the given order."""
     views = {run_id: RunView.of(client.run(run_id)) for run_id in run_ids}
     if out.interactive:
         with bars(out) as progress:
@@ -177,7 +177,7 @@ def _watch(
 
 
 def _reasons(client: Client) -> dict[str, str]:
-    """Why runs wait; empty when the service does not answer, since following continues anyway."""
+    """Why runs wait; empty if the service does not answer, since following continues anyway."""
     try:
         return {str(row["run_id"]): clean(row["why"]) for row in client.get("/api/fleet")["waiting"]}
     except CliError:

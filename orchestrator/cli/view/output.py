@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, everything else on standard error; one JSON value with --json."""
+"""Output of commands: results on standard output, everything else on standard error; one JSON value with --json."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from orchestrator.cli.view.text import clean
 
 SHOWN_LINES = 10
 WIDE = 400
-"""Without a terminal no line is folded."""
+"""Without a terminal, lines are not wrapped."""
 
 Columns = Mapping[str, str | Callable[[Any], object]]
-"""A table's headings, each with the field it shows, or with a function of the row."""
+"""The headings of a table, each with the field it shows or a function of the row."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output, for programs.")]
 
@@ -56,11 +56,11 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """A person watches: bars may move. Otherwise one line per change."""
+        """Whether a person watches: progress bars are used then, otherwise one line per change."""
         return not self.as_json and sys.stderr.isatty() and sys.stdout.isatty()
 
     def result(self, value: Any, show: str | Callable[[], RenderableType]) -> None:
-        """The command's result: as JSON, or as a sentence or what `show` returns."""
+        """Prints the command's result: as JSON, or as a sentence or what `show` returns."""
         if self.as_json:
             self.json(value)
         else:
@@ -69,12 +69,12 @@ class Output:
     def items(
         self, items: Sequence[Any], columns: Columns, *, right: Sequence[str] = (), empty: str = "", value: Any = None
     ) -> None:
-        """A list as the result: `empty` if nothing is in it. Its JSON is an object with `items`, or `value`."""
+        """Prints a list as the result, or `empty` if it has no items. Its JSON is an object with `items`, or `value`."""
         shown = {"items": items} if value is None else value
         self.result(shown, empty if empty and not items else lambda: records_table(items, columns, right=right))
 
     def json(self, value: Any) -> None:
-        # ASCII only: nothing in it can steer a terminal either.
+        # ASCII only, so that nothing in it can control a terminal.
         sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None) + "\n")
         sys.stdout.flush()
 
@@ -92,7 +92,7 @@ class Output:
         self.errors.print(Text(sentence, "yellow"))
 
     def warn_some(self, lines: Sequence[str], count: int, left: str = "left out") -> None:
-        """The first of `count` lines; the JSON result has them all."""
+        """Prints the first of `count` lines; the JSON result has them all."""
         for line in lines[:SHOWN_LINES]:
             self.warn(line)
         if count > SHOWN_LINES:
@@ -100,8 +100,9 @@ class Output:
 
 
 def write_out(pieces: Iterable[bytes]) -> None:
-    """A file on standard output: byte for byte where a program reads it; on a terminal with control characters made visible,
-    since models wrote some of it."""
+    """Writes a file to standard output: byte for byte for programs; on a terminal with control characters made visible,
+    since models wrote some of it.
+    """
     if not sys.stdout.isatty():
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -115,7 +116,7 @@ def write_out(pieces: Iterable[bytes]) -> None:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
-    """A plain table; a cell is text, made harmless, or a `Text`."""
+    """A plain table; a cell is text, which is sanitised, or a `Text`."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in columns:
         grid.add_column(name, justify="right" if name in right else "left", overflow="fold")

@@ -1,4 +1,4 @@
-"""Runs as people read them: the list, one run, the result. Pure: the API's answers in, things to print out."""
+"""Tables of runs: the list, one run, the result. Pure: converts API responses into renderables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Run = dict[str, Any]
 
 
 def subject(run: Run) -> str:
-    """What a run measures: the image of a command, else the model; a job without a model is named by its kind."""
+    """The subject of a run: the image of a command, otherwise the model; a job without a model is named by its kind."""
     return str(run.get("image") or run["model"] or run["kind"])
 
 
@@ -64,7 +64,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
 
 
 def result_table(runs: Sequence[Run], now: datetime) -> Table:
-    """Scores with intervals, side by side; of a run with several benchmarks the pooled score, then that of each."""
+    """Scores with intervals side by side; for a run with several benchmarks the pooled score, then one per benchmark."""
     rows: list[tuple[object, ...]] = []
     for run in runs:
         rows.append(
@@ -94,13 +94,13 @@ def _estimate(run: Run) -> str:
 
 
 def _parts(run: Run) -> dict[str, dict[str, Any]]:
-    """The score of each benchmark, where there are several."""
+    """The score per benchmark, if there are several."""
     scores: dict[str, dict[str, Any]] = run.get("scores") or {}
     return scores if len(run["benchmarks"]) > 1 else {}
 
 
 def remarks(run: Run) -> list[str]:
-    """Sentences that belong to a result: why it ended early, and what is left out of its score."""
+    """Remarks on a result: why it ended early, and what its score excludes."""
     sentences = []
     if run["reason"]:
         sentences.append(reason_sentence(run))

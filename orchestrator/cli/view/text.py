@@ -1,4 +1,4 @@
-"""Words and numbers as people read them. Pure. The service's text may come from a model: `clean` makes it harmless."""
+"""Formats words and numbers for people. Pure. Text of the service may come from a model: `clean` sanitises it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINES = {code: shown for code, shown in _VISIBLE.items() if code not in (0x0A, 
 
 
 def clean(text: object, *, lines: bool = False) -> str:
-    """`text` without control characters, which are shown as escapes. One line unless `lines`."""
+    """`text` with control characters shown as escapes. One line unless `lines`."""
     shown = str(text).encode("utf-8", "backslashreplace").decode()
     if lines:
         return shown.replace("\r\n", "\n").translate(_LINES)
@@ -53,7 +53,7 @@ def money(usd: float | None) -> str:
 
 
 def cost(usd: float | None, known_usd: float = 0.0, unpriced_calls: int = 0) -> str:
-    """The cost of model calls. A cost that is not known is called unknown, and never shown as nothing."""
+    """The cost of model calls. An unknown cost is shown as unknown, never as zero."""
     if usd is not None:
         return money(usd)
     if not known_usd:
@@ -62,7 +62,7 @@ def cost(usd: float | None, known_usd: float = 0.0, unpriced_calls: int = 0) -> 
 
 
 def cost_of(row: dict[str, Any]) -> str:
-    """The cost of a run, a batch or a line of costs, as the API answers it."""
+    """The cost of a run, a batch or a cost line of the API."""
     return cost(row["cost_usd"], row.get("known_cost_usd", 0.0), row.get("unpriced_calls", 0))
 
 
@@ -91,7 +91,7 @@ def took(run: dict[str, Any], now: datetime) -> str:
 
 
 def short_ids(ids: Sequence[str], least: int = 8) -> dict[str, str]:
-    """For each id the shortest beginning that distinguishes all of them; ids created together begin alike."""
+    """Maps each id to its prefix, using the shortest length that distinguishes all; ids created together begin alike."""
     length = least
     unique = set(ids)
     while length < max(map(len, unique), default=0) and len({one[:length] for one in unique}) < len(unique):

@@ -68,8 +68,7 @@ class PackWriter:
 
 
 def _json_pieces(record: dict[str, Any]) -> Iterator[bytes]:
-    """Yields the record as JSON text, list items one by one: encoding all tests of a problem at once would hold them twice.
-    """
+    """Yields the record as JSON text, list items one by one: encoding all tests at once would hold them twice."""
     before = "{"
     for key, value in record.items():
         yield f"{before}{json.dumps(key)}:".encode()
