@@ -1,6 +1,6 @@
-"""Paths and names that other documents use for the same things: `/api/runs` with `benchmark_names`, `/run/{external_id}`.
+"""Aliases for the run API: `/api/runs` with `benchmark_names`, and `/run/{external_id}`.
 
-Nothing here decides anything: each hands over to the path that it stands for.
+Each route only calls the one that it is an alias of.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Names = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Fi
 
 
 class RunByNames(RunCreate):
-    """A run, with `benchmark_names` for `benchmarks`."""
+    """A run that takes `benchmark_names` in place of `benchmarks`."""
 
     benchmark_names: Annotated[Names | None, Field(description="The same as `benchmarks`.")] = None
 
@@ -70,7 +70,7 @@ RunsBody = Annotated[
 async def create_named_run(
     body: RunsBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunCreated:
-    """`POST /api/container-runs`."""
+    """Alias of `POST /api/container-runs`."""
     return await container_runs.create_run(body, context, response, idempotency_key)
 
 
@@ -84,21 +84,21 @@ async def list_named_runs(
     batch_id: BatchFilter = None,
     trigger_type: Trigger = None,
 ) -> Page[RunWithNames]:
-    """`GET /api/container-runs`."""
+    """Alias of `GET /api/container-runs`."""
     found = await container_runs.list_runs(context, limit, after, status, model_id, batch_id, trigger_type)
     return Page(items=[RunWithNames.named(run) for run in found.items], next=found.next)
 
 
 @router.get("/{run_id}", policy=Policy(READ))
 async def get_named_run(run_id: RunId, context: Context) -> RunDetailWithNames:
-    """`GET /api/container-runs/{run_id}`; what is below it is there under both paths."""
+    """Alias of `GET /api/container-runs/{run_id}`. The paths below it also work under both prefixes."""
     run = await container_runs.get_run(run_id, context)
     return RunDetailWithNames(**run.model_dump(), benchmark_names=run.benchmarks)
 
 
 @bare.get("/run/{external_id}", policy=Policy(READ))
 async def get_external(external_id: ExternalId, context: Context) -> BatchDetail | RunDetail:
-    """The batch of this external id (or id), or the run of this id."""
+    """The batch with this external id or id, or else the run with this id."""
     try:
         return await batches.get_batch(external_id, context)
     except NotFound:
@@ -106,7 +106,7 @@ async def get_external(external_id: ExternalId, context: Context) -> BatchDetail
 
 
 class PathAliases:
-    """An outer layer: what is asked of `/api/runs/...` is asked of `/api/container-runs/...`, before all other layers."""
+    """Middleware that rewrites `/api/runs/...` to `/api/container-runs/...`; it runs outside all other middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -124,7 +124,7 @@ _OWN = re.compile(r"/api/runs(/[^/]+)?", re.DOTALL)
 
 
 def is_alias(method: str, path: str) -> bool:
-    """What has no route of its own here."""
+    """Whether a path under `/api/runs/` has no route of its own in this module."""
     if not path.startswith("/api/runs/"):
         return False
     return not (method in ("GET", "HEAD") and _OWN.fullmatch(path))

@@ -1,4 +1,4 @@
-"""REST for the files that runners left with a run: always as a download, whatever they claim to be."""
+"""REST for files that runners uploaded. They are always sent as downloads, whatever type they claim to be."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     responses=_ANSWERS,
 )
 async def get_artefact(run_id: RunId, name: Annotated[str, Path(max_length=100)], context: Context) -> FileResponse:
-    """One file that the runner left."""
+    """Download one file that the runner uploaded."""
     await context.runs.get(run_id)
     row = await context.db.read(lambda s: run_queries.artefact(s, run_id, name))
     root = (context.settings.data.absolute() / "artefacts").resolve()

@@ -1,8 +1,8 @@
-"""What a run is to do (its task), and what it is to be before it is queued (its draft): two classes for each kind of run.
+"""Tasks (what a run does) and drafts (a run before it is queued): one class of each per kind of run.
 
-A task is the column `task` of the run's row. It is checked whenever it is read, and fixed when the run is queued, so
-every attempt does the same. A draft is complete: its model, problems and instance type are settled, and nothing about
-it depends on the clock; `queue.enqueue` stores them all.
+A task is the column `task` of the run's row. It is validated whenever it is read and fixed when the run is queued, so every
+attempt does the same work. A draft is complete: its model, problems and instance type are decided, and nothing in it depends
+on the clock. `queue.enqueue` stores drafts of every kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a run's row has a task
 
 
 class Choice(Message):
-    """How the problems of a benchmark were chosen, and from which time they are. For people; runners do not need it."""
+    """How the problems of a benchmark were chosen, and the dates they span. For people; runners do not need it."""
 
     count: int
     first_date: str | None = None
@@ -35,31 +35,31 @@ class Choice(Message):
 
 
 class PlannedBenchmark(BenchmarkSpec):
-    """One benchmark of a run with its problems."""
+    """One benchmark of a run, with its problems."""
 
     choice: Choice | None = None
 
     def spec(self) -> BenchmarkSpec:
-        """As runners have it."""
+        """The part that runners receive."""
         return BenchmarkSpec.model_construct(**{name: getattr(self, name) for name in BenchmarkSpec.model_fields})
 
 
 class BenchmarkTask(Message):
-    """A model is asked, and its answers are judged."""
+    """Ask a model and judge its answers."""
 
     kind: Literal["benchmark"] = "benchmark"
     benchmarks: list[PlannedBenchmark]
 
 
 class GradeTask(Message):
-    """Stored answers are judged; `given_answers` holds them."""
+    """Judge stored answers, which are in the table `given_answers`."""
 
     kind: Literal["grade"] = "grade"
     benchmarks: list[PlannedBenchmark]
 
 
 class CommandRunTask(Message):
-    """A command is run and measured; the one benchmark holds its repeats."""
+    """Run a command and measure it. Its only benchmark holds the repeats."""
 
     kind: Literal["command"] = "command"
     command: CommandTask
@@ -67,7 +67,7 @@ class CommandRunTask(Message):
 
 
 class EvalGenerateTask(Message):
-    """An eval is written from labelled traces, or code that a person wrote (`draft`) is tested on them."""
+    """Have an eval written from labelled traces, or test code that a person wrote (`draft`) on them."""
 
     kind: Literal["eval_generate"] = "eval_generate"
     name: str
@@ -91,7 +91,7 @@ class EvalGenerateTask(Message):
 
 
 class EvalExecuteTask(Message):
-    """An eval judges these traces."""
+    """Have an eval judge these traces."""
 
     kind: Literal["eval_execute"] = "eval_execute"
     traces: list[int]
@@ -115,7 +115,7 @@ def item_count(benchmarks: Iterable[BenchmarkSpec], samples_per_problem: int) ->
 
 
 def plan_rows(task: Task) -> list[dict[str, Any]]:
-    """The benchmarks of a task as archives hold them: one flat object each."""
+    """The benchmarks of a task in the form that archives use: one flat object each."""
     command = {"command": task.command.model_dump(mode="json")} if isinstance(task, CommandRunTask) else {}
     return [
         {
@@ -133,7 +133,7 @@ RETRY = "retry"
 
 @dataclass(frozen=True, kw_only=True)
 class _Draft:
-    """What runs of every kind have. `model_id` is None where no model is asked."""
+    """Fields common to all kinds of run. `model_id` is None if the run calls no model."""
 
     instance_type: str
     deadline_s: int
@@ -156,7 +156,7 @@ class _Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class _Items(_Draft):
-    """A run whose work is items of benchmarks."""
+    """A run that works through the items of benchmarks."""
 
     task: BenchmarkTask | GradeTask | CommandRunTask
 
@@ -171,14 +171,14 @@ class _Items(_Draft):
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark(_Items):
-    """A model is asked, and its answers are judged."""
+    """Ask a model and judge its answers."""
 
     task: BenchmarkTask
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grade(_Items):
-    """Stored answers are judged. Whoever queues it stores them in the same transaction."""
+    """Judge stored answers. The caller stores the answers in the transaction that queues the run."""
 
     task: GradeTask
     concurrency: int = 8
@@ -186,14 +186,14 @@ class Grade(_Items):
 
 @dataclass(frozen=True, kw_only=True)
 class Command(_Items):
-    """A command of a user's image is run and measured."""
+    """Run a command in a user's image and measure it."""
 
     task: CommandRunTask
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvalJob(_Draft):
-    """An eval is written or executed."""
+    """Write or execute an eval."""
 
     task: EvalTasks
     sample_size: int
@@ -223,7 +223,7 @@ _SAME = (
 
 
 def draft_again(run: ContainerRun) -> Draft:
-    """The draft of a run that does an ended one again."""
+    """A draft that repeats an ended run."""
     same = {name: getattr(run, name) for name in _SAME} | {"trigger_type": RETRY, "retry_of": run.id}
     match run.task:
         case BenchmarkTask() as task:

@@ -1,4 +1,4 @@
-"""Statements on the event log. Numbers grow in commit order: who saw number n never misses a smaller one."""
+"""Queries on the event log. Numbers grow in commit order: a reader that has seen number n never misses a smaller one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def append(
     data: dict[str, Any] | None = None,
 ) -> None:
     if session.get_bind().dialect.name == "postgresql":
-        # Held to the commit: without it a later number could become visible before an earlier one.
+        # Held until the commit. Without it, a later number could become visible before an earlier one.
         session.connection().execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": EVENT_LOCK})
     run = session.get(ContainerRun, run_id) if run_id is not None and acting_in(session) is None else None
     workspace_id = run.workspace_id if run else workspace_of(session)
@@ -62,8 +62,8 @@ def of_run(session: Session, run_id: str, types: Sequence[str], *, after_number:
 
 
 def forget_before(session: Session, before: datetime) -> int:
-    """Drop old events, but never the transitions: they are the proof of every state. The newest one stays as well:
-    SQLite would give its number to the next event, and a client that has seen the number would miss that one."""
+    """Delete old events, except transitions, which prove every state, and the newest event: SQLite would reuse its number,
+    and a client that has seen that number would miss the next event."""
     older = col(Event.id) < last_number(session)
     statement = delete(Event).where(col(Event.at) < before, col(Event.type) != "transition", older)
     return int(session.connection().execute(statement).rowcount)

@@ -1,4 +1,4 @@
-"""REST for taking results away: streamed, a page of results in memory at a time."""
+"""REST for exporting results. Exports are streamed, with one page of results in memory at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 async def export_run(
     run_id: RunId, context: Context, format: Annotated[ExportFormat, Query()] = ExportFormat.JSONL
 ) -> StreamingResponse:
-    """The results of a run, so far as they are there: `jsonl` and `csv` by item, `json` as one self-describing log."""
+    """Export the results so far: `jsonl` and `csv` with one line per item, `json` as one self-describing log."""
     run = await context.runs.get(run_id)
     pages = _pages(context, run_id)
     text = {

@@ -1,4 +1,4 @@
-"""Statements on item results. One accepted result per item: the first one stored stays."""
+"""Queries on item results. Each item has one accepted result: the first one stored."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from orchestrator.runs.tables import ItemRow
 
 
 def insert_new(session: Session, row: ItemRow) -> bool:
-    """Store a result unless the item has one; says whether it was stored."""
+    """Store a result unless the item already has one; returns whether it was stored."""
     return insert_once(session, row)
 
 
 def page(
     session: Session, run_id: str, *, limit: int, after: int | None = None, outcome: str | None = None
 ) -> Sequence[ItemRow]:
-    """In the order of the plan, without the large column."""
+    """Results in plan order, without the large column."""
     query = select(ItemRow).where(ItemRow.run_id == run_id).options(defer(ItemRow.data))  # type: ignore[arg-type]
     if after is not None:
         query = query.where(col(ItemRow.position) > after)
@@ -33,25 +33,25 @@ def page(
 
 
 def whole_page(session: Session, run_id: str, *, limit: int, after: int) -> Sequence[ItemRow]:
-    """In the order of the plan, with all that the runner sent."""
+    """Results in plan order, with everything that the runner sent."""
     query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
     return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
 
 
 def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, str | None]]:
-    """(benchmark, problem, sample, outcome, parity outcome) of every item, in the order of the plan."""
+    """(benchmark, problem, sample, outcome, parity outcome) of every item, in plan order."""
     columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.parity_outcome)
     query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
     return [tuple(row) for row in session.exec(query).all()]
 
 
 def first(session: Session, run_id: str) -> ItemRow | None:
-    """The first result of a run, whole."""
+    """The first result of a run, with all columns."""
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position)).limit(1)).first()
 
 
 def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None]]:
-    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome), in the order of the plan."""
+    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome), in plan order."""
     columns: Any = (
         ItemRow.position,
         ItemRow.benchmark,
@@ -66,7 +66,7 @@ def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str 
 
 
 def each_whole(session: Session, run_id: str, *, after: int, take: Callable[[ItemRow], bool]) -> None:
-    """Hand over results in the order of the plan, one in memory at a time, until `take` says that it has enough."""
+    """Pass results to `take` in plan order, one in memory at a time, until it returns False."""
     query = select(ItemRow).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
     rows = session.exec(query.order_by(col(ItemRow.position)), execution_options={"stream_results": True, "yield_per": 1})
     for row in rows:
@@ -77,7 +77,7 @@ def each_whole(session: Session, run_id: str, *, after: int, take: Callable[[Ite
 
 
 def at(session: Session, run_id: str, position: int) -> ItemRow | None:
-    """One result whole, by its place in the plan."""
+    """The result at a position of the plan, with all columns."""
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()
 
 
@@ -115,7 +115,7 @@ def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[
 
 
 def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) -> dict[str, str]:
-    """The version of the prompt that each benchmark was asked with, by the first item that counts."""
+    """The prompt version of each benchmark, taken from its first item that counts."""
     found = {}
     for name in benchmarks:
         query = (
@@ -134,7 +134,7 @@ def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) ->
 
 
 def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
-    """Give `target` the results of `source`, except those with the outcomes in `without`."""
+    """Copy the results of `source` to `target`, except those whose outcome is in `without`."""
     columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
     wanted: list[Any] = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
     query = sa_select(*wanted).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
@@ -142,7 +142,7 @@ def copy(session: Session, source: str, target: str, *, without: Sequence[str]) 
 
 
 def copy_answers(session: Session, source: str, target: str) -> int:
-    """Give `target` the paid answers of `source`, so that they are never bought again."""
+    """Copy the paid answers of `source` to `target`, so that they are not bought again."""
     columns = [c.name for c in GatewayCall.__table__.columns]  # type: ignore[attr-defined]
     free = {
         "run_id": literal(target),

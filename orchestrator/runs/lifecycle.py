@@ -1,9 +1,9 @@
-"""The life of a run, as a pure function: `apply(state, event)` gives the next state or raises `IllegalTransition`.
+"""The lifecycle of a run as a pure function: `apply(state, event)` returns the next state or raises `IllegalTransition`.
 
     pending -> starting -> running -> completed | failed | cancelled
 
-It owns every legal edge. It knows no database, no engine and no clock: whoever calls it has proof of what it says, for
-example that a container is really gone before it reports that an attempt ended.
+It defines every legal transition. It uses no database, engine or clock: the caller must have proof of the event, for example
+that a container is really gone before it reports that an attempt ended.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MAX_WITHOUT_PROGRESS = 3
 
 class Status(StrEnum):
     PENDING = "pending"  #: waits for capacity, or for its next attempt
-    STARTING = "starting"  #: a container was asked for; its runner has not reported yet
-    RUNNING = "running"  #: the runner works
+    STARTING = "starting"  #: a container was requested; its runner has not reported yet
+    RUNNING = "running"  #: the runner is working
     COMPLETED = "completed"  #: every event is stored and the score is computed
     FAILED = "failed"  #: given up, with a reason
-    CANCELLED = "cancelled"  #: stopped on request, its container is gone
+    CANCELLED = "cancelled"  #: stopped on request; its container is gone
 
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
@@ -31,12 +31,12 @@ LIVE = frozenset({Status.STARTING, Status.RUNNING})
 
 
 class IllegalTransition(Exception):
-    """The event does not fit the state; nothing changed."""
+    """The event is not allowed in this state. Nothing has changed."""
 
 
 @dataclass(frozen=True)
 class RunState:
-    """The columns of a run that the lifecycle owns."""
+    """The columns of a run that only the lifecycle changes."""
 
     status: Status = Status.PENDING
     stage: str | None = None
@@ -55,7 +55,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """The dispatcher took the run; a container will be asked for."""
+    """The dispatcher took the run and will request a container."""
 
     at: datetime
     start_deadline: datetime
@@ -64,7 +64,7 @@ class Dispatched:
 
 @dataclass(frozen=True)
 class Claimed:
-    """The runner of this attempt reported."""
+    """The runner of this attempt has reported."""
 
     at: datetime
     lease_until: datetime
@@ -72,7 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class AttemptEnded:
-    """The attempt is over without completing the run, and its container is proven gone or stopped."""
+    """The attempt ended without completing the run, and its container is known to be gone or stopped."""
 
     at: datetime
     reason: Reason
@@ -83,7 +83,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True)
 class Completed:
-    """The runner said complete and everything is stored. `reason` is set when it ended early with what it had."""
+    """The runner reported completion and everything is stored. `reason` is set if it ended early with partial results."""
 
     at: datetime
     reason: Reason | None = None
@@ -92,7 +92,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class NothingMeasured:
-    """The runner is done and everything is stored, but no item counts: there is no score."""
+    """The runner is done and everything is stored, but no item counts, so there is no score."""
 
     at: datetime
     reason: Reason
@@ -101,7 +101,7 @@ class NothingMeasured:
 
 @dataclass(frozen=True)
 class GaveUp:
-    """The runner itself said that no attempt can succeed."""
+    """The runner reported that no attempt can succeed."""
 
     at: datetime
     reason: Reason
@@ -115,7 +115,7 @@ class CancelRequested:
 
 @dataclass(frozen=True)
 class ClockSet:
-    """Somebody set the time of day: the times of the run as the new clock tells them."""
+    """The system time was changed. Holds the times of the run, converted to the new clock."""
 
     at: datetime
     started_at: datetime | None
@@ -128,7 +128,7 @@ RunEvent = Dispatched | Claimed | AttemptEnded | Completed | NothingMeasured | G
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
-    """The state after `event`."""
+    """Returns the state after `event`."""
     match state.status, event:
         case Status.PENDING, Dispatched():
             return replace(
@@ -221,6 +221,6 @@ def _terminal(state: RunState, status: Status, at: datetime, reason: Reason | No
 
 
 def backoff(failures: int, jitter: float) -> timedelta:
-    """How long to wait before the next attempt: half a second after progress, then 1, 2, 4 ... 60 s; `jitter` in [0, 1)."""
+    """The wait before the next attempt: half a second after progress, otherwise 1, 2, 4 ... 60 s. `jitter` is in [0, 1)."""
     seconds = 0.5 if failures <= 0 else min(60.0, float(2 ** (failures - 1)))
     return timedelta(seconds=seconds * (1 + 0.5 * jitter))

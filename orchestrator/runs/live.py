@@ -1,5 +1,5 @@
-"""Live events: one tail of the event log feeds every server-sent stream. Numbers are the database's, so a client that
-comes back with the last one it saw misses nothing, across restarts too. A client that does not keep up is dropped."""
+"""Live events: one task tails the event log and feeds every server-sent stream. Event numbers come from the database, so a
+client that reconnects with the last number it saw misses nothing, even across restarts. Slow clients are dropped."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ log = structlog.get_logger()
 QUEUE_LIMIT = 2000
 PAGE = 500
 REPLAY_PAGE = 100
-"""What a client that catches up holds in memory at a time."""
+"""Events that a client holds in memory at a time while it catches up."""
 REPLAYS_AT_ONCE = 2
-"""The rest of the service needs the database's readers as well."""
+"""Limits concurrent replays: the rest of the service needs database readers too."""
 POLL_S = 1.0
-"""Only for what other orchestrators wrote; our own commits wake the tail at once."""
+"""Only needed for events of other orchestrators; our own commits wake the tail at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event without the database's own record of it, which is several times as large."""
+    """An event as a plain value; the ORM object is several times as large."""
 
     id: int
     run_id: str | None
@@ -47,7 +47,7 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """An event with its text for a stream, which is made once for all clients."""
+    """An event with its text for streams, which is rendered once for all clients."""
 
     number: int
     event: LoggedEvent
@@ -70,7 +70,7 @@ class StreamEvent:
 
 
 class Subscription:
-    """What one client has not taken yet."""
+    """The events that one client has not received yet."""
 
     def __init__(self, run_id: str | None, inside: bool = False, workspace_id: int | None = None) -> None:
         self.run_id = run_id
@@ -81,7 +81,7 @@ class Subscription:
         self._news = asyncio.Event()
 
     def offer(self, line: StreamEvent) -> None:
-        """A client that lets too much pile up is dropped: it comes back with the last number it saw."""
+        """Queue an event for the client. A client whose queue is full is dropped; it can reconnect and catch up."""
         if self.dropped or (self.run_id is not None and line.event.run_id != self.run_id):
             return
         if self.workspace_id is not None and line.event.workspace_id != self.workspace_id:
@@ -98,7 +98,7 @@ class Subscription:
         self._news.set()
 
     async def take(self, quiet_s: float | None) -> list[StreamEvent]:
-        """All that has come, at least one; nothing when `quiet_s` have passed without any, or when it was dropped."""
+        """Waits for events and returns all queued ones; empty if none came within `quiet_s` or the client was dropped."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(quiet_s):
                 await self._news.wait()
@@ -137,23 +137,23 @@ class Live:
                 await self._task
 
     def end_streams(self) -> None:
-        """End every stream; the clients come back with the last number they saw."""
+        """End every stream; the clients reconnect with the last number they saw."""
         self.closing.set()
         for subscription in self._subscriptions:
             subscription.drop()
 
     @property
     def clients(self) -> int:
-        """Open streams, without those of the service itself."""
+        """Number of open streams, excluding those of the service itself."""
         return sum(not subscription.inside for subscription in self._subscriptions)
 
     async def follow(
         self, *, after: int | None, run_id: str | None = None, quiet_s: float | None = None, inside: bool = False
     ) -> AsyncGenerator[list[StreamEvent]]:
-        """Everything after number `after` (None: from now on), first from the log, then as it happens, in batches.
+        """Yields all events after number `after` (None: from now on) in batches, first from the log, then live.
 
-        An empty batch says that nothing happened for `quiet_s`. Who acts in a workspace hears of that one alone. `inside` is
-        for parts of the service itself: they are no clients.
+        An empty batch means that nothing happened for `quiet_s`. A caller that acts in a workspace only gets the events of
+        that workspace. `inside` marks streams of the service itself, which do not count as clients.
         """
         who = current_actor()
         subscription = Subscription(run_id, inside, who.workspace_id if who else None)
@@ -179,7 +179,7 @@ class Live:
             self._subscriptions.discard(subscription)
 
     async def page(self, after: int, run_id: str | None) -> list[StreamEvent]:
-        """The next events of the log after a number. Those who catch up take turns; others need not wait."""
+        """The next page of the log after a number. Clients that catch up take turns, so that other readers need not wait."""
 
         def read(session: Session) -> list[StreamEvent]:
             return [StreamEvent.of(event) for event in event_queries.after(session, after, run_id=run_id, limit=REPLAY_PAGE)]

@@ -1,4 +1,4 @@
-"""Statements that only pages need: lists with filters, series of scores, one run's items without their texts."""
+"""Queries that only pages need: filtered lists, series of scores, the items of a run without their texts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunFilter:
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A finished run as far as a series of scores needs it."""
+    """The columns of a finished run that a series of scores needs."""
 
     id: str
     model_id: int
@@ -63,7 +63,7 @@ class ItemLine:
 
 
 class Verdict(NamedTuple):
-    """How an item ended, and where it stands in the plan: of these there are thousands."""
+    """The outcome of an item and its position in the plan. Kept small because there are thousands."""
 
     position: int
     benchmark: str
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 
 def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     query = select(ContainerRun).where(MEASURING).options(WITHOUT_TASK)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
@@ -91,14 +91,14 @@ def runs(session: Session, wanted: RunFilter, *, limit: int, after: str | None =
 
 
 def under_way(session: Session, limit: int = 50) -> Sequence[ContainerRun]:
-    """Runs that have not ended: those with a container first, then the queue, oldest first."""
+    """Runs that have not ended: first those with a container, then the queue, oldest first."""
     waiting = col(ContainerRun.status).in_(("pending", "starting", "running"))
     query = select(ContainerRun).where(MEASURING, waiting).options(WITHOUT_TASK)
     return session.exec(query.order_by(col(ContainerRun.status).desc(), col(ContainerRun.id)).limit(limit)).all()
 
 
 def scored(session: Session, *, per_series: int, model_id: int | None = None) -> list[ScoredRun]:
-    """The newest finished runs of every (model, benchmarks), newest first; stored answers that were graded are none."""
+    """The newest finished runs of every (model, benchmarks), newest first. Graded stored answers are not included."""
     series = (col(ContainerRun.model_id), cast(col(ContainerRun.benchmarks), Text))
     place = func.row_number().over(partition_by=series, order_by=col(ContainerRun.id).desc()).label("place")
     numbered = select(ContainerRun.id, place).where(ContainerRun.status == "completed", ContainerRun.kind == "benchmark")
@@ -127,7 +127,7 @@ _SCORED: Any = [
 
 
 def items(session: Session, run_id: str, *, limit: int, after: int = -1, outcome: str | None = None) -> list[ItemLine]:
-    """Results of a run in the order of its plan, from the one after position `after` on."""
+    """Results of a run in plan order, starting after position `after`."""
     query = select(*_LINE).where(ItemRow.run_id == run_id, col(ItemRow.position) > after)
     if outcome is not None:
         query = query.where(ItemRow.outcome == outcome)
@@ -135,13 +135,13 @@ def items(session: Session, run_id: str, *, limit: int, after: int = -1, outcome
 
 
 def verdicts(session: Session, run_id: str) -> list[Verdict]:
-    """Every result of a run in the order of its plan, as short as can be."""
+    """Every result of a run in plan order, in the short form."""
     query = select(*_VERDICT).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
     return [Verdict._make(row) for row in session.connection().execute(query)]
 
 
 def neighbours(session: Session, run_id: str, position: int, outcome: str | None) -> tuple[int | None, int | None]:
-    """Positions of the results before and after this one, of one outcome or of all."""
+    """Positions of the previous and next result, optionally among those with the given outcome."""
     base = [ItemRow.run_id == run_id, *([ItemRow.outcome == outcome] if outcome else [])]
     before = select(func.max(ItemRow.position)).where(*base, col(ItemRow.position) < position)
     after = select(func.min(ItemRow.position)).where(*base, col(ItemRow.position) > position)
@@ -149,7 +149,7 @@ def neighbours(session: Session, run_id: str, position: int, outcome: str | None
 
 
 def calls(session: Session, run_id: str, keys: Sequence[str]) -> Sequence[Any]:
-    """Calls of the ledger by their keys, without the answers."""
+    """Ledger rows by call key, without the answers."""
     columns: Any = [column for column in GatewayCall.__table__.columns if column.name != "answer"]  # type: ignore[attr-defined]
     found: Sequence[Any] = session.exec(
         select(*columns).where(GatewayCall.run_id == run_id, col(GatewayCall.call_key).in_(keys))
@@ -158,21 +158,21 @@ def calls(session: Session, run_id: str, keys: Sequence[str]) -> Sequence[Any]:
 
 
 def last_lines(session: Session, run_id: str, limit: int) -> Sequence[Event]:
-    """The newest lines that the runner logged, oldest first."""
+    """The newest lines that the runner logged, in chronological order."""
     query = select(Event).where(Event.run_id == run_id, Event.type == "log").order_by(col(Event.id).desc()).limit(limit)
     return list(reversed(session.exec(query).all()))
 
 
 def alerts(session: Session, *, since: datetime, limit: int) -> Sequence[tuple[Alert, LlmModel | None]]:
-    """Newest first, each with its model, if it has one."""
+    """Newest first, each with its model if it has one."""
     of_alert = col(LlmModel.id) == col(Alert.model_id)
     query = select(Alert, LlmModel).join(LlmModel, of_alert, isouter=True).where(col(Alert.at) >= since)
     return [(alert, model) for alert, model in session.exec(query.order_by(col(Alert.id).desc()).limit(limit)).all()]
 
 
 def names_in_use(session: Session) -> tuple[list[str], list[str]]:
-    """Benchmarks and triggers that runs have, for filters."""
-    # As text: PostgreSQL cannot tell whether two JSON values are equal.
+    """The benchmarks and triggers that occur in runs, for filters."""
+    # Cast to text because PostgreSQL cannot compare JSON values for equality.
     benchmarks = session.exec(select(cast(col(ContainerRun.benchmarks), Text)).distinct()).all()
     triggers = session.exec(select(ContainerRun.trigger_type).distinct()).all()
     return sorted({name for each in benchmarks for name in json.loads(each)}), sorted(triggers)

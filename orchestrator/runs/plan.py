@@ -1,4 +1,4 @@
-"""The items of a run in their order, which model calls they allow, and the specification that its runner gets."""
+"""The ordered items of a run, the model calls that they allow, and the specification sent to its runner."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MIB = 1 << 20
 RUNNER_MEMORY = 192 * MIB
 CHILD_OVERHEAD = 40 * MIB
 CPU_LIMITS_S = {"sample": 2.0}
-"""Where one test may use other than the usual 6 s; the bundled problems need far less, and a demo should be quick."""
+"""CPU limits per test that differ from the usual 6 s. The bundled problems need far less, and a demo should be quick."""
 UID_FIRST = 20_000
 UID_STEP = 64
 UID_RANGES = 600
 
 
 def item_keys(run: ContainerRun) -> Iterator[tuple[str, str, int]]:
-    """(benchmark, problem, sample) of every item, in order: an item's position is its place in it."""
+    """(benchmark, problem, sample) of every item. The order defines an item's position."""
     for part in run.task.benchmarks:
         for problem_id, sample in part.items(run.samples_per_problem):
             yield part.name, problem_id, sample
@@ -46,7 +46,7 @@ def item_positions(run: ContainerRun) -> dict[tuple[str, str, int], int]:
 
 
 def choice_of(entries: Sequence[Entry], problem_ids: Sequence[str], selection: Selection, flagged: int | None) -> Choice:
-    """How the problems were chosen, and from which time they are."""
+    """How the problems were chosen, and the dates they span."""
     chosen = set(problem_ids)
     days = sorted(entry.date for entry in entries if entry.date and entry.id in chosen)
     asked = {
@@ -64,7 +64,7 @@ def choice_of(entries: Sequence[Entry], problem_ids: Sequence[str], selection: S
 
 
 def command_of(run: ContainerRun) -> CommandTask | None:
-    """What a run of kind `command` runs. Others keep their task unread: it may be large."""
+    """The command of a run of kind `command`, else None. Tasks of other kinds are not loaded, since they may be large."""
     if run.kind != RunKind.COMMAND:
         return None
     assert isinstance(run.task, CommandRunTask)
@@ -72,30 +72,31 @@ def command_of(run: ContainerRun) -> CommandTask | None:
 
 
 def guest_image(run: ContainerRun) -> str | None:
-    """The user's image that the run's container is of, where it is not the runner's."""
+    """The user's image, if the run's container does not use the runner image."""
     task = command_of(run)
     return None if task is None else task.image
 
 
 def sandbox_slots(instance_type: InstanceType) -> int:
-    """How many programs run at once: one per core that the instance type has."""
+    """How many programs run at once: one per core of the instance type."""
     return max(1, math.floor(instance_type.vcpu))
 
 
 def execution_limits(instance_type: InstanceType) -> ExecutionLimits:
-    """Limits of one test, such that all slots together fit into the container beside the runner."""
+    """Limits of one test, chosen so that all slots together fit into the container beside the runner."""
     slots = sandbox_slots(instance_type)
     room = (instance_type.memory_bytes - RUNNER_MEMORY) // slots - CHILD_OVERHEAD
     return ExecutionLimits(memory_bytes=max(32 * MIB, min(1024 * MIB, room)), slowdown=max(1.0, slots / instance_type.vcpu))
 
 
 def uid_shift(owner: str) -> int:
-    """Where an installation begins to look for free ranges, so that two on one machine rarely use the same."""
+    """Where an installation starts to look for free uid ranges, so that two on one machine rarely use the same."""
     return int.from_bytes(hashlib.sha256(owner.encode()).digest()[:4], "big") % UID_RANGES
 
 
 def free_uid_base(used: set[int], shift: int = 0) -> int:
-    """The first range of sandbox uids that no live attempt has: process limits count per uid over a whole kernel."""
+    """The first range of sandbox uids that no live attempt uses: the kernel counts process limits per uid, across
+    containers."""
     for index in range(UID_RANGES):
         base = UID_FIRST + (index + shift) % UID_RANGES * UID_STEP
         if base not in used:
@@ -104,7 +105,7 @@ def free_uid_base(used: set[int], shift: int = 0) -> int:
 
 
 def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
-    """For a run without a model it is a placeholder, since runners of every version expect one."""
+    """The model for the runner. A run without a model gets a placeholder, since runners of every version expect one."""
     if model is None:
         name = "no-model" if kind == RunKind.COMMAND else STORED_ANSWERS
         return ModelSpec(slug=name, provider="stored", name=name, protocol=Protocol.OPENAI_CHAT)
@@ -121,7 +122,8 @@ def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
 
 
 def least_sandbox_level(engine: str) -> str:
-    """What a runner must reach where nothing is said: containers are made for every layer, processes get what there is."""
+    """The sandbox level that a runner must reach by default: every layer in containers, what the host offers in
+    processes."""
     return "full" if engine == "docker" else "minimal"
 
 
@@ -171,7 +173,7 @@ GENERATION_KEYS = frozenset(generation_key(turn) for turn in range(EvalTask().re
 
 
 class PositionCache:
-    """Where each item of a run stands in its plan. Plans never change: the newest few are kept, for all threads."""
+    """The position of each item in its run's plan. Plans never change; the most recent few are cached for all threads."""
 
     def __init__(self, size: int = 64) -> None:
         self._size = size
@@ -194,7 +196,7 @@ class PositionCache:
 
 
 def planned_calls(positions: PositionCache, session: Session, run_id: str, kind: str) -> Callable[[str], bool]:
-    """Whether a key is one of the run's. Grading, commands and the execution of evals ask no model."""
+    """Returns a check whether a call key belongs to the run. Grading, commands and eval execution call no model."""
     if kind == RunKind.EVAL_GENERATE:
         return GENERATION_KEYS.__contains__
     if kind != RunKind.BENCHMARK:
@@ -204,7 +206,7 @@ def planned_calls(positions: PositionCache, session: Session, run_id: str, kind:
 
 
 def _item_of(key: str) -> tuple[str, str, int] | None:
-    """The item whose call has this key."""
+    """The item that a call key belongs to."""
     item, _, rest = unquote(key).partition("/")
     problem_id, *numbers = rest.rsplit("/", 2)
     if len(numbers) != 2 or not (numbers[0].isascii() and numbers[0].isdecimal() and len(numbers[0]) < 10):

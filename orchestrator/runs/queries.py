@@ -1,4 +1,4 @@
-"""Statements on runs and their attempts."""
+"""Queries on runs and their attempts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from orchestrator.runs.tables import Artefact, Attempt, AttemptUsage, ContainerR
 
 LIVE = ("starting", "running")
 RETRY = "retry"
-"""The trigger of a run that takes an ended one up again; a regrade names its run in `retry_of`, too."""
+"""The trigger of a retry. A regrade also sets `retry_of`, but has another trigger."""
 MEASURING = col(ContainerRun.kind).in_(("benchmark", "grade", "command"))
-"""Runs that measure something; jobs about evals do not."""
+"""Runs that measure something; eval jobs do not."""
 OURS = col(ContainerRun.inherited).is_(False)
-"""Not the business of the installation that this one is a copy of."""
+"""Excludes runs that belong to the installation that this one is a copy of."""
 NOT_INHERITED = col(Attempt.run_id).not_in(select(ContainerRun.id).where(col(ContainerRun.inherited)))
 WITHOUT_TASK = defer(ContainerRun.task)  # type: ignore[arg-type]
-"""A task may name thousands of problems: it is read only where it is used, and only while the session is open."""
+"""A task may name thousands of problems, so it is loaded only where it is used, while the session is open."""
 
 
 def get(session: Session, run_id: str) -> ContainerRun | None:
@@ -29,18 +29,18 @@ def get(session: Session, run_id: str) -> ContainerRun | None:
 
 
 def task_of(session: Session, run_id: str) -> Task | None:
-    """What a run is to do, without the rest of it."""
+    """The task of a run, without the rest of the row."""
     return session.exec(select(col(ContainerRun.task)).where(ContainerRun.id == run_id)).first()
 
 
 def lock(session: Session, run_id: str) -> ContainerRun | None:
-    """The run, locked for this transaction (on SQLite the one writer is the lock)."""
+    """The run, locked for this transaction (on SQLite the single writer is the lock)."""
     query = select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK)
     return session.exec(query.with_for_update()).first()
 
 
 def mark_succeeded(session: Session, run: ContainerRun) -> None:
-    """A retry has completed: say so on every run that it took up again, directly or through other retries."""
+    """After a retry has completed, record it on every run that it retried, directly or through other retries."""
     earlier, retry = run.retry_of, run.trigger_type == RETRY
     while retry and earlier is not None:
         found = lock(session, earlier)
@@ -61,7 +61,7 @@ def page(
     batch_id: str | None = None,
     trigger_type: str | None = None,
 ) -> Sequence[ContainerRun]:
-    """Newest first; identifiers are ordered by time. Jobs about evals have a list of their own."""
+    """Newest first; ids are ordered by time. Eval jobs have a list of their own."""
     query = select(ContainerRun).where(MEASURING).options(WITHOUT_TASK)
     if after is not None:
         query = query.where(col(ContainerRun.id) < after)
@@ -84,7 +84,7 @@ def due(
     full_workspaces: Collection[int] = (),
     full_users: Collection[tuple[int, int]] = (),
 ) -> Sequence[ContainerRun]:
-    """Pending runs whose time has come, except of some kinds, workspaces and users: highest priority first, then oldest."""
+    """Pending runs that may start now, by priority, then oldest first; some kinds, workspaces and users are excluded."""
     user_id = func.coalesce(ContainerRun.user_id, 0)
     theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
     query = (
@@ -110,7 +110,7 @@ def pending(session: Session, limit: int = 200) -> Sequence[ContainerRun]:
 
 
 def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
-    """Runs that own a container now, with their current attempt."""
+    """Runs that have a container now, with their current attempt."""
     query = (
         select(ContainerRun, Attempt)
         .join(
@@ -124,7 +124,7 @@ def live(session: Session) -> Sequence[tuple[ContainerRun, Attempt]]:
 
 
 def unfinished(session: Session) -> Sequence[ContainerRun]:
-    """Runs that are not over and have been taken up at least once, locked."""
+    """Runs that have not ended and have had at least one attempt, locked."""
     begun = col(ContainerRun.started_at).is_not(None) | col(ContainerRun.not_before).is_not(None)
     taken_up = col(ContainerRun.status).in_(LIVE) | ((col(ContainerRun.status) == "pending") & begun)
     return session.exec(select(ContainerRun).where(taken_up).with_for_update()).all()
@@ -136,13 +136,13 @@ def count_by_status(session: Session) -> dict[str, int]:
 
 
 def put_off_start(session: Session, run_id: str, attempt: int, start_deadline: datetime) -> None:
-    """Give an attempt that is being started until then."""
+    """Extend the start deadline of an attempt that is starting."""
     ours = (col(ContainerRun.id) == run_id, col(ContainerRun.attempt) == attempt, col(ContainerRun.status) == "starting")
     session.connection().execute(update(ContainerRun).where(*ours).values(start_deadline=start_deadline))
 
 
 def extend_leases(session: Session, lease_until: datetime, start_deadline: datetime) -> int:
-    """Give every live run a fresh lease, after we were away ourselves."""
+    """Renew the lease of every live run, after this orchestrator was down or stalled."""
     leases = (
         update(ContainerRun)
         .where(col(ContainerRun.status) == "running", col(ContainerRun.lease_until) < lease_until, OURS)
@@ -170,13 +170,13 @@ def lock_attempt(session: Session, run_id: str, number: int) -> Attempt | None:
 
 
 def usage(session: Session, run_id: str) -> dict[int, list[list[float | None]]]:
-    """Samples of usage by number of the attempt."""
+    """Usage samples by attempt number."""
     rows = session.exec(select(AttemptUsage).where(AttemptUsage.run_id == run_id)).all()
     return {row.number: row.samples for row in rows}
 
 
 def usage_row(session: Session, run_id: str, number: int) -> AttemptUsage:
-    """The row that holds an attempt's samples; a new one is in the session already."""
+    """The row with an attempt's usage samples; a new one is already added to the session."""
     row = session.get(AttemptUsage, (run_id, number))
     if row is None:
         row = AttemptUsage(run_id=run_id, number=number, samples=[])
@@ -189,17 +189,17 @@ def attempt_by_token(session: Session, token_hash: str) -> Attempt | None:
 
 
 def unremoved_attempts(session: Session) -> Sequence[Attempt]:
-    """Attempts whose container has not been seen removed yet."""
+    """Attempts whose container is not confirmed removed yet."""
     return session.exec(select(Attempt).where(col(Attempt.removed_at).is_(None), NOT_INHERITED)).all()
 
 
 def used_uid_bases(session: Session) -> set[int]:
-    """Ranges of sandbox uids that a container may still use."""
+    """Ranges of sandbox uids that a container may still be using."""
     return set(session.exec(select(Attempt.sandbox_uid_base).where(col(Attempt.removed_at).is_(None))).all())
 
 
 def holding_attempts(session: Session) -> Sequence[Attempt]:
-    """Attempts that take up room: until the engine said that a container ended it may run, whatever its run is."""
+    """Attempts that use capacity: a container may run until the engine reports its end, whatever its run's state."""
     return session.exec(select(Attempt).where(col(Attempt.ended_at).is_(None), NOT_INHERITED)).all()
 
 
@@ -212,5 +212,5 @@ def artefacts(session: Session, run_id: str) -> Sequence[Artefact]:
 
 
 def visible(session: Session, ids: Collection[str]) -> set[str]:
-    """Those of the runs that this session may see."""
+    """The subset of these runs that this session may see."""
     return set(session.exec(select(ContainerRun.id).where(col(ContainerRun.id).in_(ids))).all())

@@ -1,8 +1,8 @@
-"""The one way to queue a run: `enqueue` stores a draft as a pending row, within the caller's transaction.
+"""The only way to queue a run: `enqueue` stores a draft as a pending row in the caller's transaction.
 
-Nothing is launched here: the row is the queue, and the dispatcher takes it when there is room. A run that has a
-budget or falls under a limit is refused while its model has no price: no call of it could be allowed. If a price or a
-limit changes later, the gateway refuses the calls, and the run fails with `price_unknown`.
+Nothing is launched here: the row is the queue, and the dispatcher takes it when there is room. A run with a budget or a
+spending limit is refused if its model has no price, because the gateway could not allow any of its calls. If a price or
+limit changes later, the gateway refuses the calls and the run fails with `price_unknown`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FROM_DRAFT = (
     "task",
     "not_before",
 )
-"""Columns that a row has from its draft as they are."""
+"""Columns that are copied from the draft unchanged."""
 
 
 def enqueue(
@@ -62,9 +62,10 @@ def enqueue(
     daily_budget_usd: float | None,
     run_id: str | None = None,
 ) -> str:
-    """The id of the new run, or of the run that the same request made before.
+    """Returns the id of the new run, or of the run that an earlier identical request created.
 
-    Raises `PriceUnknown`; `daily_budget_usd` is that of the service."""
+    Raises `PriceUnknown`. `daily_budget_usd` is the limit of the whole service.
+    """
 
     def store() -> dict[str, str]:
         return {"run_id": _store(session, draft, run_id or uuid7(now), now, daily_budget_usd).id}
@@ -75,11 +76,13 @@ def enqueue(
 def enqueue_again(
     session: Session, old: ContainerRun, draft: Draft, *, now: datetime, daily_budget_usd: float | None
 ) -> str | None:
-    """Queue a run that keeps the results and paid answers of an ended one and redoes the rest; None if nothing is left.
+    """Queue a run that keeps the results and paid answers of an ended run and redoes the rest; None if nothing is left to
+    do.
 
-    `draft` comes from `draft_again`. Raises `PriceUnknown`, as `enqueue` does."""
+    `draft` comes from `draft_again`. Raises `PriceUnknown`, as `enqueue` does.
+    """
     redone = [outcome.value for outcome in NOT_THE_MODELS_FAULT]
-    if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a repeat that failed measured nothing
+    if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a failed repeat measured nothing
         redone = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
     counts = item_queries.outcome_counts(session, old.id)
     if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in redone):
@@ -107,7 +110,7 @@ def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_bud
     )
     model = None
     if draft.model_id is not None:
-        asked = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may be of a model that is archived now
+        asked = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may use an archived model
         model = (model_queries.lock if asked else model_queries.get)(session, draft.model_id)
         if model is None:
             raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists those there are")
@@ -125,7 +128,7 @@ ASKING_KINDS = frozenset({RunKind.BENCHMARK, RunKind.EVAL_GENERATE})
 
 
 class PriceUnknown(Invalid):
-    """The run has a budget or falls under a limit, and nobody knows what its model costs."""
+    """The run has a budget or a spending limit, but its model has no known price."""
 
 
 def check_price(session: Session, run: ContainerRun, model: LlmModel, daily_budget_usd: float | None) -> None:
@@ -140,7 +143,7 @@ def check_price(session: Session, run: ContainerRun, model: LlmModel, daily_budg
 def check_price_of_schedule(
     session: Session, model: LlmModel, budget_usd: float | None, user_id: int | None, daily_budget_usd: float | None
 ) -> None:
-    """The same for the runs that a schedule will make."""
+    """Like `check_price`, for the runs that a schedule will create."""
     if model.input_price is not None and model.output_price is not None:
         return
     limit = limit_on(session, budget_usd, user_id, daily_budget_usd)
@@ -156,7 +159,7 @@ def limit_on(
     *,
     workspace_id: int | None = None,
 ) -> str | None:
-    """What limits the money of a run, in words; None where nothing does."""
+    """The spending limit that applies to a run, in words; None if there is none."""
     who = acting_in(session)
     workspace_id = who.workspace_id if who else workspace_id
     user_id = user_id or (who.user_id if who else None)

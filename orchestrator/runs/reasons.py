@@ -1,11 +1,11 @@
-"""Why a run or an attempt ended otherwise than planned: a closed list, each with one plain sentence."""
+"""Why a run or attempt ended otherwise than planned: a closed list, with one plain sentence for each."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 HELD = "it is the original's, and this copy leaves it alone until it is adopted"
-"""Why a run that a copy of the installation has inherited does not move."""
+"""Why a run inherited by a copy of an installation makes no progress."""
 
 
 class Reason(StrEnum):
@@ -65,7 +65,7 @@ FINAL = frozenset(
         Reason.EVAL_FAILING,
     }
 )
-"""Another attempt would meet the same end: these fail the run at once."""
+"""Another attempt would end the same way, so these fail the run at once."""
 
 
 def sentence(reason: str | None) -> str | None:

@@ -77,7 +77,7 @@ async def create_run(
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> RunCreated:
-    """Queue a run. The answer comes when it is stored; a container is started as soon as there is room."""
+    """Queue a run. Responds once it is stored; a container is started as soon as there is room."""
     key = keyed("POST /api/container-runs", idempotency_key)
     run_id = await _queued(body, context, key)
     response.headers["location"] = f"/api/container-runs/{run_id}"
@@ -149,7 +149,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
 
 @router.get("/{run_id}/score", policy=Policy(READ))
 async def get_score(run_id: RunId, context: Context) -> ScoreDetail:
-    """The score so far with its groups. Groups are empty where the dataset is not the run's any more; a command has none."""
+    """The score so far with its groups. Groups are empty if the dataset has changed since the run; a command has none."""
     run = await context.runs.get(run_id)
     if run.kind == RunKind.COMMAND:
         return ScoreDetail(run_id=run_id, benchmarks={})
@@ -180,7 +180,7 @@ async def list_items(
     after: Annotated[int | None, Query(ge=-1, le=2**31 - 1)] = None,
     outcome: Outcome | None = None,
 ) -> Page[ItemOut]:
-    """Results of a run in the order of its plan, without the large texts."""
+    """Results of a run in plan order, without the large texts."""
     await context.runs.get(run_id)
     rows = await context.db.read(
         lambda s: item_queries.page(s, run_id, limit=limit + 1, after=after, outcome=outcome and outcome.value)
@@ -191,7 +191,7 @@ async def list_items(
 
 @router.get("/{run_id}/items/{position}", policy=Policy(READ))
 async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 - 1)], context: Context) -> ItemResult:
-    """One result whole: prompt, answer, code, tests, usage, calls."""
+    """One complete result: prompt, answer, code, tests, usage, calls."""
     await context.runs.get(run_id)
     row = await context.db.read(lambda s: item_queries.at(s, run_id, position))
     if row is None:
@@ -207,7 +207,7 @@ async def get_logs(
     limit: Limit = 500,
     attempt: Annotated[int | None, Query(ge=1, le=10_000)] = None,
 ) -> LogsOut:
-    """What the runner said, and the end of its container's output (of the newest attempt, or of the one asked for)."""
+    """The runner's log and the end of its container's output, for the newest or the given attempt."""
     await context.runs.get(run_id)
 
     def read(session: Session) -> LogsOut:
@@ -229,7 +229,7 @@ async def get_logs(
 
 @router.post("/{run_id}/cancel", policy=Policy(RUN), status_code=202)
 async def cancel_run(run_id: RunId, context: Context) -> RunOut:
-    """Stop a run. One that waits ends at once; one that runs ends when its container is confirmed gone."""
+    """Cancel a run. A pending run ends at once; a live one ends when its container is confirmed gone."""
     await context.runs.cancel(run_id)
     context.signals.look()
     return await _out(run_id, context)
@@ -239,7 +239,7 @@ async def cancel_run(run_id: RunId, context: Context) -> RunOut:
 async def retry_run(
     run_id: RunId, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunCreated:
-    """A new run that keeps the finished results and paid answers of an ended one, and does the rest again."""
+    """Create a run that keeps the finished results and paid answers of an ended run and redoes the rest."""
     key = keyed("POST retry", idempotency_key)
     new_id = await context.runs.retry(run_id, key)
     response.headers["location"] = f"/api/container-runs/{new_id}"

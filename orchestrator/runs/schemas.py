@@ -1,4 +1,4 @@
-"""Bodies of requests and answers of the REST API. Requests refuse unknown fields; answers are built from rows here."""
+"""Request and response bodies of the run API. Requests reject unknown fields; responses are built from rows here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNPRICED = "Calls that were made while the model had no price."
 
 
 class RunShape(Body):
-    """What a run is apart from its model and machine: which problems, how often, how fast."""
+    """A run without its model and machine: which problems, how many samples, how fast."""
 
     sample_size: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
     subset_pct: Annotated[Number, Field(gt=0, le=100)] | None = None
@@ -72,7 +72,7 @@ class RunShape(Body):
         return self
 
     def of_a_run(self, reuse_answers: bool) -> dict[str, Any]:
-        """These fields as `NewRun` names them, without the benchmarks; answers are used again as the service is set."""
+        """These fields as `NewRun` names them, without the benchmarks. `reuse_answers` is the default of the service."""
         own = {name: getattr(self, name) for name in RunShape.model_fields if name != "benchmarks"}
         made = {name: tuple(own[name] or ()) for name in ("difficulty", "platform", "category")}
         ids = None if self.ids is None else tuple(self.ids)
@@ -88,7 +88,7 @@ class RunCreate(RunShape):
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
 
     def request(self, reuse_answers: bool) -> NewRun:
-        """`reuse_answers`: as the service is set."""
+        """`reuse_answers` is the default of the service."""
         return NewRun(
             model=self.model_id,
             benchmarks=tuple(self.benchmarks or ()),
@@ -158,7 +158,7 @@ class Score(Answer):
 
     @classmethod
     def of(cls, stored: Mapping[str, Any] | None, benchmarks: int = 1) -> Self | None:
-        """From what is stored with a run of so many benchmarks."""
+        """From the score stored with a run of this many benchmarks."""
         if not stored:
             return None
         known = {name: value for name, value in stored.items() if name in cls.model_fields}
@@ -167,14 +167,14 @@ class Score(Answer):
 
 
 class ScoreDetail(Answer):
-    """The score of each benchmark with its groups: difficulty, platform, category, month, and the cut-off."""
+    """The score of each benchmark with its groups: difficulty, platform, category, month, and before/after the cut-off."""
 
     run_id: str
     benchmarks: dict[str, dict[str, Any]]
 
 
 class UsageOut(Answer):
-    """A sample of what an attempt had used by then; `at_s` counts from its claim."""
+    """Cumulative usage of an attempt at one moment; `at_s` counts from its claim."""
 
     at_s: float
     cpu_s: float
@@ -280,7 +280,7 @@ class RunOut(Answer):
 
 
 class BenchmarkUsed(Answer):
-    """Which problems of a benchmark a run uses."""
+    """The problems of a benchmark that a run uses."""
 
     name: str
     pack_digest: str
@@ -312,7 +312,7 @@ class RunDetail(RunOut):
 
 
 class MachineOut(Answer):
-    """What all attempts together used of machines, and what that costs at the rates set."""
+    """Machine usage of all attempts together, and its cost at the configured rates."""
 
     vcpu_s: float
     gib_s: float

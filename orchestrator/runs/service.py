@@ -1,4 +1,4 @@
-"""What people may do with runs: create, cancel, retry, look. It commits before it answers and launches nothing."""
+"""Operations on runs: create, cancel, retry, read. Each commits before it returns; none launches a container."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from runner.contract.run_spec import EVAL_KINDS
 
 @dataclass(frozen=True)
 class NewRun:
-    """A request for a run, already checked for form."""
+    """A request for a run whose fields are already validated."""
 
     model: int | str
     sample_size: int | None = None
@@ -85,7 +85,7 @@ _OF_REQUEST = (
     "reuse_answers",
     "trigger_type",
 )
-"""What a draft has from its request as it is."""
+"""Fields that a draft copies from its request unchanged."""
 
 
 class RunService:
@@ -100,7 +100,7 @@ class RunService:
         wake: Callable[[], None],
         deletion_of: Callable[[Session, str], str | None] = lambda _session, _run_id: None,
     ) -> None:
-        """`deletion_of` says when a run that is not there was deleted, if it was."""
+        """`deletion_of` returns when a missing run was deleted, if it was."""
         self._deletion_of = deletion_of
         self._db = db
         self._catalogue = catalogue
@@ -110,7 +110,7 @@ class RunService:
         self._wake = wake
 
     async def create(self, request: NewRun, idempotency: Idempotency | None = None) -> str:
-        """Store a pending run and return its id. With an idempotency key, the same request gives the same id."""
+        """Store a pending run and return its id. With an idempotency key, the same request returns the same id."""
         key = idempotency and idempotency.of(request)
         if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
             return str(known["run_id"])
@@ -119,11 +119,11 @@ class RunService:
         now, daily = self._clock.now(), self._settings.daily_budget_usd
         run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=daily))
         self._wake()
-        await asyncio.sleep(0)  # the dispatcher's turn: its transaction should not wait for the audit log's
+        await asyncio.sleep(0)  # lets the dispatcher go first: its transaction should not wait for the audit log's
         return run_id
 
     async def draft(self, request: NewRun) -> Benchmark:
-        """The run that a request stands for; `Invalid` or `NotFound` where there is none."""
+        """The draft for a request. Raises `Invalid` or `NotFound` if the request cannot be met."""
         instance_type = self._known_type(request.instance_type)
         model = await self.find_model(request.model)
         task = await asyncio.to_thread(self.task, request)
@@ -138,7 +138,7 @@ class RunService:
         return draft
 
     async def cancel(self, run_id: str) -> ContainerRun:
-        """Ask for the end of a run. One that is over already stays as it is."""
+        """Request the end of a run. A run that has already ended stays as it is."""
         now = self._clock.now()
 
         def work(session: Session) -> ContainerRun:
@@ -160,7 +160,7 @@ class RunService:
         return run
 
     async def retry(self, run_id: str, idempotency: Idempotency | None = None) -> str:
-        """A new run with the same task. It keeps the results and paid answers of the old one, and redoes the rest."""
+        """Queue a run with the same task that keeps the results and paid answers of the old one and redoes the rest."""
         now = self._clock.now()
         key = idempotency and replace(idempotency, digest=run_id)
 
@@ -186,7 +186,7 @@ class RunService:
         return new_id
 
     async def dismiss(self, run_id: str) -> None:
-        """A dead letter is none any more. Again is harmless."""
+        """Dismiss a dead letter. Idempotent."""
         now = self._clock.now()
 
         def work(session: Session) -> None:
@@ -213,7 +213,7 @@ class RunService:
         return run
 
     async def find_model(self, given: int | str) -> LlmModel:
-        """By id, or by slug."""
+        """The model with this id or slug."""
 
         def look(session: Session) -> LlmModel | None:
             if isinstance(given, int):
@@ -227,7 +227,7 @@ class RunService:
         return model
 
     async def tidy(self) -> None:
-        """Forget what is only kept for a while."""
+        """Delete rows that are kept only for a limited time."""
         now = self._clock.now()
         day, keep = timedelta(days=1), timedelta(days=self._settings.event_retention_days)
         await self._db.write(lambda s: idempotency_queries.forget_before(s, now - day))
@@ -235,7 +235,7 @@ class RunService:
         await self._db.checkpoint()
 
     def check_instance_type(self, name: str | None, provider: str | None = None) -> str:
-        """The name, or the default one; `Invalid` if there is none such, or it is to run here and can never fit."""
+        """Returns the name, or the default. Raises `Invalid` if the type is unknown, or is to run here but can never fit."""
         name = self._known_type(name)
         capacity = self._capacity() if provider in (None, LOCAL) else None
         if capacity is not None and (why := never_fits(capacity, self._settings.instance_type(name))) is not None:
@@ -250,7 +250,7 @@ class RunService:
         return name
 
     def roomiest_type(self, name: str | None) -> str:
-        """The instance type asked for, or the one with the most cores that can ever run here."""
+        """The requested instance type, or the one with the most cores that can run here."""
         capacity = self._capacity()
         if name is not None or capacity is None:
             return self.check_instance_type(name)
@@ -261,11 +261,11 @@ class RunService:
         return max(fitting, key=lambda each: (each.vcpu, -each.memory_bytes)).name
 
     def default_benchmark(self) -> str:
-        """That of a request which names none. Blocks."""
+        """The benchmark for requests that name none. Blocking."""
         return self._catalogue.default_benchmark()
 
     def task(self, request: NewRun) -> BenchmarkTask:
-        """The problems that a request stands for. Blocks: packs are read."""
+        """Selects the problems for a request. Blocking: it reads packs."""
         names = request.benchmarks or (self.default_benchmark(),)
         return BenchmarkTask(benchmarks=[self._benchmark(name, request) for name in names])
 
@@ -285,7 +285,7 @@ class RunService:
 
 
 def is_dead_letter(run: ContainerRun) -> bool:
-    """Given up after too many attempts, and nobody has settled it: neither a person nor a retry that completed."""
+    """Whether a run was given up after too many attempts and is unresolved: not dismissed, and no retry has completed."""
     settled = run.dismissed_at is not None or run.succeeded_by is not None
     return run.status == Status.FAILED and run.attempts_without_progress >= MAX_WITHOUT_PROGRESS and not settled
 

@@ -1,4 +1,4 @@
-"""Server-sent events: the live streams. Ids are database event numbers; `Last-Event-ID` (or `?after=`) replays."""
+"""Live streams as server-sent events. Ids are event numbers of the database; `Last-Event-ID` (or `?after=`) replays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PING_S = 15.0
 
 @router.get("/api/events", policy=Policy(READ, streams=True), response_class=EventStream)
 async def all_events(context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
-    """Everything that happens, as it happens."""
+    """All events, live."""
     start = stream_start(last_event_id, after)
     return stream_of(_written(_events(context, start, None)))
 
@@ -33,14 +33,14 @@ async def run_events(
     last_event_id: LastEventId = None,
     after: After = None,
 ) -> EventStream:
-    """One run from its beginning (or after the given number) to its end; the stream closes when the run is over."""
+    """The events of one run from its beginning (or after the given number); the stream closes when the run ends."""
     run = await context.runs.get(run_id)
     start = stream_start(last_event_id, after) or 0
     return stream_of(_written(run_lines(context, start, run_id, over=run.status in TERMINAL)))
 
 
 def run_lines(context: Services, after: int, run_id: str, *, over: bool) -> AsyncGenerator[list[StreamEvent] | str, None]:
-    """The events of one run to its end, in batches, and between them the lines that every stream has."""
+    """The events of one run until its end, in batches, interleaved with the control lines that every stream has."""
     return _past(context, after, run_id) if over else _events(context, after, run_id)
 
 
@@ -51,7 +51,7 @@ async def _written(events: AsyncGenerator[list[StreamEvent] | str, None]) -> Asy
 
 
 async def _past(context: Services, after: int, run_id: str) -> AsyncGenerator[list[StreamEvent] | str, None]:
-    """All there is of a run that is over. Whoever has seen its end and asks again is told that it ended."""
+    """The stored events of an ended run. A client that reconnects after the last event gets the end marker again."""
     number: int | None = after
     while number is not None:
         past = await context.live.page(number, run_id)

@@ -1,4 +1,4 @@
-"""The tables. Rows stay inside `db` and the services that ask for them; bodies of requests and answers are elsewhere."""
+"""The tables of runs. Rows stay inside `db` and the services that query them; request and response bodies are separate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVENT_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 
 class ContainerRun(Owned, table=True):
-    """One run: request, state, progress and result. This row is the queue."""
+    """One run: request, state, progress and result. These rows are the queue."""
 
     __tablename__ = "container_runs"
     __table_args__ = (
@@ -39,14 +39,14 @@ class ContainerRun(Owned, table=True):
     id: str = Field(primary_key=True, max_length=36)
     kind: str = Field(default="benchmark", max_length=40)
     model_id: int | None = Field(default=None, foreign_key="models.id")
-    """None where no model is asked."""
+    """None if the run calls no model."""
     user_id: int | None = None
-    """Who made it, if it was a user."""
+    """The user who created it, if any."""
     trigger_type: str = Field(default="manual", max_length=40)
     retry_of: str | None = Field(default=None, max_length=36)
     batch_id: str | None = Field(default=None, max_length=36)
     batch_slot: int | None = None
-    # what was asked for
+    # request
     benchmarks: list[str] = Field(sa_column=Column(JSON, nullable=False))
     sample_size: int
     subset_pct: float | None = None
@@ -74,7 +74,7 @@ class ContainerRun(Owned, table=True):
     error_message: str | None = Field(default=None, sa_column=Column(Text))
     waiting_for: str | None = Field(default=None, sa_column=Column(Text))
     inherited: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
-    """It is the business of the installation that this one is a copy of: nothing here acts on it."""
+    """The run belongs to the installation that this one is a copy of; nothing here acts on it."""
     # progress and result
     items_total: int = 0
     items_done: int = 0
@@ -82,21 +82,21 @@ class ContainerRun(Owned, table=True):
     score: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
     cost_usd: float = 0.0
     unpriced_calls: int = Field(default=0, sa_column_kwargs={"server_default": "0"})
-    """Calls that are missing from `cost_usd`: their model had no price."""
+    """Calls not included in `cost_usd` because their model had no price."""
     input_tokens: int = 0
     output_tokens: int = 0
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     completed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
-    # what became of a run that was given up
+    # resolution of a run that was given up
     dismissed_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
-    """When somebody dismissed it: it is no dead letter any more."""
+    """When it was dismissed, which ends its status as a dead letter."""
     succeeded_by: str | None = Field(default=None, max_length=36)
-    """The retry of this run, or of a retry of it, that completed."""
+    """The completed retry of this run, direct or through other retries."""
 
 
 class Attempt(SQLModel, table=True):
-    """One container's try at a run."""
+    """One container for a run."""
 
     __tablename__ = "attempts"
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
@@ -104,7 +104,7 @@ class Attempt(SQLModel, table=True):
     token_hash: str | None = Field(default=None, index=True, max_length=64)
     engine: str = Field(max_length=40)
     agent_id: str | None = Field(default=None, index=True, max_length=30)
-    """The agent or task runner that has it; None if it is on our own engine."""
+    """The agent or task runner that has the attempt; None on our own engine."""
     instance_type: str = Field(max_length=100)
     container_name: str = Field(max_length=100)
     container_id: str | None = Field(default=None, max_length=100)
@@ -129,12 +129,12 @@ class Attempt(SQLModel, table=True):
 
     @property
     def engine_label(self) -> str:
-        """As the API and archives name it."""
+        """The engine as the API and archives name it."""
         return self.engine if self.agent_id is None else f"{self.engine}:{self.agent_id}"
 
 
 class AttemptUsage(SQLModel, table=True):
-    """What an attempt used over time, as `runs.usage` thins it: [at_s, cpu_s, memory_bytes, throttled_s] each."""
+    """Usage of an attempt, thinned by `machine_cost.merged`: a list of [at_s, cpu_s, memory_bytes, throttled_s]."""
 
     __tablename__ = "attempt_usage"
     __table_args__ = (ForeignKeyConstraint(["run_id", "number"], ["attempts.run_id", "attempts.number"]),)
@@ -144,7 +144,7 @@ class AttemptUsage(SQLModel, table=True):
 
 
 class ItemRow(SQLModel, table=True):
-    """The one accepted result of an item. `data` holds the whole of what the runner sent."""
+    """The accepted result of an item. `data` holds everything that the runner sent."""
 
     __tablename__ = "item_results"
     __table_args__ = (Index("ix_items_outcome", "run_id", "outcome"), Index("ix_items_order", "run_id", "position"))
@@ -171,7 +171,7 @@ class ItemRow(SQLModel, table=True):
 
 
 class Event(Owned, table=True):
-    """What happened, in commit order; ids are the numbers of the live streams."""
+    """Events in commit order; the ids are the numbers of the live streams."""
 
     __tablename__ = "events"
     __table_args__ = (
@@ -188,7 +188,7 @@ class Event(Owned, table=True):
 
 
 class Artefact(SQLModel, table=True):
-    """A file that a runner left; its bytes lie in the data directory."""
+    """A file that a runner uploaded; its content is in the data directory."""
 
     __tablename__ = "artefacts"
     run_id: str = Field(primary_key=True, foreign_key="container_runs.id", max_length=36)
@@ -200,7 +200,7 @@ class Artefact(SQLModel, table=True):
 
 
 class Lease(SQLModel, table=True):
-    """Who leads. The epoch grows with every change of hands and guards every write of the leader."""
+    """The leader lease. The epoch grows with every change of leader and guards every write of the leader."""
 
     __tablename__ = "leases"
     name: str = Field(primary_key=True, max_length=40)

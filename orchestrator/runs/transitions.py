@@ -1,5 +1,5 @@
-"""Carries the lifecycle's decisions into the database: changes a run's state, writes down that it did,
-and raises the alert `run.failed` outside schedules, where a webhook asked for every failure."""
+"""Applies lifecycle events to stored runs: updates the state, logs the transition, and raises the alert `run.failed` for
+runs outside schedules if a webhook asks for every failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def state_of(run: ContainerRun) -> RunState:
 
 
 def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime) -> RunState:
-    """Apply `event` to the locked row `run`. Raises IllegalTransition, and changes nothing, when it does not fit."""
+    """Apply `event` to the locked row `run`. Raises IllegalTransition and changes nothing if it is not allowed."""
     before = state_of(run)
     after = apply(before, event)
     for name in _COLUMNS:
@@ -64,7 +64,7 @@ OF_A_SCHEDULE = "schedule"
 
 
 def raise_failure_alert(session: Session, run: ContainerRun, now: datetime) -> None:
-    """Within the transaction in which the run fails: an alert is raised once, or not at all."""
+    """Runs in the transaction in which the run fails, so that the alert is raised exactly once or not at all."""
     if run.trigger_type == OF_A_SCHEDULE:
         return
     wanting = schedule_alert_queries.wanting_failures(session, run.workspace_id, run.model_id)

@@ -1,4 +1,4 @@
-"""Puts the parts together that start runs, watch them and store what runners report."""
+"""Assembles the parts that start runs, watch them and store what runners report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunParts:
     hand_off: WarmHandOff
     artefacts: ArtefactStore
     loops: Loops
-    """Not started yet: runners may call as soon as it is."""
+    """Not started yet; runners may call as soon as it is."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Files that runners leave: streamed to the data directory, capped, named by us, never unpacked."""
+"""Files that runners upload: streamed to the data directory under checked names, limited in size, never unpacked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_FILES = 100
 
 class ArtefactStore:
     def __init__(self, root: Path, db: Database, clock: Clock, *, max_bytes: int, run_bytes: int) -> None:
-        """`max_bytes` of one file, `run_bytes` of all files of a run together."""
+        """`max_bytes` limits one file, `run_bytes` all files of a run together."""
         self._root = root
         self._db = db
         self._clock = clock
@@ -34,13 +34,13 @@ class ArtefactStore:
         return self._root / run_id / name
 
     async def store(self, attempt: Attempt, name: str, chunks: AsyncIterator[bytes]) -> None:
-        """Write to a temporary name, then rename and record; a second upload replaces the first. A run stores one at a
-        time: those under way count as well."""
+        """Write to a temporary name, then rename and record; a second upload replaces the first. Uploads of one run are
+        serialised, so that the size limit holds for concurrent ones too."""
         async with self._turns.turn(attempt.run_id):
             await self._store(attempt, name, chunks, await self._room(attempt.run_id, name))
 
     async def _room(self, run_id: str, name: str) -> int:
-        """How many bytes the next file of the run may have."""
+        """The maximum size in bytes of the run's next file."""
         others = [row for row in await self._db.read(lambda s: run_queries.artefacts(s, run_id)) if row.name != name]
         if len(others) >= MAX_FILES:
             raise TooLarge(f"a run may leave at most {MAX_FILES} artefacts")

@@ -1,7 +1,7 @@
-"""Checks a runner's token before a byte of its body is read: it leads to the attempt, which sends one body at a time.
+"""Checks a runner's token before its request body is read, and lets each attempt send one body at a time.
 
-A framework reads and parses a body before it calls a handler, so the check stands in front of the handler. What a stranger
-sends is never held in memory, and a runner that opens many connections holds no more than one body.
+The framework reads and parses a body before it calls a handler, so the check runs before the handler. Bodies of
+unauthenticated clients are never held in memory, and a runner that opens many connections holds no more than one body.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Callers:
         self._known: dict[str, tuple[float, Attempt]] = {}
 
     async def of(self, request: Request, run_id: str | None = None, *, recent: bool = False) -> Attempt:
-        """The attempt that calls; with `run_id`, only if that run is its own.
+        """The calling attempt. With `run_id`, raises `Unauthorized` unless the attempt belongs to that run.
 
-        `recent` takes an answer that is up to a second old, for callers that check the attempt again in the transaction
-        that changes something, as the intake of events does.
+        `recent` accepts a cached result up to a second old, for callers that check the attempt again in the transaction that
+        changes something, as the intake of events does.
         """
         token = bearer(request)
         attempt = await self.find(token, recent=recent) if token else None
@@ -45,7 +45,7 @@ class Callers:
         return attempt
 
     async def find(self, token: str, *, recent: bool = False) -> Attempt | None:
-        """The living attempt behind a token."""
+        """The live attempt that a token belongs to."""
         digest, now = token_hash(token), self._clock.monotonic()
         known = self._known.get(digest)
         if recent and known is not None and known[0] > now:
@@ -58,14 +58,14 @@ class Callers:
         return attempt
 
     def remember(self, token: str, attempt: Attempt) -> None:
-        """This token was just now that of this attempt."""
+        """Cache that this token belongs to this attempt."""
         if len(self._known) >= MANY:
             self._known.clear()
         self._known[token_hash(token)] = self._clock.monotonic() + BELIEVED_S, attempt
 
 
 def bearer(request: Request) -> str:
-    """The token that the request carries; empty when there is none."""
+    """The bearer token of the request; empty if there is none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
@@ -74,8 +74,8 @@ IsPoolToken = Callable[[str], Awaitable[bool]]
 
 
 def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[PolicyRoute]:
-    """Routes that answer 401, and close the connection, unless the token fits. A path without a run takes the token of a
-    warm runner as well: it claims before it has a run."""
+    """A route class that responds with 401 and closes the connection unless the token is valid. Paths without a run also
+    accept the token of a warm runner, which claims before it has a run."""
 
     async def check(request: Request) -> None:
         token, run_id = bearer(request), request.path_params.get("run_id")
@@ -102,12 +102,12 @@ def authenticated_route(callers: Callers, is_pool_token: IsPoolToken) -> type[Po
 
 def _refusal() -> Unauthorized:
     error = Unauthorized("This runner's token is not valid (any more) for this run: it must stop.")
-    error.headers["connection"] = "close"  # whatever the stranger still sends is not read
+    error.headers["connection"] = "close"  # the rest of the body is not read
     return error
 
 
 class Turns:
-    """One holder of a key at a time; the others wait."""
+    """A lock per key."""
 
     def __init__(self) -> None:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}

@@ -1,7 +1,7 @@
-"""What a runner reports, cut to what the database and the pages can hold; and the digests of the answers in it.
+"""Cuts what runners report to sizes that the database and the pages can hold, and computes digests of answers.
 
-A runner executes foreign code and may be taken over by it. Numbers have their bounds in the contract; texts, lists and free
-facts have them here. What an honest runner sends is well within them.
+A runner executes untrusted code, which may take it over. The contract bounds numbers; this module bounds texts, lists and
+free-form facts. What an honest runner sends is well within these bounds.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from runner.contract.commands import RepeatFacts
 from runner.contract.events import ItemResult, Outcome, TestResult
 
 TEXT_CHARS = 1_100_000
-"""Prompt, answer and code; the runner itself cuts an answer at a million."""
+"""For prompt, answer and code; the runner itself cuts an answer at a million."""
 EXCERPT_CHARS = 10_000
-"""Excerpts of one test, and what a command wrote is cut at ten times that."""
+"""For excerpts of one test. The output of a command is cut at ten times that."""
 DETAIL_CHARS = 4_000
 NAME_CHARS = 400
 MAX_TESTS = 10_000
@@ -33,21 +33,21 @@ MAX_FACTS = 50
 CUT = "\n[... cut ...]"
 
 OWN_FACTS = frozenset({"stages", "door", "agent", "remote", "stood_ready", "started_at", "finished_at"})
-"""Facts of an attempt that only the orchestrator states."""
+"""Facts of an attempt that only the orchestrator may set."""
 
 
 def storable(text: str) -> str:
-    """PostgreSQL has no NUL in texts; a model may well write one."""
+    """Replaces NUL, which a model may write but PostgreSQL cannot store in texts."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
 def clip(text: str, limit: int) -> str:
-    """At most `limit` characters of a text, and a mark where it was longer."""
+    """At most `limit` characters of a text, with a mark if it was longer."""
     return text if len(text) <= limit else text[:limit] + CUT
 
 
 def cut(text: str, limit: int) -> str:
-    """The same, for a column of text."""
+    """Like `clip`, for a text column."""
     return storable(clip(text, limit))
 
 
@@ -76,7 +76,7 @@ def bounded_item(item: ItemResult) -> ItemResult:
 
 
 def bounded_facts(known: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of an attempt after a runner has reported more of them."""
+    """The facts of an attempt, merged with those that the runner newly reported."""
     facts = dict(known)
     for name, value in reported.items():
         if name in OWN_FACTS or len(name) > NAME_CHARS or (name not in facts and len(facts) >= MAX_FACTS):
@@ -86,7 +86,7 @@ def bounded_facts(known: Mapping[str, Any], reported: Mapping[str, Any]) -> dict
 
 
 def stored_item(data: Mapping[str, Any], outcome: str) -> ItemResult:
-    """An item from its stored row. What is not valid in it, as an earlier version may have stored, takes its default."""
+    """An item from its stored row. Invalid fields, which an earlier version may have stored, get their default."""
     values = dict(data)
     try:
         return ItemResult.model_validate(values)
@@ -120,27 +120,27 @@ LAST_LINE_CHARS = 500
 
 
 def how_it_failed(row: ItemRow) -> str:
-    """The end of a repeat, and the last line that it wrote: most programs say there what is wrong."""
+    """How a repeat ended, and the last line of its output, where most programs say what is wrong."""
     facts = stored_item(row.data, row.outcome).repeat or RepeatFacts()
     lines = [line.strip() for line in facts.output.splitlines() if line.strip()]
     return ": ".join(filter(None, (row.detail, lines[-1][:LAST_LINE_CHARS] if lines else "")))
 
 
 def finish_of(data: Mapping[str, Any]) -> str:
-    """Why the model stopped; an answer that came from a file was whole."""
+    """Why the model stopped. Answers from a file count as complete."""
     calls = data.get("calls") or [{}]
     return str(calls[-1].get("finish_reason") or "stop")
 
 
 def answer_digest(data: Mapping[str, Any]) -> str:
-    """Of a stored result."""
+    """The digest of the answer in a stored result."""
     parts = [data.get("answer") or "", data.get("code"), finish_of(data)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """A verdict, and the answer that it is about."""
+    """A verdict and the answer that it judges."""
 
     benchmark: str
     problem_id: str
@@ -151,7 +151,7 @@ class JudgedAnswer:
 
 
 def judged_answers(session: Session, run_id: str) -> list[JudgedAnswer]:
-    """All of a run, in the order of its plan. Results from before digests were kept are read whole for theirs."""
+    """All judged answers of a run in plan order. Old results without a stored digest are read in full to compute it."""
     found = []
     for position, benchmark, problem_id, sample, digest, outcome, parity in item_queries.judged(session, run_id):
         answer = digest or _digest_of(session, run_id, position)

@@ -1,4 +1,4 @@
-"""What the intake needs of whoever keeps evals: its own rooms lie above this one, so it is handed in."""
+"""The interface that the intake needs from evals. That package is a higher layer, so the implementation is injected."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ EvalEvent = JobProgressEvent | EvalWrittenEvent | JudgementsEvent
 
 
 class EvalEventSink(Protocol):
-    """Everything happens within the transaction that stores the events."""
+    """All methods run in the transaction that stores the events."""
 
     def task(self, session: Session, run: ContainerRun) -> EvalTask:
-        """What the runner of a job is told."""
+        """The task that the runner of an eval job receives."""
 
     def take(self, session: Session, run: ContainerRun, event: EvalEvent, now: datetime) -> dict[str, Any]:
-        """Store an event; answers with what live streams tell of it."""
+        """Store an event; returns its data for the live streams."""
 
     def finish(self, session: Session, run: ContainerRun, now: datetime) -> dict[str, Any]:
-        """All of the job is done."""
+        """The job is complete."""
 
     def gave_up(self, session: Session, run: ContainerRun, code: str | None) -> None:
-        """The runner says that no attempt can succeed."""
+        """The runner reported that no attempt can succeed."""

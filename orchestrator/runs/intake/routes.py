@@ -1,4 +1,4 @@
-"""What runners call. Every path needs the token of a living attempt, and reaches only that attempt's own run."""
+"""The API for runners. Every path needs the token of a live attempt and reaches only that attempt's own run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from runner.contract.run_spec import (
 RunId = Annotated[str, Path(min_length=1, max_length=60)]
 CHUNK = 256 * 1024
 PART = 50
-"""Problems whose stored answers are read at once."""
+"""Number of problems whose stored answers are read at once."""
 
 
 class WrongContract(ClientError):
@@ -65,7 +65,7 @@ class RunnerDeps:
     gateway_url: Callable[[], str]
     wake: Callable[[], None]
     trace_lines: Callable[[Database, ContainerRun], AsyncIterator[bytes]]
-    """The traces that a job about evals still has to do."""
+    """Streams the traces that an eval job still has to process."""
 
 
 def runner_router(deps: RunnerDeps) -> Router:
@@ -93,7 +93,7 @@ def runner_router(deps: RunnerDeps) -> Router:
         types = deps.settings.instance_types
         name = claimed.attempt.instance_type
         kind = deps.settings.instance_type(name if name in types else deps.settings.default_instance_type)
-        door = claimed.attempt.facts.get("door")  # of an agent, through which a runner elsewhere reaches us
+        door = claimed.attempt.facts.get("door")  # set if a remote runner reaches us through an agent
         spec = run_spec(
             claimed.run,
             claimed.attempt,
@@ -115,7 +115,7 @@ def runner_router(deps: RunnerDeps) -> Router:
         async with turns.turn(run_id):
             body = b"".join([chunk async for chunk in request.stream()])
             try:
-                batch = EventBatch.model_validate_json(body)  # in one step, without a tree of objects in between
+                batch = EventBatch.model_validate_json(body)  # in one step, without intermediate objects
             except ValidationError as error:
                 await deps.intake.refused(attempt, error.errors()[0]["msg"])
                 raise RequestValidationError(error.errors(include_url=False, include_input=False)) from error
@@ -168,7 +168,7 @@ def _run_and_finished(session: Session, attempt: Attempt) -> tuple[ContainerRun,
 
 
 async def _lines(deps: RunnerDeps, run: ContainerRun, finished: set[tuple[str, str, int]]) -> AsyncIterator[bytes]:
-    """Only the problems of which an item is still open, in the order of the plan."""
+    """The problems that still have an unfinished item, in plan order."""
     for benchmark in run.task.benchmarks:
         items = benchmark.items(run.samples_per_problem)
         wanted = list(dict.fromkeys(id_ for id_, index in items if (benchmark.name, id_, index) not in finished))
@@ -190,7 +190,7 @@ def _line(benchmark: str, problem_id: str, records: Iterator[dict[str, Any]], gi
 
 
 async def _compressed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """gzip, flushed with every line, so that the runner begins while the rest is still being read."""
+    """Compresses with gzip and flushes after every line, so that the runner can start while the rest is still being read."""
     compressor = zlib.compressobj(1, wbits=31)
     async for line in lines:
         for start in range(0, len(line), CHUNK):

@@ -1,7 +1,7 @@
-"""What runners report, carried into the database: claims and event batches, each in one transaction.
+"""Stores what runners report: claims and event batches, each in one transaction.
 
-Only the order of the sequence numbers and the server's receipt time count. An event that was stored before is ignored,
-one that follows a gap is not taken; what is acknowledged is committed. Nothing here talks to an engine.
+Only sequence numbers and the server's receipt time count. An event that is already stored is ignored, and one that follows a
+gap is not accepted; every acknowledged event is committed. Nothing here talks to an engine.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key
 MAX_LOG_CHARS = 4000
 
 HasCall = Callable[[Session, str, str], bool]
-"""Of a session, a run's id and a call key."""
+"""Takes a session, a run id and a call key."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A successful claim: the run with its attempt and its model, and what earlier attempts finished."""
+    """A successful claim: the run with its attempt and model, and the items that earlier attempts finished."""
 
     run: ContainerRun
     attempt: Attempt
@@ -73,12 +73,12 @@ class Claim:
 
 
 class Superseded(Conflict):
-    """Another attempt has taken the run over, or it has ended: this runner must stop."""
+    """Another attempt has replaced this one, or the run has ended: this runner must stop."""
 
 
 class Intake:
-    """`positions` may be shared. `has_call` tells whether a run has a settled model call with a key; without it, an item
-    may pass that no model was asked about."""
+    """`positions` may be shared. `has_call` returns whether a run has a settled model call with a key; without it, an item
+    may pass even if no model was called for it."""
 
     def __init__(
         self,
@@ -98,19 +98,19 @@ class Intake:
         self._has_call = has_call
 
     async def claim(self, attempt: Attempt, runner_id: str) -> Claim:
-        """The runner of `attempt` reports for the first time, or again because the answer was lost."""
+        """The runner of `attempt` reports for the first time, or again because the response was lost."""
         now = self._clock.now()
         return await self._db.write(
             lambda session: self.claim_within(session, attempt.run_id, attempt.number, runner_id, now)
         )
 
     def claim_within(self, session: Session, run_id: str, number: int, runner_id: str, now: datetime) -> Claim:
-        """`claim`, as a part of the caller's transaction."""
+        """`claim` within the caller's transaction."""
         run, row = _current(session, run_id, number)
         return self.taken_up(session, run, row, runner_id, now)
 
     def taken_up(self, session: Session, run: ContainerRun, row: Attempt, runner_id: str, now: datetime) -> Claim:
-        """The claim of an attempt that the caller holds."""
+        """Claim an attempt that the caller has locked."""
         if run.status == Status.STARTING:
             advance(session, run, Claimed(now, now + self._lease), now)
             row.claimed_at = row.last_event_at = now
@@ -132,13 +132,13 @@ class Intake:
         return await self._db.write(lambda session: self._store(session, attempt, batch, now))
 
     def append_within(self, session: Session, attempt: Attempt, events: Sequence[RunnerEvent]) -> EventAck:
-        """Store these events after the newest of the attempt, as a part of the caller's transaction."""
+        """Store these events after the attempt's newest one, within the caller's transaction."""
         first = attempt.last_seq + 1
         numbered = [event.model_copy(update={"seq": first + place}) for place, event in enumerate(events)]
         return self._store(session, attempt, EventBatch(attempt=attempt.number, events=numbered), self._clock.now())
 
     async def refused(self, attempt: Attempt, problem: str) -> None:
-        """Events of this attempt are not valid: its runner stops, and this says why."""
+        """Record that this attempt sent invalid events, and why they are invalid; its runner stops."""
 
         def note(session: Session) -> None:
             row = run_queries.lock_attempt(session, attempt.run_id, attempt.number)
@@ -179,7 +179,7 @@ class Intake:
 
 
 class _Context:
-    """One batch being stored."""
+    """One batch while it is being stored."""
 
     def __init__(
         self,
@@ -285,7 +285,7 @@ class _Context:
             self._finish(None, event)
 
     def _nothing_measured(self, event: CompleteEvent) -> None:
-        """A command of which no repeat passed has no figures: its run has failed."""
+        """Fail the run of a command without a passed repeat: it has no figures."""
         self._append(event, {})
         first = item_queries.first(self._session, self._run.id)
         said = "" if first is None else how_it_failed(first)
@@ -312,17 +312,17 @@ class _Context:
         final = reason in FINAL or (self._evals is not None and reason is Reason.BUDGET_EXHAUSTED)
         if reason is Reason.BUDGET_EXHAUSTED and not final:
             self._finish(reason, None, message)
-        elif final and self._run.desired != Desired.CANCEL:  # else the reconciler ends it, as cancelled
+        elif final and self._run.desired != Desired.CANCEL:  # otherwise the reconciler ends it as cancelled
             advance(self._session, self._run, GaveUp(self._now, reason, message), self._now)
             self._run.score = self._score()
 
     def _finish(self, reason: Reason | None, event: CompleteEvent | None, message: str | None = None) -> None:
-        """The runner is done. Whether anything was measured is seen in the stored items, not in what the runner says."""
+        """The runner is done. The stored items decide whether anything was measured, not what the runner says."""
         self._run.score = self._score(cut_short=reason is not None)
         if event is not None:
             done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
             self._append(event, done)
-        # The last event of a run is the transition: streams end with it.
+        # The transition must be the last event of a run, because streams end with it.
         if self._evals is None and not counts(item_queries.outcome_counts(self._session, self._run.id)):
             details = item_queries.outcome_details(self._session, self._run.id)
             reason, message = nothing_measured(details, reason, message)
@@ -334,7 +334,7 @@ class _Context:
 
 
 def _current(session: Session, run_id: str, number: int) -> tuple[ContainerRun, Attempt]:
-    """The run and its attempt, locked; refused when the attempt is not the current one."""
+    """The run and its attempt, locked. Raises `Superseded` if the attempt is not the current one."""
     run = run_queries.lock(session, run_id)
     row = run_queries.lock_attempt(session, run_id, number)
     if run is None or row is None or row.token_hash is None or run.attempt != number:

@@ -1,4 +1,4 @@
-"""Two to six runs side by side. The address names them all, so a comparison can be passed on."""
+"""Two to six runs side by side. The address contains all of them, so a comparison can be shared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def compare_page(
     kind: Annotated[str, Query(max_length=10)] = "",
     start: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
-    """`run` twice or more: all are compared with the first; what another passes and the first does not is "fixed"."""
+    """`run` is given twice or more. All are compared with the first; "fixed" items pass in another run but not there."""
     given = list(dict.fromkeys(each for each in (run or []) if each))
     same = len(given) < len([each for each in (run or []) if each])
     chosen = given[:MOST]

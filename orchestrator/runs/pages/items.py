@@ -1,4 +1,4 @@
-"""An item's page, and its texts whole as plain text: what a model wrote never reaches a browser as anything else."""
+"""The page of an item, and its full texts as plain text only, so that a browser never interprets what a model wrote."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def show_item(
     outcome: Annotated[str, Query(max_length=30)] = "",
     test: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
-    """`outcome` is what one pages through; `test` is the first failed test that is shown."""
+    """`outcome` filters the items to page through; `test` is the first failed test to show."""
     context = page.context
     run = await context.runs.get(run_id)
     wanted = outcome if outcome in set(Outcome) else ""
@@ -65,7 +65,7 @@ async def show_item(
 
 @router.get("/runs/{run_id}/items/{position}/{text}", policy=Policy(READ))
 async def item_text(page: Page, run_id: RunId, position: Position, text: str) -> Response:
-    """One text of an item, whole."""
+    """One complete text of an item."""
     if text not in TEXTS:
         raise NotFound(f"an item has no text {text!r}; it has {', '.join(TEXTS)}")
     await page.context.runs.get(run_id)
@@ -83,7 +83,7 @@ def _row(session: Session, run_id: str, position: int) -> ItemRow:
 
 
 def _limits(page: Frame, run: ContainerRun, benchmark: str) -> ExecutionLimits | None:
-    """What one test was allowed, as far as the settings still know the run's instance type."""
+    """The limits of one test, if the settings still have the run's instance type."""
     settings = page.context.settings
     if run.instance_type not in settings.instance_types:
         return None

@@ -1,4 +1,4 @@
-"""Start a run: a form that says beforehand what the run will give. The dialog of the header is this same form."""
+"""The form that starts a run and shows beforehand what to expect of it. The dialog in the header is the same form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ USUAL_SIZE = 20
 
 @dataclass(frozen=True)
 class FormValues:
-    """What the form holds, as it was typed."""
+    """The fields of the form as typed."""
 
     model: str
     benchmarks: list[str]
@@ -52,7 +52,7 @@ class FormValues:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else otherwise
 
     def body(self) -> dict[str, Any]:
-        """As the API takes it; what is no number stays text, so that the API says what is wrong with it."""
+        """The request body for the API. A text that is not a number stays text, so that the API reports it."""
         body: dict[str, Any] = {"model_id": self.model, "benchmarks": self.benchmarks or None}
         for name in WHOLE:
             if text := self.texts.get(name):
@@ -130,7 +130,7 @@ def _quote(
     scored: list[ScoredRun],
     model: LlmModel | None,
 ) -> Quote | None:
-    """Every benchmark gives its own sample of this size."""
+    """Each benchmark gets its own sample of this size."""
     if model is None:
         return None
     problems = sum(min(size, info.problems) for info in infos if info.name in chosen)
@@ -139,7 +139,7 @@ def _quote(
 
 
 async def _cost(page: Frame, values: FormValues, chosen: list[str], size: int, model: LlmModel | None) -> QuoteOut | None:
-    """What the run will cost and take, as the API says it; None while the form makes no run."""
+    """Cost and duration of the run, as the API quotes them; None while the form is not valid."""
     if model is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A run's page, and what can be done with the run. Its files are taken away through the API."""
+"""The page of a run and its actions. Files are downloaded through the API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RunId = Annotated[str, Path(min_length=1, max_length=60)]
 
 @dataclass(frozen=True)
 class _Read:
-    """What the database has for the page."""
+    """The rows that the page needs."""
 
     view: RunPage
     items: list[ItemLine]
@@ -124,7 +124,7 @@ async def retry_run(page: Page, run_id: RunId) -> Response:
 
 @router.post("/runs/{run_id}/regrade", policy=Policy(RUN))
 async def regrade_run(page: Page, run_id: RunId) -> Response:
-    """Judge the stored answers again, as a run of its own; its page says which verdicts moved."""
+    """Judge the stored answers again in a new run, whose page shows the verdicts that changed."""
     again = await page.context.grades.regrade(run_id)
     return page.go(f"/runs/{again.run_id}")
 
@@ -134,7 +134,7 @@ def _key(item: Verdict | Move) -> tuple[str, str, int]:
 
 
 async def moves_of(context: Services, run: ContainerRun) -> list[Move] | None:
-    """Verdicts that moved, where the run judges another one's answers again; else None."""
+    """The verdicts that changed, if the run is a regrade; else None."""
     if run.kind != RunKind.GRADE or run.retry_of is None or not run.items_done:
         return None
     try:
@@ -144,7 +144,7 @@ async def moves_of(context: Services, run: ContainerRun) -> list[Move] | None:
 
 
 async def entries_of(context: Services, run: ContainerRun) -> Entries:
-    """What the datasets know of the run's problems; one that is gone or damaged says nothing."""
+    """What the datasets know of the run's problems. A missing or damaged dataset contributes nothing."""
 
     def look() -> Entries:
         found: dict[tuple[str, str], Entry] = {}

@@ -1,6 +1,6 @@
-"""Results in files: one line of JSON or CSV per item, or one document with everything. Pure: rows in, text out.
+"""Exports results: one line of JSON or CSV per item, or one document with everything. Pure: rows in, text out.
 
-A CSV cell that a spreadsheet would take for a formula gets an apostrophe in front: models choose what stands in them.
+A CSV cell that a spreadsheet would read as a formula is prefixed with an apostrophe, since models choose its content.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MEDIA = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv
 
 
 def item(row: ItemRow) -> dict[str, Any]:
-    """A result whole."""
+    """One complete result."""
     return {"position": row.position, "attempt": row.attempt, "created_at": row.created_at.isoformat(), **row.data}
 
 

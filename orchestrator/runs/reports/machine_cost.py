@@ -1,4 +1,4 @@
-"""What a run used of machines, also over time, what that costs, and the signs that there is too little of them. Pure."""
+"""Machine usage of a run in total and over time, its cost, and signs of too little capacity. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runner.contract.events import UsageSample
 
 GIB = float(1 << 30)
 GONE = "runner.gone"
-"""The action of the last line that a runner leaves, see `runner/process/final_reading.py`."""
+"""The action of a runner's last log line, see `runner/process/final_reading.py`."""
 HOUR_S = 3600.0
 LONGEST_GAP_S = 60.0
 SLOW_WAIT_S = 60.0
@@ -21,7 +21,7 @@ REFUSED_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Rates:
-    """US dollars per hour of a virtual processor in use, and of a GiB of memory in use."""
+    """US dollars per vCPU-hour and per GiB-hour of memory in use."""
 
     vcpu_hour_usd: float = 0.0
     gib_hour_usd: float = 0.0
@@ -32,7 +32,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Used:
-    """Of one attempt so far, from the kernel's counters."""
+    """Usage of one attempt so far, from the kernel's counters."""
 
     vcpu_s: float = 0.0
     gib_s: float = 0.0
@@ -40,8 +40,8 @@ class Used:
 
 
 def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample]) -> Used:
-    """With the new samples. Processor time and throttling are counters; memory is summed over the time that passed, as if
-    it had grown evenly between samples, from nothing at the beginning."""
+    """Usage including the new samples. CPU time and throttling are counters. Memory is integrated over time, interpolated
+    linearly between samples and starting from zero."""
     known = (kept[-1][0] or 0.0, kept[-1][2] or 0.0) if kept else (0.0, 0.0)
     new = [each for each in sorted(fresh, key=lambda each: each.at_s) if not kept or each.at_s > known[0]]
     if not new:
@@ -54,14 +54,14 @@ def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample
 
 @dataclass(frozen=True)
 class LastReading:
-    """What a container's log says at its end: what its run had used, and how long it had lived."""
+    """The last line of a container's log: the CPU time of its run and how long it lived."""
 
     vcpu_s: float
     lived_s: float
 
 
 def last_reading(log_tail: str) -> LastReading | None:
-    """None if its runner did not end by itself."""
+    """None if the runner did not exit by itself."""
     last = log_tail.rstrip().rpartition("\n")[2]
     try:
         said = json.loads(last)
@@ -74,8 +74,8 @@ def last_reading(log_tail: str) -> LastReading | None:
 
 
 def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:
-    """What it held from its last sample to its end, `lived_s` after its beginning: as much as at last. A gap that no runner
-    leaves means clocks that differ, and counts as nothing."""
+    """Memory use from the last sample to the end, `lived_s` after the beginning, assuming that it stayed constant. A gap
+    longer than any runner leaves means that clocks differ, and counts as zero."""
     if not kept:
         return 0.0
     gap_s = lived_s - (kept[-1][0] or 0.0)
@@ -84,7 +84,7 @@ def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:
 
 @dataclass(frozen=True)
 class LastHour:
-    """How starts went, of all attempts that were begun within an hour."""
+    """Statistics on the starts of all attempts that began within an hour."""
 
     starts: int = 0
     refused: int = 0
@@ -99,7 +99,7 @@ class LastHour:
 
 
 def signs(hour: LastHour, oldest_wait_s: float) -> list[str]:
-    """What points to too little capacity, in words; empty when nothing does."""
+    """Signs of too little capacity, as sentences; empty if there are none."""
     found = []
     if oldest_wait_s > SLOW_WAIT_S:
         found.append(f"The oldest run in the queue has waited for {_time(oldest_wait_s)}: more instances would help.")
@@ -128,22 +128,22 @@ def _time(seconds: float) -> str:
 
 MOST = 240
 Stored = list[float | None]
-"""[at_s, cpu_s, memory_bytes, throttled_s]: counters since the beginning; of memory the most since the sample before."""
+"""[at_s, cpu_s, memory_bytes, throttled_s]: counters since the beginning; memory is the peak since the previous sample."""
 
 
 @dataclass(frozen=True)
 class UsagePoint:
-    """The time from one sample to the next, as rates."""
+    """Rates between one sample and the next."""
 
     at_s: float
     vcpu: float
     memory_bytes: float
     throttled: float | None
-    """The share of the time in which it was held back, of one core."""
+    """The share of the time in which it was throttled, relative to one core."""
 
 
 def merged(kept: Sequence[Stored], fresh: Sequence[UsageSample], most: int = MOST) -> list[Stored]:
-    """With the new samples, in order of time; what was there already is not taken again."""
+    """The samples with the new ones appended in order of time; samples that are already stored are skipped."""
     samples = [list(each) for each in kept]
     for sample in sorted(fresh, key=lambda each: each.at_s):
         if not samples or sample.at_s > _at(samples[-1]):
@@ -154,7 +154,7 @@ def merged(kept: Sequence[Stored], fresh: Sequence[UsageSample], most: int = MOS
 
 
 def points(samples: Sequence[Stored]) -> list[UsagePoint]:
-    """Rates between the samples; a counter that went back counts as zero."""
+    """Rates between the samples; a counter that decreased counts as zero."""
     found = []
     for before, after in pairwise(samples):
         took = _at(after) - _at(before)
@@ -166,7 +166,7 @@ def points(samples: Sequence[Stored]) -> list[UsagePoint]:
 
 
 def _join_closest(samples: list[Stored]) -> None:
-    """Take out the sample whose neighbours are nearest to each other; the most memory is remembered in the next one."""
+    """Remove the sample whose neighbours are closest together; the next sample keeps the peak memory of both."""
     index = min(range(1, len(samples) - 1), key=lambda i: _at(samples[i + 1]) - _at(samples[i - 1]))
     gone = samples.pop(index)
     samples[index][2] = max(gone[2] or 0, samples[index][2] or 0)

@@ -1,7 +1,7 @@
-"""What model calls cost, as far as that is known. Pure.
+"""The cost of model calls, as far as it is known. Pure.
 
-A call of a model without a price has a cost that nobody knows. A sum over such calls is not known either: it is at least
-what the other calls cost, and it says how many calls are missing from it. It is never given as zero.
+The cost of a call is unknown if its model has no price. A sum that includes such calls is unknown too: it is given as a
+lower bound, with the number of calls that it lacks, and never as zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Charged(Protocol):
-    """A run, or anything else with a sum over its calls."""
+    """A run, or anything else with a total over its calls."""
 
     @property
     def cost_usd(self) -> float: ...
@@ -28,7 +28,7 @@ class ModelCost:
 
     @property
     def usd(self) -> float | None:
-        """None while the price of some call is unknown."""
+        """None while the price of any call is unknown."""
         return None if self.unpriced_calls else self.known_usd
 
     @classmethod

@@ -1,9 +1,9 @@
-"""The score of a run from its stored verdicts: both denominators, an interval, and whether it may be compared. Pure.
+"""Computes the score of a run from its stored verdicts: both denominators, an interval, and whether it is comparable. Pure.
 
-Samples of one problem are a cluster. What needs to know more of the problems than their ids (difficulty, platform,
-date) is in `score_detail`; everything else is stored with the run, its sample too: the problems of one pack, asked
-with one version of the prompt. Two scores may stand side by side only if their samples are the same. A run in which
-no item counts has no score.
+Samples of one problem form a cluster. Groups that need more than the problems' ids (difficulty, platform, date) are in
+`score_detail`; everything else is stored with the run, including its sample: the problems of one pack, asked with one
+version of the prompt. Two scores may be compared only if their samples are the same. A run in which no item counts has no
+score.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from runner.contract.run_spec import BenchmarkSpec, RunKind
 Verdict = tuple[str, str, int, str, str | None]
 """(benchmark, problem, sample, outcome, parity outcome)"""
 Facts = Callable[[str], Mapping[str, Entry]]
-"""What is known of the problems of a benchmark; nothing where its pack is another one by now."""
+"""Returns what is known of the problems of a benchmark; nothing if its pack has changed."""
 
 _BARE = Entry("")
 
 
 class Flag(StrEnum):
-    """What must be said with the score of a run that completed."""
+    """Caveats that must be shown with the score of a completed run."""
 
     EXCLUDED = "excluded_over_limit"  #: more than 2 % of the items ended with an error of provider or infrastructure
     CUT_SHORT = "cut_short"  #: the run ended before its last item
 
 
 def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
-    """Pass rate with a 95 % interval, pass@k, and the official way of judging; None while there is nothing to score.
+    """Pass rate with a 95 % interval, pass@k, and the official checker's pass rate; None while there is nothing to score.
 
-    Over several benchmarks it is pooled: `pooled_over` says over how many, `benchmarks` has the score of each.
+    Over several benchmarks it is pooled: `pooled_over` is their number, and `benchmarks` has the score of each.
     """
     if not verdicts:
         return None
@@ -53,7 +53,7 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
 
 
 def scores_by_benchmark(score: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The score of each benchmark, from a stored score. Empty where an older version stored only the pooled one."""
+    """The score of each benchmark, from a stored score. Empty if an older version stored only the pooled one."""
     if not score:
         return {}
     if len(benchmarks) == 1:
@@ -63,7 +63,7 @@ def scores_by_benchmark(score: Mapping[str, Any] | None, benchmarks: Sequence[st
 
 
 def flags_of(score: Mapping[str, Any] | None, done: int, total: int) -> list[Flag]:
-    """Of a completed run with so many finished items out of so many."""
+    """The caveats of a completed run with `done` of `total` items finished."""
     found = []
     if score and score.get("n_all", 0) - score.get("n", 0) > COMPARABLE_UP_TO * score.get("n_all", 0):
         found.append(Flag.EXCLUDED)
@@ -93,12 +93,12 @@ def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
 
 
 def run_score(kind: str, verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
-    """The score that is stored with a run. A command is measured and has none."""
+    """The score that is stored with a run. Commands are measured and have none."""
     return None if kind == RunKind.COMMAND else score_of(verdicts, cut_short=cut_short)
 
 
 def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None = None) -> dict[str, Any]:
-    """The same with groups, for each benchmark apart, and around the model's training cut-off."""
+    """The score of each benchmark with its groups, and before and after the model's training cut-off."""
     benchmarks = {}
     for name in dict.fromkeys(verdict[0] for verdict in verdicts):
         known = facts(name)
@@ -146,14 +146,14 @@ OutcomeDetail = tuple[str, str, int]
 
 
 def counts(outcomes: Mapping[str, int]) -> bool:
-    """Whether any item of a run counts, from the number of items by outcome."""
+    """Whether any item of a run counts, given the number of items by outcome."""
     return any(number for outcome, number in outcomes.items() if Outcome(outcome) not in NOT_THE_MODELS_FAULT)
 
 
 def nothing_measured(
     details: Sequence[OutcomeDetail], early: Reason | None = None, message: str | None = None
 ) -> tuple[Reason, str]:
-    """Reason and message of a run in which no item counts. `early` and `message`: why it ended before its last item."""
+    """Reason and message for a run in which no item counts. `early` and `message` say why it ended before its last item."""
     by_outcome: dict[str, int] = {}
     for outcome, _, number in details:
         by_outcome[outcome] = by_outcome.get(outcome, 0) + number
@@ -170,7 +170,7 @@ ID_CHARS = 16
 
 
 class Sample(TypedDict):
-    """As it is stored, for each benchmark."""
+    """The stored form, for each benchmark."""
 
     id: str
     pack_digest: str
@@ -179,13 +179,13 @@ class Sample(TypedDict):
 
 
 def sample_id(pack_digest: str, problem_ids: Iterable[str], prompt_version: str) -> str:
-    """The same for the same problems in any order; how many answers were asked for each does not matter."""
+    """The same for the same problems in any order, however many samples of each were asked for."""
     text = json.dumps([pack_digest, sorted(set(problem_ids)), prompt_version])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 
 
 def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str, str]) -> dict[str, Sample]:
-    """Of each benchmark of a run."""
+    """The sample of each benchmark of a run."""
     samples: dict[str, Sample] = {}
     for part in benchmarks:
         version = prompt_versions.get(part.name, "")
@@ -199,6 +199,6 @@ def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str
 
 
 def stored_sample(score: Mapping[str, Any] | None, benchmark: str) -> Sample | None:
-    """The sample that is stored with a score; None where an older version stored none."""
+    """The sample that is stored with a score; None if an older version stored none."""
     found: Sample | None = ((score or {}).get("samples") or {}).get(benchmark)
     return found

@@ -1,4 +1,4 @@
-"""Whether one more container fits, and if not, why; and which machine it is started on: the least loaded that fits. Pure."""
+"""Decides whether one more container fits, if not why, and which machine starts it: the least loaded that fits. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Load:
-    """What live containers hold."""
+    """Resources that live containers hold."""
 
     instances: int = 0
     vcpu: float = 0.0
@@ -47,7 +47,7 @@ class Load:
 
 
 def type_or_largest(types: Mapping[str, InstanceType], name: str) -> InstanceType:
-    """The type, or for one that was since removed from the settings the largest there is."""
+    """The type, or the largest one if it was removed from the settings."""
     return types.get(name) or max(types.values(), key=lambda t: (t.vcpu, t.memory_bytes))
 
 
@@ -64,7 +64,7 @@ def never_fits(capacity: Capacity, wanted: InstanceType) -> str | None:
 
 
 def why_not(capacity: Capacity, load: Load, wanted: InstanceType) -> str | None:
-    """Why it must wait now, or None when it fits."""
+    """Why it must wait now, or None if it fits."""
     if (never := never_fits(capacity, wanted)) is not None:
         return never
     if load.instances >= capacity.max_instances:
@@ -95,18 +95,18 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Place:
-    """An engine that containers can be started on. `agent` is None for our own."""
+    """An engine that can start containers. `agent` is None for our own."""
 
     provider: str
     capacity: Capacity
     load: Load
     agent: str | None = None
     instance_types: frozenset[str] | None = None
-    """What it offers; None: everything."""
+    """The types that it offers; None means all."""
 
     @property
     def share(self) -> float:
-        """How much of it is taken, by whatever it has least of."""
+        """The used share of its scarcest resource."""
         return max(
             self.load.instances / self.capacity.max_instances,
             self.load.vcpu / self.capacity.vcpu,
@@ -119,13 +119,13 @@ class Place:
 
 
 def choose(places: Sequence[Place], wanted: InstanceType, provider: str | None) -> Place | None:
-    """The least loaded one that fits, the first of equals; None when it must wait."""
+    """The least loaded engine that fits, the first one on a tie; None if the run must wait."""
     fitting = [p for p in places if p.offers(wanted, provider) and why_not(p.capacity, p.load, wanted) is None]
     return min(fitting, key=lambda place: place.share, default=None)
 
 
 def why_nowhere(places: Sequence[Place], wanted: InstanceType, provider: str | None) -> str | None:
-    """Why it must wait, in a sentence, or None when there is a place."""
+    """Why the run must wait, in a sentence; None if some engine has room."""
     if choose(places, wanted, provider) is not None:
         return None
     offering = [place for place in places if place.offers(wanted, provider)]

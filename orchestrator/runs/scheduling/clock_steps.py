@@ -1,8 +1,8 @@
-"""Notices when somebody sets the time of day, and moves what was stored before along with it.
+"""Detects changes of the system time and adjusts the times that were stored before.
 
-Deadlines and leases are stored as times of day, because they outlive the process. What they mean is elapsed time, which
-only the monotonic clock tells. When the two clocks drift apart between two looks, the difference is a step of the time of
-day: by a person, by a time server, or by a machine that slept.
+Deadlines and leases are stored as wall-clock times, because they outlive the process, but they mean elapsed time, which only
+the monotonic clock measures. If the two clocks diverge between two checks, the difference is a step of the wall clock, made
+by a person, a time server, or a machine that slept.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from datetime import datetime, timedelta
 from orchestrator.system.clock import Clock
 
 TOLERANCE = timedelta(seconds=5)
-"""Less than that is drift, which harms nothing."""
+"""Smaller differences are drift, which is harmless."""
 
 
 @dataclass(frozen=True)
 class ClockStep:
-    """The time of day moved by `by` at some moment between the last look and `now`, which is new time."""
+    """The wall clock moved by `by` at some moment between the previous check and `now`, which is on the new clock."""
 
     by: timedelta
     now: datetime
     elapsed: timedelta
-    """Since the look before, by the monotonic clock."""
+    """Time since the previous check, by the monotonic clock."""
 
     @property
     def old_until(self) -> datetime:
@@ -31,7 +31,7 @@ class ClockStep:
         return self.now - self.by
 
     def moved(self, moment: datetime | None) -> datetime | None:
-        """A stored moment as the new clock would have told it; one that was stored after the step stays."""
+        """A stored time converted to the new clock; one that was stored after the step stays as it is."""
         if moment is None or self._is_new(moment):
             return moment
         return moment + self.by
@@ -46,7 +46,7 @@ class ClockSteps:
         self._seen = clock.now(), clock.monotonic()
 
     def look(self) -> ClockStep | None:
-        """The step since the look before, if there was one."""
+        """The step since the previous check, if there was one."""
         now, seconds = self._clock.now(), self._clock.monotonic()
         before, seconds_before = self._seen
         self._seen = now, seconds

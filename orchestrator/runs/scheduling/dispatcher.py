@@ -1,8 +1,8 @@
-"""Turns pending rows into containers while there is capacity: one that stands ready, or a new one.
+"""Starts pending runs while there is capacity, with a runner of the warm pool or a new container.
 
-Database before engine: one transaction takes the row (`starting`, next attempt, new token), then, outside any
-transaction, the engine is asked. What the engine says afterwards is the reconciler's business; only a plain refusal of
-the launch is recorded here.
+The database comes before the engine: one transaction takes the row (`starting`, next attempt, new token), and then, outside
+any transaction, the engine launches the container. The reconciler handles everything that the engine reports later; only a
+plain refusal of the launch is recorded here.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from runner.contract.run_spec import BootConfig, RunKind
 log = structlog.get_logger()
 
 READY_TIMEOUT_S = 30.0
-"""A runner that stands ready asks all the time: one that does not answer in this time is lost."""
+"""Start timeout for a warm runner. It polls continuously, so one that does not claim its run in this time is lost."""
 
 
 @dataclass(frozen=True)
 class LaunchPolicy:
-    """What the dispatcher needs to know to start a container."""
+    """The settings that the dispatcher needs to start containers."""
 
     instance_types: dict[str, InstanceType]
     image: str
@@ -63,29 +63,29 @@ class LaunchPolicy:
     start_timeout_s: float
     parallel_launches: int
     kind_limits: Mapping[RunKind, int] = field(default_factory=dict)
-    """How many containers of a kind may run at once, where that is limited."""
+    """The maximum number of concurrent containers of each limited kind."""
     uid_shift: int = 0
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """A run with its new attempt, for a runner that stands ready, for an agent, or to be launched by ourselves."""
+    """A run with its new attempt, for a warm runner, for an agent, or for a container that we launch ourselves."""
 
     run: ContainerRun
     attempt: Attempt
     more: bool
-    """Others were due as well. If not, nobody need look again: who brings a run rings."""
+    """Whether other runs were due too. If not, the round can end: queueing a run wakes the loops."""
     ready: str | None = None
-    """The line of the runner that stands ready, and what it is answered if it is held here."""
+    """The token hash of the warm runner; `warm_claim` is its response if this process holds its request."""
     warm_claim: WarmClaim | None = None
     agent_id: str | None = None
     guest: str | None = None
-    """The image of a command."""
+    """The user's image, for a command."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Why nothing at all is started now; shown as a banner."""
+    """Why nothing at all can start now; shown as a banner."""
 
     sentence: str
 
@@ -119,11 +119,11 @@ class Dispatcher:
         self._rng = rng
         self._slots = asyncio.Semaphore(policy.parallel_launches)
         self._guest_slots = asyncio.Semaphore(policy.parallel_launches)
-        """A user's image may have to be fetched first: nothing else waits for that."""
+        """A separate limit, so that no other launch waits while a user's image is pulled."""
         self.launching = LaunchesInFlight()
 
     async def round(self) -> int:
-        """Start what fits; how many were taken."""
+        """Start the runs that fit; returns how many were taken."""
         capacity = self._capacity()
         if capacity is None or self._hold() is not None or self._leadership.epoch is None:
             return 0
@@ -151,7 +151,7 @@ class Dispatcher:
             for candidate in due:
                 wanted = self._type(candidate.instance_type)
                 here = candidate.provider in (None, LOCAL)
-                ready_fits = here and candidate.kind != RunKind.COMMAND  # which has a container of another image
+                ready_fits = here and candidate.kind != RunKind.COMMAND  # a command needs another image
                 if ready_fits and (ready := self._pool.pick(session, candidate)) is not None:
                     return self._dispatch(session, candidate.id, token, ready=ready, more=len(due) > 1)
                 if not places:
@@ -176,7 +176,7 @@ class Dispatcher:
         return found
 
     def _here(self, session: Session, capacity: Capacity) -> Place:
-        """Our own engine with what it holds."""
+        """Our own engine with its current load."""
         held = [self._type(row.instance_type) for row in agents.held_here(session)]
         return Place(LOCAL, capacity, Load.of(held + self._pool.held(session)))
 
@@ -264,7 +264,7 @@ class Dispatcher:
                 if row is not None:
                     row.container_id, row.launched_at = facts.container_id, now
                     session.add(row)
-                if guest is not None:  # fetching its image may have taken longer than a start may
+                if guest is not None:  # pulling the image may have taken longer than the start timeout
                     run_queries.put_off_start(
                         session, run.id, attempt.number, now + timedelta(seconds=self._policy.start_timeout_s)
                     )
@@ -274,7 +274,7 @@ class Dispatcher:
             bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
 
     async def _refused(self, run_id: str, attempt: Attempt, error: EngineError) -> None:
-        """The engine said no and left no container: the attempt is over, unless something is there after all."""
+        """End the attempt after the engine refused the launch, unless the container exists after all."""
         try:
             if not isinstance(error, NameTaken) and await self._engine.inspect(attempt.container_name) is not None:
                 return

@@ -1,4 +1,4 @@
-"""What the engine can hold and why something waits: engine state, capacity, disk. Refreshed by the loops."""
+"""The state of the engine: reachability, capacity, disk, and why runs wait. Refreshed by the loops."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from orchestrator.system.files import DiskRoom
 log = structlog.get_logger()
 
 ANSWER_S = 4.0
-"""How long the engine may take to answer somebody who asks whether we are ready."""
+"""How long the engine may take to answer a readiness check."""
 ELSEWHERE = "(of another workspace)"
 MEMORY_SHARE = 0.9
-"""How much of the engine's memory containers may be promised; the rest is for the host and for us."""
+"""The share of the engine's memory that containers may use; the rest is for the host and the orchestrator."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class PoolState:
 
 @dataclass(frozen=True)
 class TypeCounts:
-    """Containers of one instance type: those of runs, and those that stand ready or soon will."""
+    """Containers of one instance type: those of runs, and those of the warm pool, ready or starting."""
 
     in_use: int
     ready: int
@@ -84,7 +84,7 @@ class Fleet:
         self.info: EngineInfo | None = None
         self.error: str | None = None
         self.network_error: str | None = None
-        """Why the engine answers and yet no container could reach us."""
+        """Why containers could not reach us although the engine answers."""
         self._disk: Hold | None = None
 
     @property
@@ -92,7 +92,7 @@ class Fleet:
         return self._engine.name
 
     async def refresh(self) -> None:
-        """Have what launches need, ask the engine how it is, and look at the disk."""
+        """Prepare the engine for launches, read its state, and check the disk."""
         try:
             await self._prepare()
             self.info = await self._engine.info()
@@ -119,7 +119,7 @@ class Fleet:
             self.network_error = str(error)
 
     async def troubles(self) -> dict[str, str]:
-        """What keeps a run from being started at this very moment, by part: engine, network, disk. Asks the engine."""
+        """What prevents runs from starting right now, by part: engine, network, disk. Queries the engine."""
         found: dict[str, str] = {}
         if self.info is None:
             found["engine"] = self.error or "The engine has not answered yet."
@@ -157,7 +157,7 @@ class Fleet:
         return self._disk is None
 
     def hold(self) -> Hold | None:
-        """Why nothing is dispatched at all."""
+        """Why nothing at all is dispatched, or None."""
         if self.error is not None:
             return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
         if self.network_error is not None:
@@ -165,7 +165,7 @@ class Fleet:
         return self._disk
 
     async def pools(self) -> list[PoolState]:
-        """The pools that the settings ask for, and any that still has runners."""
+        """The pools in the settings, and any others that still have runners."""
         rows = await self._db.read(pool_queries.waiting)
         found = []
         for name in self._settings.instance_types:
@@ -177,7 +177,7 @@ class Fleet:
         return found
 
     async def counts(self) -> dict[str, TypeCounts]:
-        """The containers of each instance type on our own engine, in all workspaces."""
+        """Containers by instance type on our own engine, across all workspaces."""
 
         def read(session: Session) -> tuple[list[str], list[tuple[str, bool]]]:
             standing = [(row.instance_type, _stands_ready(row)) for row in pool_queries.waiting(session)]
@@ -192,7 +192,7 @@ class Fleet:
         }
 
     async def last_hour(self) -> LastHour:
-        """How starts went within the last hour."""
+        """Statistics on the starts of the last hour."""
         now = self._clock.now()
         rows = await self._db.read(lambda session: machine_queries.starts(session, now - timedelta(hours=1)))
         waits = [(row.dispatched_at - row.created_at).total_seconds() for row in rows if row.number == 1]
@@ -209,7 +209,7 @@ class Fleet:
         )
 
     async def load(self) -> Load:
-        """What containers hold that may still be alive, those of runs that have just ended included."""
+        """Resources held by containers that may still be alive, including those of runs that have just ended."""
 
         def read(session: Session) -> list[str]:
             attempts, ready = held_here(session), pool_queries.waiting(session)
@@ -219,8 +219,8 @@ class Fleet:
         return Load.of(self._settings.instance_type(name) for name in held if name in types)
 
     async def waiting(self) -> list[Waiting]:
-        """Pending runs in the order they will start, each with the reason why it has not; only those of the workspace that
-        asks, although all of them stand in the same queue."""
+        """Pending runs in the order in which they will start, each with the reason why it waits. All workspaces share one
+        queue, but the caller only sees the runs of their own."""
         who = current_actor()
         with acting_as(None):
             waiting = await self._waiting()

@@ -1,4 +1,4 @@
-"""Who has as many runs at once as they may: workspaces, and users in them. Their other runs wait."""
+"""Which workspaces, and which users in them, have reached their limit of concurrent runs. Their other runs wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunsAtOnce(Protocol):
 
 @dataclass(frozen=True)
 class Full:
-    """Those who have no room, with their limits."""
+    """Workspaces and users at their limit, with the limits."""
 
     workspaces: Mapping[int, int] = field(default_factory=dict)
     users: Mapping[tuple[int, int], int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ NOBODY = Full()
 
 
 def full(limits: Iterable[RunsAtOnce], live: Mapping[tuple[int, int | None], int]) -> Full:
-    """Pure: limits and what runs now in, who is at their limit out. A user's own limit counts before that for everyone."""
+    """The holders at their limit, from limits and live runs. A user's own limit overrides the one for everyone. Pure."""
     most = {(row.workspace_id, row.whose): row.runs_at_once for row in limits}
     of_workspace: Counter[int] = Counter()
     users = {}

@@ -1,4 +1,4 @@
-"""Launches under way in this process, by the container's name: what nobody else may touch meanwhile."""
+"""Launches in flight in this process, by container name. Nothing else may touch these containers meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 PATIENCE_S = 10.0
-"""A launch that asks for nothing but a container has ended by then, one way or the other."""
+"""A launch that pulls no image has succeeded or failed by then."""
 
 
 class LaunchesInFlight:
@@ -19,14 +19,14 @@ class LaunchesInFlight:
         return name in self._tasks
 
     def begin(self, name: str, work: Coroutine[Any, Any, None], *, long: bool = False) -> None:
-        """`long`: it may have to fetch an image first, and can be given up."""
+        """`long` marks a launch that may have to pull an image first; only such launches can be given up."""
         task = self._tasks[name] = asyncio.create_task(work)
         if long:
             self._long.add(name)
         task.add_done_callback(lambda _: self._ended(name))
 
     async def give_up(self, name: str) -> bool:
-        """End a long one now. False: it is a short one, and should be waited for. What it made may still be there."""
+        """Cancel a long launch; False for a short one, which the caller should wait for. A container may remain."""
         if name not in self._long:
             return False
         task = self._tasks[name]
@@ -35,13 +35,13 @@ class LaunchesInFlight:
         return True
 
     async def ended(self) -> None:
-        """Wait for all; what one of them raised is raised."""
+        """Wait for all launches; re-raises the exception of one that failed."""
         for result in await asyncio.gather(*self._tasks.values(), return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
 
     async def close(self) -> None:
-        """Let them end; rows say what was begun, so nothing is lost if they do not."""
+        """Wait for the launches, then cancel the rest. The rows record what was begun, so nothing is lost."""
         tasks = set(self._tasks.values())
         if tasks:
             await asyncio.wait(tasks, timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The leader lease: one orchestrator at a time dispatches, reconciles and ticks; what an old leader writes is refused."""
+"""The leader lease: one orchestrator at a time dispatches, reconciles and ticks; writes of a former leader are refused."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Leadership:
         self.epoch: int | None = None
 
     async def hold(self) -> bool:
-        """Take or renew the lease; whether we lead now."""
+        """Take or renew the lease; returns whether we lead now."""
         now, until, renew = self._clock.now(), self._clock.now() + self._lease, self.epoch is not None
         self.epoch = await self._db.write(lambda s: lease_queries.acquire(s, self._holder, now, until, renew=renew))
         return self.epoch is not None
 
     async def write(self, fn: Callable[[Session], T]) -> T:
-        """A write that happens only if we still lead."""
+        """Execute a write only if we still lead."""
         epoch = self.epoch
         if epoch is None:
             raise lease_queries.LeadershipLost("this orchestrator does not lead")

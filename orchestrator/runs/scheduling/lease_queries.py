@@ -1,4 +1,4 @@
-"""Statements on the leader lease: who may dispatch, reconcile and tick, and the epoch that guards what it writes."""
+"""Queries on the leader lease: who may dispatch, reconcile and tick, and the epoch that guards the leader's writes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LEADER = "leader"
 
 
 class LeadershipLost(Exception):
-    """Another orchestrator leads now; this write was not carried out."""
+    """Another orchestrator leads now; this write was not executed."""
 
 
 def acquire(session: Session, holder: str, now: datetime, until: datetime, *, renew: bool = True) -> int | None:
-    """Take or renew the lease; the epoch, or None while another holds it.
+    """Take or renew the lease; returns the epoch, or None while another orchestrator holds it.
 
-    Without `renew` (the first time after a start) a lease of our own earlier life is taken over under a new epoch.
+    Without `renew` (the first time after a start), a lease left by our own previous process is taken over under a new epoch.
     """
     if insert_once(session, Lease(name=LEADER, holder=holder, epoch=1, until=until)):
         return 1
@@ -41,13 +41,13 @@ def release(session: Session, holder: str, now: datetime) -> None:
 
 
 def guard(session: Session, epoch: int) -> None:
-    """Fail the transaction unless `epoch` is still the one that leads."""
+    """Fail the transaction unless `epoch` is still the leader's."""
     row = session.exec(select(Lease).where(Lease.name == LEADER).with_for_update(read=True)).first()
     if row is None or row.epoch != epoch:
         raise LeadershipLost(f"epoch {epoch} no longer leads")
 
 
 def shared_fact(session: Session, name: str, proposal: str) -> str:
-    """The stored value of `name`; `proposal` becomes it if there is none."""
+    """The stored value of `name`; stores `proposal` if there is none."""
     insert_once(session, ServiceFact(name=name, value=proposal))
     return session.exec(select(ServiceFact.value).where(ServiceFact.name == name)).one()

@@ -1,7 +1,7 @@
-"""The heartbeat of the orchestrator: lead, look at the engine, reconcile, dispatch, again and again.
+"""The main loop of the orchestrator: hold the lease, check the engine, reconcile, dispatch, repeat.
 
-One task does the rounds in a fixed order, so that no two parts act on the same row at once. It is woken by a new run, a
-change the engine tells of, or its own interval. No error ends it.
+One task runs these steps in a fixed order, so that no two of them act on the same row at once. A new run, an event of the
+engine, or its own interval wakes it. No error ends it.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ TIDY_S = 600.0
 
 
 class Signals:
-    """How the rest of the service rouses the loops."""
+    """How other parts of the service wake the loops."""
 
     def __init__(self) -> None:
         self.woken = asyncio.Event()
         self.looking = asyncio.Event()
 
     def wake(self) -> None:
-        """There may be something to start."""
+        """Dispatch now: there may be something to start."""
         self.woken.set()
 
     def look(self) -> None:
-        """The engine or a run changed: reconcile now."""
+        """Reconcile now: the engine or a run has changed."""
         self.looking.set()
         self.woken.set()
 
 
 class Door(Protocol):
     async def ensure(self) -> None:
-        """Open the address for runners, if it is not open."""
+        """Open the listener for runners if it is not open."""
 
 
 class Loops:
@@ -110,7 +110,7 @@ class Loops:
                 next_look = self._clock.monotonic() + self._interval_s
             await self._guarded(self._round(reconcile=due))
             with contextlib.suppress(TimeoutError):
-                # Half a second at most: a backoff that ends is noticed without an event.
+                # At most half a second, so that the end of a backoff is noticed without an event.
                 async with asyncio.timeout(min(0.5, self._interval_s)):
                     await self._signals.woken.wait()
 
@@ -120,7 +120,7 @@ class Loops:
             await self._fleet.refresh()
             if self._fleet.error is None:
                 if self._fleet.network_error is None:
-                    await self._door.ensure()  # runners may call any orchestrator, not only the one that leads
+                    await self._door.ensure()  # runners may call any orchestrator, not only the leader
                 if leads:
                     await self._reconciler.round()
             if leads and self._clock.monotonic() - self._last_tidy > TIDY_S:
@@ -128,7 +128,7 @@ class Loops:
                 await self._tidy()
         if self._leadership.epoch is not None:
             taken = await self._dispatcher.round()
-            if not taken:  # a container's start would slow down what was just handed over; the next round is near
+            if not taken:  # starting a container would slow down the runs just started; the next round is soon
                 await self._pool.fill(held=self._fleet.hold() is not None)
         self.last_tick = self._clock.monotonic()
 
@@ -150,7 +150,7 @@ class Loops:
             await asyncio.sleep(1)
 
     async def _watch(self) -> None:
-        """Let the engine's own event stream wake us; it is only a hint, the poll is what counts."""
+        """Wake the loop on events of the engine. They are only a hint; polling is what counts."""
         while True:
             try:
                 async for _ in self._engine.watch():

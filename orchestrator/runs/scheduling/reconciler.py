@@ -1,8 +1,8 @@
-"""Makes the rows and the engine agree again, whatever happened in between.
+"""Makes rows and engine agree again, whatever happened in between.
 
-Every round lists the containers first and reads the rows afterwards, so that a container in the list always has its row.
-It concludes nothing from silence: an engine that does not answer ends the round, and a run loses its attempt only after
-the engine itself said that the container has ended or is not there.
+Every round lists the containers first and reads the rows afterwards, so that every listed container has its row. Silence
+proves nothing: if the engine does not answer, the round ends, and an attempt is lost only after the engine itself reported
+that its container has ended or does not exist.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class LeasePolicy:
     start_timeout_s: float
     interval_s: float
     linger_s: float = 15.0
-    """How long a runner may still take to exit after its run has ended."""
+    """How long a runner may take to exit after its run has ended."""
     stop_grace_s: float = 4.0
 
 
 @dataclass(frozen=True)
 class _Ending:
-    """Why an attempt is over."""
+    """Why an attempt ended."""
 
     reason: Reason
     message: str | None = None
@@ -92,7 +92,7 @@ class Reconciler:
         await self._follow_the_clock()
         await self._forgive_our_absence()
         containers = {fact.name: fact for fact in await self._engine.list()}
-        now = self._clock.now()  # what is judged is what was read, however long the judging takes
+        now = self._clock.now()  # judge the state as of this listing, however long the judging takes
         ready = await self._pool.tend(containers, now)
         live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
         unremoved = {row.container_name: row for row in await self._db.read(run_queries.unremoved_attempts)}
@@ -120,7 +120,7 @@ class Reconciler:
                 raise result
 
     async def _follow_the_clock(self) -> None:
-        """A step of the time of day is no elapsed time: what began before it is moved along."""
+        """Shift stored times after a step of the wall clock, which is not elapsed time."""
         step = self._steps.look()
         if step is None:
             return
@@ -130,7 +130,7 @@ class Reconciler:
         log.warning("the time of day was set", action="clock_step", by_s=step.by.total_seconds(), runs=count)
 
     async def _forgive_our_absence(self) -> None:
-        """After a boot or a stall of our own, silence of the runners proves nothing: every lease begins anew."""
+        """Renew every lease after a restart or stall of our own, when silence of the runners proves nothing."""
         last, now_s = self._last_round, self._clock.monotonic()
         if last is not None and now_s - last < 2 * self._policy.interval_s + 5:
             return
@@ -141,7 +141,7 @@ class Reconciler:
         log.info("leases extended", action="leases_extended", runs=count, boot=last is None)
 
     async def _judge(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, now: datetime) -> None:
-        """One live run against what the engine says of its container."""
+        """Compare one live run with what the engine reports of its container."""
         name = attempt.container_name
         if attempt.agent_id is not None:
             await self._judge_remote(run, attempt, now)
@@ -163,8 +163,8 @@ class Reconciler:
                 await self._end(run, attempt, after, ending)
 
     async def _judge_remote(self, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
-        """One live run on another machine, by what its agent and its runner have said. An end there cannot be waited for
-        for ever: after the usual silence the attempt is over, and its token with it."""
+        """Judge one live run on another machine by the reports of its agent and its runner. We cannot wait forever for the
+        container to end there: after the usual silence, the attempt ends and its token becomes invalid."""
         fact = last_report(attempt)
         if fact is not None and fact.state in ENDED:
             said = attempt.facts[REMOTE]
@@ -205,7 +205,7 @@ class Reconciler:
         return _Ending(Reason.CONTAINER_GONE)
 
     async def _silence(self, name: str, *, graceful: bool) -> ContainerFacts | None:
-        """Stop the container and return what the engine then says of it."""
+        """Stop the container and return its state afterwards."""
         if graceful:
             await self._engine.stop(name, grace_s=self._policy.stop_grace_s)
         else:
@@ -218,7 +218,7 @@ class Reconciler:
         return fact
 
     async def _end(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, ending: _Ending) -> None:
-        """Record that the attempt is over, then remove its container."""
+        """Record the end of the attempt, then remove its container."""
         tail = await self._tail(fact)
         now = self._clock.now()
         jitter = self._rng.random()
@@ -227,8 +227,8 @@ class Reconciler:
             row = run_queries.lock(session, run.id)
             current = run_queries.lock_attempt(session, run.id, attempt.number)
             if row is None or current is None or row.attempt != attempt.number or row.status not in LIVE:
-                return None  # it completed, or another round was quicker
-            # However it ended, a run that somebody cancelled ended for that.
+                return None  # it completed, or another round was faster
+            # A run that was cancelled ends for that reason, however its container ended.
             reason, message = ending.reason, ending.message
             if row.desired == "cancel" and reason is not Reason.CANCELLED_BY_USER:
                 reason, message = Reason.CANCELLED_BY_USER, None
@@ -260,7 +260,7 @@ class Reconciler:
         await self._mark_removed([attempt])
 
     async def _reap(self, fact: ContainerFacts, attempt: Attempt | None) -> None:
-        """A container that no live run owns: record what it left, then remove it."""
+        """Remove a container that no live run owns, after recording its exit state and log."""
         if fact.state not in ENDED and attempt is not None and await self._may_linger(attempt):
             return
         if fact.state not in ENDED and fact.state is not ContainerState.CREATED:
@@ -288,7 +288,7 @@ class Reconciler:
             await self._mark_removed([attempt])
 
     async def _may_linger(self, attempt: Attempt) -> bool:
-        """Whether the run has only just ended and its runner may still be on its way out."""
+        """Whether the run has just ended and its runner may still be exiting."""
         run = await self._db.read(lambda s: run_queries.get(s, attempt.run_id))
         if run is None or run.attempt != attempt.number or run.completed_at is None:
             return False
@@ -316,14 +316,14 @@ class Reconciler:
 
 
 def _belongs(fact: ContainerFacts, attempt: Attempt) -> bool:
-    """A container that stood ready was labelled with the identity it had in the pool, which is in its name."""
+    """Whether a container is the attempt's. That of a warm runner is labelled with its pool id, which is in its name."""
     if attempt.container_name.startswith(WARM):
         return f"{WARM}{fact.run_id}" == attempt.container_name
     return (fact.run_id, fact.attempt) == (attempt.run_id, attempt.number)
 
 
 def _move_along(session: Session, step: ClockStep, lease_until: datetime, start_deadline: datetime) -> int:
-    """Everything that is not over. Leases and start deadlines begin anew."""
+    """Shift the times of everything that has not ended. Leases and start deadlines are renewed."""
     unfinished = run_queries.unfinished(session)
     for run in unfinished:
         times = ClockSet(
@@ -362,7 +362,7 @@ def _write_facts(session: Session, row: Attempt, fact: ContainerFacts | None, ta
 
 
 def _exit_ending(attempt: Attempt, fact: ContainerFacts) -> _Ending:
-    """Why a container that ended by itself did so without completing its run."""
+    """Why a container exited without completing its run."""
     if fact.oom_killed:
         return _Ending(Reason.OUT_OF_MEMORY)
     if attempt.reason is not None:

@@ -1,4 +1,4 @@
-"""Attempts whose containers are on another machine: which they are, where there is room, and what was last reported."""
+"""Attempts on other machines: which ones there are, where there is room, and what was last reported."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from orchestrator.runs.tables import Attempt
 from orchestrator.tasks.queries import TASK_ENGINE
 
 SILENT_S = 60.0
-"""An agent that was silent for so long has lost its containers."""
+"""An agent that was silent for this long has lost its containers."""
 REMOTE = "remote"
 AGENT_ENGINE = "agent"
-"""The engine of attempts on other machines: which one it is there, only the agent knows."""
+"""The engine name for attempts on other machines; only the agent knows the actual engine."""
 
 
 def held_here(session: Session) -> list[Attempt]:
-    """The attempts that take up room on our own engine."""
+    """The attempts that use capacity of our own engine."""
     return [row for row in run_queries.holding_attempts(session) if row.agent_id is None]
 
 
 def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -> list[Place]:
-    """The agents that are there, with what they hold."""
+    """The connected agents with their load."""
     found: list[Place] = []
     for agent in agent_queries.seen_since(session, now - timedelta(seconds=SILENT_S / 2)):
-        if agent.leaving or agent.engine == TASK_ENGINE:  # a task runner takes its runs itself
+        if agent.leaving or agent.engine == TASK_ENGINE:  # task runners claim their runs themselves
             continue
         held = [type_or_largest(types, row.instance_type) for _, row in agent_queries.living_attempts(session, agent.id)]
         capacity = Capacity(agent.max_at_once, agent.vcpu, agent.memory_bytes)
@@ -39,7 +39,7 @@ def places(session: Session, types: Mapping[str, InstanceType], now: datetime) -
 
 
 def last_report(attempt: Attempt) -> ContainerFacts | None:
-    """The container as its agent last described it; None before it was first described."""
+    """The container as its agent last described it; None before its first report."""
     report = attempt.facts.get(REMOTE)
     if not isinstance(report, dict):
         return None

@@ -1,5 +1,4 @@
-"""Runs on the same problems, paired item by item: what the others fixed and broke against the first, and whether that is
-chance. Pure."""
+"""Compares runs with the first on the same problems, item by item: what was fixed or broken, and whether by chance. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 SIGNIFICANT = 0.05
 KINDS = ("fixed", "broken", "both", "neither")
-"""Passed by another and not by the first; by the first and not by another; by all; by none."""
+"""Passed by another run but not the first; by the first but not all others; by all; by none."""
 PASSED = Outcome.PASSED.value
 _Key = tuple[str, str, int]
 _Results = Mapping[_Key, Verdict]
@@ -22,7 +21,7 @@ _Results = Mapping[_Key, Verdict]
 
 @dataclass(frozen=True)
 class ComparedItem:
-    """One item in all runs that are compared."""
+    """One item in all compared runs."""
 
     kind: str
     results: tuple[Verdict, ...]
@@ -30,17 +29,17 @@ class ComparedItem:
 
 @dataclass(frozen=True)
 class Against:
-    """One run against the first."""
+    """One run compared with the first."""
 
     pairs: Pairs
-    """Of problems that both have, each counted once; only these are evidence."""
+    """Problems that both runs have, each counted once; only these are evidence."""
     difference: Interval
     """This run minus the first."""
     p_value: float
     adjusted: float
-    """The p-value corrected for the number of runs that are compared with the first."""
+    """The p-value, corrected for the number of runs compared with the first."""
     left_out: int
-    """Items of both with an error that is not the model's fault."""
+    """Shared items with an error in either run that is not the model's fault."""
     only_one: int
 
     @property
@@ -70,7 +69,7 @@ class Comparison:
     against: list[Against]
     """In the order of the runs after the first."""
     items: list[ComparedItem]
-    """Those that all runs have, by kind and then in the order of the first run's plan."""
+    """The items that all runs have, by kind and then in the order of the first run's plan."""
     counts: dict[str, int]
 
     def of_kind(self, kind: str) -> list[ComparedItem]:
@@ -78,9 +77,8 @@ class Comparison:
 
 
 def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
-    """Of two runs or more. Items are paired by benchmark, problem and sample; errors that are not the model's fault are
-    left out. A problem with several samples counts once, by whether most of its samples passed: they are not independent.
-    """
+    """Compare two or more runs. Items are paired by benchmark, problem and sample; errors that are not the model's fault are
+    left out. A problem with several samples counts once, by whether most of them passed, since they are not independent."""
     results = [{(item.benchmark, item.problem_id, item.sample_index): item for item in run} for run in runs]
     first, others = results[0], results[1:]
     tests = [_pairs(first, other) for other in others]
@@ -100,7 +98,7 @@ def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
 
 
 def _pairs(first: _Results, other: _Results) -> tuple[Pairs, int, int]:
-    """By problem; with how many items were left out, and how many only one of the two has."""
+    """Pairs by problem, the number of items left out, and the number of items that only one of the two runs has."""
     problems: dict[tuple[str, str], list[int]] = {}
     left_out = shared = 0
     for key, own in first.items():

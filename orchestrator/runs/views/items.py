@@ -1,4 +1,4 @@
-"""One item: texts cut to what a page can carry, code in colours, tests with what was expected and what came."""
+"""One item: texts shortened to what a page can hold, highlighted code, tests with expected and actual output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = ("prompt", "answer", "code")
 
 @dataclass(frozen=True)
 class Excerpt:
-    """The beginning of a text, and how long the whole is."""
+    """The beginning of a text, and the length of the whole."""
 
     text: str
     length: int
@@ -44,7 +44,7 @@ class TestView:
 
 @dataclass(frozen=True)
 class CallView:
-    """A model call as the runner saw it, with what the gateway's ledger knows of it."""
+    """A model call as the runner saw it, with its row of the gateway's ledger."""
 
     key: str
     input_tokens: int
@@ -71,10 +71,10 @@ class ItemPage:
     code: list[tuple[str, str]] | None
     code_cut: bool
     failed: list[TestView]
-    """Those that did not pass, a page of them: that is what one opens an item for."""
+    """One page of the failed tests, which are the reason to open an item."""
     failed_count: int
     more_failed: int | None
-    """Where the next page of them begins."""
+    """Where the next page of failed tests begins."""
     passed: list[TestView]
     passed_count: int
     slowest: TestView | None
@@ -82,7 +82,7 @@ class ItemPage:
 
 
 def item_page(item: ItemResult, ledger: Mapping[str, Any], start: int = 0) -> ItemPage:
-    """`ledger` has the rows of the gateway's calls by their keys; `start` is the first failed test that is shown."""
+    """`ledger` has the rows of the gateway's calls by key; `start` is the first failed test to show."""
     tests = sorted(item.tests, key=lambda test: test.index)
     failed = [test for test in tests if test.outcome is not Outcome.PASSED]
     passed = [test for test in tests if test.outcome is Outcome.PASSED]

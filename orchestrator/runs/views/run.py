@@ -1,4 +1,4 @@
-"""One run whole: stages with their times, score with both denominators, groups, what it cost, its attempts."""
+"""One run in full: stages with their times, score with both denominators, groups, costs, attempts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome, Stage
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
 Entries = Mapping[tuple[str, str], Entry]
-"""What the index of the datasets knows of (benchmark, problem)."""
+"""Dataset index entries by (benchmark, problem)."""
 EASE = ("easy", "medium", "hard")
 _UNKNOWN = Entry("")
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
@@ -50,7 +50,7 @@ class AttemptView:
     claimed_at: datetime | None
     ended_at: datetime | None
     start_s: float | None
-    """From the request for a container to the runner's first word."""
+    """Time from the request for a container to the runner's first report."""
     lasted_s: float | None
     exit_code: int | None
     oom_killed: bool
@@ -59,7 +59,7 @@ class AttemptView:
     gib_s: float
     why: str
     limits: str
-    """What the container may use, in words; empty where nothing is known."""
+    """The limits of the container, in words; empty if unknown."""
     plots: list[Plot]
     facts: list[tuple[str, str]]
 
@@ -71,7 +71,7 @@ class RunPage:
     score: ScoreView | None
     summary: Summary | None
     by_benchmark: dict[str, Summary]
-    """The score of each benchmark, where there are several."""
+    """The score of each benchmark, if there are several."""
     outcomes: list[Segment]
     stages: list[StageMark]
     attempts: list[AttemptView]
@@ -84,7 +84,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class Containers:
-    """What is known of a run's containers apart from its attempts."""
+    """Facts about a run's containers that are not in its attempts."""
 
     usage: Mapping[int, Sequence[Stored]]
     types: Mapping[str, InstanceType]
@@ -106,7 +106,7 @@ def run_page(
     unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
     if run.kind == RunKind.COMMAND and run.status == "failed":
         unfinished = run.items_total - run.items_passed
-    done_eval = run.kind in EVAL_KINDS and run.status == "completed"  # its results are no items
+    done_eval = run.kind in EVAL_KINDS and run.status == "completed"  # its results are not items
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(
         line=line,
@@ -145,7 +145,7 @@ def item_score(item: Verdict, entries: Entries) -> ItemScore:
 
 
 def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
-    """From the queue to the end, for the newest attempt; each step lasts until the next one that has a time."""
+    """The steps from queue to end, for the newest attempt. Each lasts until the next step that has a time."""
     times: dict[str, datetime | None] = {"queued": run.created_at, "starting": None}
     if attempt is not None:
         times["starting"] = attempt.dispatched_at
@@ -195,7 +195,7 @@ def attempt_view(row: Attempt, containers: Containers, now: datetime) -> Attempt
 
 
 def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | None, float | None]:
-    """Cores and bytes: what the runner read from the kernel, else what its instance type says today."""
+    """Cores and bytes: what the runner read from the kernel, or else the current limits of its instance type."""
     told = [row.facts.get(name) for name in ("cpu_limit", "memory_limit_bytes")]
     vcpu, memory = (float(value) if isinstance(value, int | float) and 0 < value < 1 << 60 else None for value in told)
     kind = types.get(row.instance_type) if row.engine != "process" else None
@@ -205,7 +205,7 @@ def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | No
 
 
 def _by_ease(summary: Summary) -> Summary:
-    """Difficulties from easy to hard, other names after them."""
+    """Sorts difficulties from easy to hard, with other names after them."""
     place = {name: index for index, name in enumerate(EASE)}
     ordered = sorted(summary.by_difficulty.items(), key=lambda each: (place.get(each[0], len(place)), each[0]))
     return replace(summary, by_difficulty=dict(ordered))

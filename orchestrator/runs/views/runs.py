@@ -1,4 +1,4 @@
-"""A run as a line of a list: who, what, how far, which score, and the one sentence that explains the rest."""
+"""A run as a row of a list: title, progress, score, and one sentence that explains the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runner.contract.run_spec import RunKind
 
 @dataclass(frozen=True)
 class ScoreView:
-    """A score with its interval; `provisional` while the run goes on."""
+    """A score with its interval; `provisional` while the run is not over."""
 
     estimate: float
     low: float
@@ -30,11 +30,11 @@ class ScoreView:
     comparable: bool = True
     provisional: bool = False
     pooled_over: int = 1
-    """Over how many benchmarks the items are pooled."""
+    """The number of benchmarks that the items are pooled over."""
 
     @property
     def left_out(self) -> int:
-        """Items that are not the model's fault."""
+        """Items that do not count because their error is not the model's fault."""
         return self.n_all - self.n
 
 
@@ -50,22 +50,22 @@ class RunLine:
     total: int
     score: ScoreView | None
     scores: dict[str, ScoreView]
-    """The score of each benchmark, where there are several."""
+    """The score of each benchmark, if there are several."""
     note: str
     cost_usd: float
     unpriced_calls: int
-    """Calls that are missing from the cost: their model had no price."""
+    """Calls not included in the cost because their model had no price."""
     created_at: datetime
     live: bool
 
     @property
     def short_id(self) -> str:
-        """The end of it: identifiers made at about the same time begin alike."""
+        """The end of the id: ids created at about the same time begin alike."""
         return self.id[-6:]
 
 
 def score_view(stored: Mapping[str, Any] | None, benchmarks: int = 1) -> ScoreView | None:
-    """Of what is stored with a run of so many benchmarks."""
+    """From the score stored with a run of this many benchmarks."""
     if not stored or stored.get("estimate") is None:
         return None
     return ScoreView(
@@ -82,7 +82,7 @@ def score_view(stored: Mapping[str, Any] | None, benchmarks: int = 1) -> ScoreVi
 
 
 def score_views(stored: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> dict[str, ScoreView]:
-    """The score of each benchmark, where there are several."""
+    """The score of each benchmark, if there are several."""
     if len(benchmarks) < 2:
         return {}
     parts = scores_by_benchmark(stored, benchmarks)
@@ -90,7 +90,7 @@ def score_views(stored: Mapping[str, Any] | None, benchmarks: Sequence[str]) -> 
 
 
 def provisional_score(run: ContainerRun) -> ScoreView | None:
-    """What a run that goes on has so far, from its counters alone. A command has no score."""
+    """The score so far of a run that is not over, from its counters alone. Commands have none."""
     if run.status in TERMINAL or not run.items_done or run.kind == RunKind.COMMAND:
         return None
     found = wilson(run.items_passed, run.items_done)
@@ -109,9 +109,9 @@ def provisional_score(run: ContainerRun) -> ScoreView | None:
 
 
 def explanation(run: ContainerRun, why: str | None = None) -> str:
-    """Why a run waits, or ended otherwise than planned, in one sentence; empty when there is nothing to explain.
+    """Why a run waits, or ended otherwise than planned, in one sentence; empty if there is nothing to explain.
 
-    `why` is what the queue or the gateway knows: a run waits for room, for its next attempt, or for its provider.
+    `why` comes from the queue or the gateway: a run waits for room, for its next attempt, or for its provider.
     """
     if run.status in TERMINAL:
         return run.error_message or sentence(run.reason) or ""
@@ -129,7 +129,7 @@ EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE
 
 
 def title_of(run: ContainerRun, model: str | None) -> str:
-    """What a run is called: by its image or its model, or for a job about evals by what it does."""
+    """The title of a run: its image or model, or what it does in the case of an eval job."""
     title = EVAL_TITLES.get(run.kind)
     if title is None:
         return guest_image(run) or model or ""

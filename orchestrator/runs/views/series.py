@@ -1,8 +1,8 @@
-"""Scores of a model over time, one series per model and benchmark, of one sample each: only those may be compared.
+"""Scores of a model over time: one series per model and benchmark, each on one sample, since only those may be compared.
 
-A run of several benchmarks is a point in the series of each. A series is of the sample of its newest comparable run; runs on
-other problems, another pack or another version of the prompt are no points of it, and neither are scores that are not
-comparable, unless there is nothing else.
+A run of several benchmarks is a point in the series of each. A series uses the sample of its newest comparable run. It
+leaves out runs on other problems, another pack or another version of the prompt, and scores that are not comparable, unless
+there is nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from orchestrator.runs.views.runs import ScoreView, score_view
 
 @dataclass(frozen=True)
 class Series:
-    """The newest score of a series and how it came there."""
+    """The newest score of a series and its trend."""
 
     model_id: int
     model: str
@@ -30,9 +30,9 @@ class Series:
     run_id: str
     at: datetime | None
     runs: int = 1
-    """Points of the trend: runs on the same sample."""
+    """Number of points of the trend: runs on the same sample."""
     other_samples: int = 0
-    """Samples of this model and benchmark that are not in the series."""
+    """Number of other samples of this model and benchmark, which are not in the series."""
 
     @property
     def key(self) -> str:
@@ -41,7 +41,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Point:
-    """The score of one run on one benchmark, and of which sample it is."""
+    """The score of one run on one benchmark, and its sample."""
 
     run: ScoredRun
     score: ScoreView
@@ -49,7 +49,7 @@ class Point:
 
 
 def series(runs: Sequence[ScoredRun], models: Mapping[int, str]) -> list[Series]:
-    """From runs, newest first; models that are not in `models` (archived ones) are left out."""
+    """Series from runs, which come newest first; models that are not in `models` (archived ones) are left out."""
     groups: dict[tuple[int, str], list[Point]] = defaultdict(list)
     for run in runs:
         if run.model_id in models:
@@ -60,7 +60,7 @@ def series(runs: Sequence[ScoredRun], models: Mapping[int, str]) -> list[Series]
 
 
 def _points(run: ScoredRun) -> dict[str, Point]:
-    """By benchmark. Of a score that an older version stored only pooled, one that says so."""
+    """Points by benchmark. A score that an older version stored only pooled gives one point, named as such."""
     parts = scores_by_benchmark(run.score, run.benchmarks)
     if not parts:
         view = score_view(run.score, len(run.benchmarks))

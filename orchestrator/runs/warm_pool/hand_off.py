@@ -1,7 +1,8 @@
-"""The answer to a runner that stands ready: its request is held until there is a run for it.
+"""Warm hand-off: the request of a waiting runner is held until there is a run for it.
 
-The orchestrator that gives a run away usually holds the runner's request itself: then the run is claimed in the transaction
-that gives it, and the answer goes out at once. Otherwise, and if that answer is lost, the rows tell what was given.
+Usually the orchestrator that assigns the run also holds the runner's request. Then the run is claimed in the transaction
+that assigns it, and the response is sent at once. Otherwise, or if that response is lost, the rows tell which run was
+assigned.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from runner.contract.run_spec import IdleReading
 
 HOLD_S = 20.0
 LOOK_S = 1.0
-"""A run may have been given by another orchestrator, which cannot ring here."""
+"""Poll interval: another orchestrator, which cannot wake this one, may have assigned a run."""
 
 
 @dataclass(frozen=True)
 class WarmClaim:
-    """A run for a runner that stood ready, with the token that is valid for this run alone."""
+    """A run for a warm runner, with a token that is valid for this run only."""
 
     claim: Claim
     token: str
 
 
 class _HeldRequest:
-    """A runner that is being held."""
+    """The held request of a waiting runner."""
 
     def __init__(self) -> None:
         self.wake_up = asyncio.Event()
@@ -58,13 +59,13 @@ class WarmHandOff:
     def claimed(
         self, session: Session, ready: WarmRunner, run: ContainerRun, attempt: Attempt, token: str, now: datetime
     ) -> WarmClaim | None:
-        """Within the transaction that gives `run` to `ready`: its claim, if that runner is held here. `deliver` it then."""
+        """Claim `run` for `ready` in the assigning transaction; None if its request is not held here. `deliver` it then."""
         if ready.token_hash not in self._held or ready.runner_id is None:
             return None
         return WarmClaim(self._intake.taken_up(session, run, attempt, ready.runner_id, now), token)
 
     def deliver(self, digest: str, warm_claim: WarmClaim | None) -> None:
-        """What was given is committed: answer, or have the rows looked at."""
+        """After the commit: answer the held request, or make it check the rows."""
         if (held := self._held.get(digest)) is not None:
             held.warm_claim = warm_claim
             held.wake_up.set()
@@ -76,14 +77,14 @@ class WarmHandOff:
     async def answer(
         self, token: str, runner_id: str, hold_s: float = HOLD_S, reading: IdleReading | None = None
     ) -> WarmClaim | None:
-        """The run that this runner was given, as soon as there is one; None if it must ask again.
+        """Waits for the run assigned to this runner and returns it; None if the runner must ask again.
 
-        Whoever asks again after a lost answer is given the same run with a new token. Raises `Unauthorized` for a token
-        that is none of the pool's.
+        A runner that asks again after a lost response gets the same run with a new token. Raises `Unauthorized` if the token
+        is not of the pool.
         """
         digest = token_hash(token)
         until = self._clock.monotonic() + hold_s
-        held = self._held[digest] = _HeldRequest()  # before looking: what comes in between rings
+        held = self._held[digest] = _HeldRequest()  # before the first check, so that no wake-up is missed
         try:
             warm_claim = await self._db.write(lambda session: self._look(session, digest, runner_id, reading))
             while warm_claim is None and (left := until - self._clock.monotonic()) > 0:
@@ -131,11 +132,11 @@ class WarmHandOff:
 
 
 LONGEST_GAP_S = 120.0
-"""A runner that stands ready asks every 20 seconds; time beyond this was spent without it."""
+"""A warm runner asks every 20 seconds. Of a longer silence, only this much counts as idle time."""
 
 
 def count_idle_time(session: Session, row: WarmRunner, now: datetime, reading: IdleReading | None = None) -> None:
-    """Count the time since the row was last counted. Without a reading, it holds what it held then."""
+    """Count the idle time since the row was last counted. Without a reading, memory use is assumed unchanged."""
     seconds = min(max(0.0, (now - (row.seen_at or row.created_at)).total_seconds()), LONGEST_GAP_S)
     before, vcpu_s = row.memory_bytes, 0.0
     if reading is not None:

@@ -1,4 +1,4 @@
-"""How many runners should stand ready, and which of those there are may go. Pure."""
+"""How many warm runners there should be, and which of the existing ones may go. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from orchestrator.runs.warm_pool.tables import WarmRunner
 
 DEMAND_S = 60.0
-"""The pool grows to the number of runs that were started within this time."""
+"""The pool grows to the number of runs started within this time."""
 
 
 @dataclass(frozen=True)
 class PoolSize:
-    """What the settings say of one instance type."""
+    """The settings for one instance type."""
 
     warm: int = 0
     sleep_after_s: float = 900.0
@@ -24,16 +24,16 @@ class PoolSize:
 class PoolLimits:
     start_timeout_s: float
     silent_s: float
-    """A runner that stands ready and has not asked for so long is taken for lost."""
+    """A warm runner that has not asked for this long counts as lost."""
 
 
 def wanted(size: PoolSize, started_lately: int) -> int:
-    """The number in the settings; more while work comes faster than that. No pool was asked for: none."""
+    """The number in the settings, or more while runs arrive faster than that; 0 if no pool is configured."""
     return max(size.warm, started_lately) if size.warm else 0
 
 
 def to_retire(rows: Sequence[WarmRunner], size: PoolSize, now: datetime) -> list[WarmRunner]:
-    """Those beyond the number in the settings that have stood idle too long; the newest stay."""
+    """Runners beyond the configured number that have been idle too long; the newest stay."""
     idle = timedelta(seconds=size.sleep_after_s)
     slept = [row for row in rows if size.warm == 0 or (row.ready_at is not None and now - row.ready_at > idle)]
     beyond = len(rows) - size.warm
@@ -41,7 +41,7 @@ def to_retire(rows: Sequence[WarmRunner], size: PoolSize, now: datetime) -> list
 
 
 def unwell(row: WarmRunner, limits: PoolLimits, now: datetime) -> str | None:
-    """Why a runner that lives must be replaced, or None."""
+    """Why a live runner must be replaced, or None."""
     if row.retired is not None:
         return row.retired
     if row.seen_at is None:

@@ -1,7 +1,7 @@
-"""Runners that stand ready: started ahead, with everything imported and the sandbox up, each for exactly one run.
+"""The warm pool: runners started ahead, with everything imported and the sandbox up, each for exactly one run.
 
-The rows are the pool. `fill` starts what is missing, `tend` replaces what is not well and lets go what is idle, the
-dispatcher takes one for a run, and its runner, which is asking all the while, is answered with that run.
+The rows are the pool. `fill` starts missing runners, and `tend` replaces unhealthy ones and removes idle ones. The
+dispatcher takes a runner for a run; the runner, which polls continuously, receives that run as the response.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class Pool:
         self._not_before: dict[str, float] = {}
         self.launching = LaunchesInFlight()
         self.trouble: dict[str, str] = {}
-        """For each type whose last runner did not come up: what happened."""
+        """The error of each instance type whose last runner did not start."""
 
-    # -- for the dispatcher, within its transaction
+    # -- called by the dispatcher, within its transaction
 
     def pick(self, session: Session, run: ContainerRun) -> WarmRunner | None:
-        """A runner that stands ready for this run's instance type and has asked just now."""
+        """A warm runner of this run's instance type that has asked recently."""
         lately = self._clock.now() - timedelta(seconds=self._policy.limits.silent_s)
         for row in pool_queries.waiting(session):
             ready = row.seen_at is not None and row.seen_at > lately and row.retired is None
@@ -94,11 +94,11 @@ class Pool:
         return None
 
     def held(self, session: Session) -> list[InstanceType]:
-        """What the pool takes up."""
+        """The instance types that the pool's runners occupy."""
         return [self._type(row.instance_type) for row in pool_queries.waiting(session)]
 
     def make_room(self, session: Session, capacity: Capacity, load: Load, for_type: InstanceType) -> bool:
-        """Send idle runners away if a run would then fit; whether any was."""
+        """Retire idle runners if a run would then fit; returns whether any were retired."""
         idle = [row for row in pool_queries.waiting(session) if row.retired is None]
         room = load
         for place, row in enumerate(idle):
@@ -111,10 +111,10 @@ class Pool:
                 return True
         return False
 
-    # -- the rounds of the leader
+    # -- called by the leader's loop
 
     async def tend(self, containers: Mapping[str, ContainerFacts], now: datetime) -> set[str]:
-        """Replace what is not well, let go what is idle; the names that are the pool's business."""
+        """Replace unhealthy runners and remove idle ones; returns the container names that belong to the pool."""
         rows = await self._db.read(pool_queries.waiting)
         names = {row.container_name for row in rows}
         by_type: dict[str, list[WarmRunner]] = {}
@@ -133,7 +133,7 @@ class Pool:
         return names
 
     async def fill(self, *, held: bool = False) -> None:
-        """Start what is missing, where there is room that no waiting run wants; nothing while all starts are held."""
+        """Start missing runners if there is room and no run waits for it. Does nothing while all starts are on hold."""
         capacity, now = self._capacity(), self._clock.now()
         epoch = self._leadership.epoch
         types = [name for name, size in self._policy.sizes.items() if size.warm and self._may_start(name)]
@@ -148,7 +148,7 @@ class Pool:
             load = Load.of(held + self.held(session))
             used = {row.sandbox_uid_base for row in rows} | run_queries.used_uid_bases(session)
             lately = now - timedelta(seconds=DEMAND_S)
-            started = pool_queries.started_since(session, lately, without=RunKind.COMMAND)  # which none of ours can serve
+            started = pool_queries.started_since(session, lately, without=RunKind.COMMAND)  # no warm runner can serve those
             made = []
             for name in types:
                 there = sum(row.instance_type == name for row in rows)
@@ -165,7 +165,7 @@ class Pool:
             self.launching.begin(row.container_name, self._launch(row, token))
 
     async def close(self) -> None:
-        """Send away what stands ready: nobody would give it a run."""
+        """Remove the warm runners: nobody would give them a run."""
         await self.launching.close()
         if self._leadership.epoch is None:
             return
@@ -221,7 +221,7 @@ class Pool:
         if why is None and not ended:
             return
         if not await self._withdraw(row.id):
-            return  # a run has taken it meanwhile: its attempt will see
+            return  # a run has taken it meanwhile, and its attempt will notice
         if fact is not None:
             if ended and why is None:
                 tail = await self._engine.logs(row.container_name, tail_bytes=LOG_TAIL_BYTES)
@@ -233,7 +233,7 @@ class Pool:
         await self._forget([row])
 
     async def _withdraw(self, warm_id: str) -> bool:
-        """From now on no run can take it; False when one already has."""
+        """Make the runner unavailable to runs; returns False if a run already has it."""
 
         def work(session: Session) -> bool:
             row = pool_queries.lock(session, warm_id)
@@ -263,7 +263,7 @@ class Pool:
         return type_or_largest(self._policy.instance_types, name)
 
     def _failed(self, name: str, why: str) -> None:
-        """Try again later, and later each time, until one has come up."""
+        """Record a failed start. The wait before the next try doubles until one succeeds."""
         failures = self._failures[name] = self._failures.get(name, 0) + 1
         self._not_before[name] = self._clock.monotonic() + min(MAX_PAUSE_S, 2.0**failures)
         self.trouble[name] = why

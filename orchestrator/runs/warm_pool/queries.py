@@ -1,4 +1,4 @@
-"""Statements on runners that stand ready."""
+"""Queries on warm runners."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def lock(session: Session, warm_id: str) -> WarmRunner | None:
 
 
 def waiting(session: Session) -> Sequence[WarmRunner]:
-    """Those that no run has taken, oldest first; each holds its room."""
+    """Runners that no run has taken, oldest first; each occupies capacity."""
     return session.exec(select(WarmRunner).where(col(WarmRunner.run_id).is_(None)).order_by(col(WarmRunner.id))).all()
 
 
 def taken_from(session: Session) -> Sequence[WarmRunner]:
-    """Those whose attempt is over."""
+    """Runners whose attempt has ended."""
     ours = (Attempt.run_id == WarmRunner.run_id, Attempt.number == WarmRunner.attempt)
     query = select(WarmRunner).join(Attempt, onclause=(ours[0]) & (ours[1]))  # type: ignore[arg-type]
     return session.exec(query.where(col(Attempt.ended_at).is_not(None))).all()
 
 
 def add_idle(session: Session, now: datetime, instance_type: str, *, ready_s: float, vcpu_s: float, gib_s: float) -> None:
-    """Add to what runners of a type have used on this day."""
+    """Add to the idle usage of an instance type on this day."""
     day = now.date().isoformat()
     insert_once(session, IdleUsage(day=day, instance_type=instance_type))
     ours = (col(IdleUsage.day) == day) & (col(IdleUsage.instance_type) == instance_type)
@@ -47,13 +47,13 @@ def add_idle(session: Session, now: datetime, instance_type: str, *, ready_s: fl
 
 
 def idle_since(session: Session, day: str) -> Sequence[IdleUsage]:
-    """By day and instance type, newest first."""
+    """Idle usage by day and instance type, newest first."""
     query = select(IdleUsage).where(col(IdleUsage.day) >= day)
     return session.exec(query.order_by(col(IdleUsage.day).desc(), col(IdleUsage.instance_type))).all()
 
 
 def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:
-    """How many attempts of each instance type were begun since then on our own engine, but for runs of one kind."""
+    """Number of attempts by instance type that began since then on our own engine, excluding runs of one kind."""
     query = select(Attempt.instance_type, func.count()).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
     query = query.where(Attempt.dispatched_at >= moment, col(Attempt.agent_id).is_(None))
     query = query.where(ContainerRun.kind != without)

@@ -1,4 +1,4 @@
-"""The tables of runners that stand ready for a run they do not know yet, and of what they use meanwhile."""
+"""Tables of the warm pool: runners that wait for a run, and their idle usage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.db.columns import UtcDateTime
 
 
 class WarmRunner(SQLModel, table=True):
-    """One container that was started ahead of its run. Once it is taken, the run's attempt speaks for the container."""
+    """One container started ahead of its run. Once a run has taken it, the run's attempt describes the container."""
 
     __tablename__ = "warm_runners"
     id: str = Field(primary_key=True, max_length=36)
@@ -22,7 +22,7 @@ class WarmRunner(SQLModel, table=True):
     instance_type: str = Field(max_length=100)
     sandbox_uid_base: int
     epoch: int
-    """Of the leader that launched it: a later one may have another image or other settings, and starts its own."""
+    """Epoch of the leader that launched it. A later leader may have another image or settings, and starts its own."""
     runner_id: str | None = Field(default=None, max_length=100)
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     ready_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
@@ -32,18 +32,18 @@ class WarmRunner(SQLModel, table=True):
     retired: str | None = Field(default=None, sa_column=Column(Text))
     """Why it must go, once that is decided."""
     cpu_s: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
-    """Processor time that its runner has reported so far; all of it is in `IdleUsage`."""
+    """CPU time that its runner has reported so far, all of it already included in `IdleUsage`."""
     memory_bytes: int = Field(default=0, sa_column=Column(BigInteger, nullable=False, server_default="0"))
-    """What it held at its last report."""
+    """Memory use at its last report."""
 
 
 class IdleUsage(SQLModel, table=True):
-    """What runners of one instance type used on one day (UTC) while they stood ready, apart from any run."""
+    """Usage of an instance type's warm runners on one day (UTC) while they waited for a run."""
 
     __tablename__ = "idle_usage"
     day: str = Field(primary_key=True, max_length=10)
     instance_type: str = Field(primary_key=True, max_length=100)
     ready_s: float = 0.0
-    """How long they stood ready, all together."""
+    """Their total waiting time."""
     vcpu_s: float = 0.0
     gib_s: float = 0.0
