@@ -14,7 +14,7 @@ from orchestrator.schedules.tables import Schedule
 class AlertKind(StrEnum):
     WORSE = "drift.worse"  #: the series has evidence of a drop
     BETTER = "drift.better"  #: the series has evidence of a rise
-    RUN_FAILED = "run.failed"  #: a scheduled run failed; any run, for webhooks that ask for every one
+    RUN_FAILED = "run.failed"  #: a scheduled run failed; or any run, for webhooks that ask for all
     MISSED = "schedule.missed"  #: instants passed without a run
 
 
@@ -35,8 +35,8 @@ def missed(schedule: Schedule, slug: str, instants: list[datetime], reason: str,
 def run_failed(
     model_id: int, slug: str, run_id: str, status: str, why: str, now: datetime, *, measured: bool = True
 ) -> Alert:
-    """`measured`: some items of the run count, so that it has a score."""
-    # The message of a run without results already begins with it.
+    """`measured`: some items of the run count, so it has a score."""
+    # The message of a run without results already starts with this.
     nothing = "" if measured or why.startswith("nothing was measured") else " Nothing was measured."
     return Alert(
         uid=f"msg_failed_{run_id}",

@@ -1,7 +1,7 @@
-"""Delivers alerts to webhooks: in order for each address, with retries, and not for ever.
+"""Delivers alerts to webhooks: in order for each address, with a limited number of retries.
 
-An alert is marked as delivered after the address accepted it; a crash in between sends it once more under the same id. A
-delivery that ran out of tries stays visible as dead, and can be sent again by hand.
+An alert is marked as delivered after the address accepted it; after a crash in between, it is sent again under the same id.
+A delivery that ran out of tries stays visible as dead and can be sent again by hand.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = structlog.get_logger()
 FIRST_WAIT_S = 5.0
 LONGEST_WAIT_S = 1800.0
 MAX_TRIES = 40
-"""About 16 hours."""
+"""Covers about 16 hours."""
 
 
 def wait_after(tries: int, rng: random.Random) -> timedelta:
-    """Doubles up to half an hour, with a jitter of a fifth."""
+    """The wait before the next try: doubles up to half an hour, with a jitter of a fifth."""
     seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
     return timedelta(seconds=seconds * rng.uniform(0.8, 1.2))
 

@@ -48,7 +48,7 @@ async def show_webhook(
 
 @router.post("/settings/webhooks/{webhook_id}/failures", policy=Policy(ADMIN))
 async def choose_failures(page: Page, webhook_id: Id) -> Response:
-    """Choose whether the address gets every run that fails."""
+    """Choose whether the webhook gets every failed run."""
     every = (await page.form()).get("every_failed_run", [""])[-1] == "yes"
     await page.context.webhooks.change(webhook_id, every_failed_run=every)
     return page.go("/settings")
@@ -56,7 +56,7 @@ async def choose_failures(page: Page, webhook_id: Id) -> Response:
 
 @router.post("/settings/webhooks/{webhook_id}/test", policy=Policy(ADMIN))
 async def try_webhook(page: Page, webhook_id: Id) -> Response:
-    """Answers with the page that shows the result."""
+    """Send a test message and show the result."""
     tried = await page.context.webhooks.test(webhook_id)
     if tried.error is None:
         return await settings_view(page, notice=f"The test message was accepted: the address answered {tried.status}.")

@@ -1,4 +1,4 @@
-"""Statements on alerts, webhooks, deliveries, and the secret of shared addresses."""
+"""Queries on alerts, webhooks, deliveries, and the secret of shared addresses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def webhook(session: Session, webhook_id: int) -> Webhook | None:
 
 
 def heads(session: Session, now: datetime) -> list[tuple[WebhookDelivery, Webhook, Alert]]:
-    """The oldest undelivered alert of each address, where its time has come: an address gets its alerts in order."""
+    """The oldest undelivered alert of each address, if its next try is due. Each address gets its alerts in order."""
     oldest = (
         select(WebhookDelivery.webhook_id, func.min(WebhookDelivery.alert_id).label("alert_id"))
         .where(WebhookDelivery.state == PENDING)
@@ -110,19 +110,19 @@ def deliveries(
 
 
 def dead(session: Session, webhook_id: int) -> Sequence[WebhookDelivery]:
-    """What was given up for this address."""
+    """Deliveries to this address that were given up."""
     query = select(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.state == DEAD)
     return session.exec(query).all()
 
 
 def send_again(session: Session, row: WebhookDelivery, now: datetime) -> None:
-    """As if it had never been tried; the error stays to be seen until the next try."""
+    """Reset the tries; the last error stays visible until the next try."""
     row.state, row.tries, row.not_before = PENDING, 0, now
     session.add(row)
 
 
 def counts(session: Session) -> dict[int, dict[str, int]]:
-    """Deliveries of each address by state."""
+    """Number of deliveries of each address by state."""
     query = select(WebhookDelivery.webhook_id, WebhookDelivery.state, func.count()).group_by(
         col(WebhookDelivery.webhook_id), WebhookDelivery.state
     )
@@ -133,12 +133,12 @@ def counts(session: Session) -> dict[int, dict[str, int]]:
 
 
 def share_secret(session: Session, name: str) -> str | None:
-    """The secret that shared addresses are made with; None while nothing is shared."""
+    """The secret from which shared addresses are derived; None while nothing is shared."""
     return session.exec(select(ServiceFact.value).where(ServiceFact.name == name)).first()
 
 
 def replace_share_secret(session: Session, name: str, value: str | None) -> None:
-    """Addresses made with the old secret stop working; with None, sharing ends."""
+    """Invalidate all addresses made with the old secret; None ends sharing."""
     row = session.exec(select(ServiceFact).where(ServiceFact.name == name).with_for_update()).first()
     if row is not None and value is None:
         session.delete(row)

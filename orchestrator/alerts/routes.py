@@ -1,4 +1,4 @@
-"""REST for alerts: the list, the feed, webhooks, and badges and feeds that are shared without a token, off by default."""
+"""REST for alerts: the list, the feed, webhooks, and badges and feeds shared without a token (off by default)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def list_webhooks(context: Context) -> Page[WebhookOut]:
 
 @router.post("/webhooks", policy=Policy(ADMIN), status_code=201)
 async def add_webhook(body: WebhookCreate, context: Context) -> WebhookCreated:
-    """Have alerts posted to an address, signed as Standard Webhooks asks. The secret is shown only now."""
+    """Post alerts to an address, signed according to Standard Webhooks. The secret is shown only now."""
     model = None if body.model_id is None else await context.runs.find_model(body.model_id)
     stored = await context.webhooks.add(body.url, model.id if model else None, every_failed_run=body.every_failed_run)
     return WebhookCreated(**WebhookOut.of(stored, {}, context.clock.now()).model_dump(), secret=stored.secret)
@@ -87,7 +87,7 @@ async def get_webhook(webhook_id: WebhookId, context: Context) -> WebhookOut:
 
 @router.patch("/webhooks/{webhook_id}", policy=Policy(ADMIN))
 async def change_webhook(webhook_id: WebhookId, body: WebhookChange, context: Context) -> WebhookOut:
-    """Choose whether this webhook gets every run that fails, or scheduled ones only."""
+    """Choose whether this webhook gets every failed run, or only scheduled ones."""
     await context.webhooks.change(webhook_id, every_failed_run=body.every_failed_run)
     return await _one(webhook_id, context)
 
@@ -100,7 +100,7 @@ async def remove_webhook(webhook_id: WebhookId, context: Context) -> None:
 
 @router.post("/webhooks/{webhook_id}/rotate", policy=Policy(ADMIN))
 async def rotate_secret(webhook_id: WebhookId, context: Context, body: SecretChange | None = None) -> WebhookCreated:
-    """A new secret, shown only now. For a while messages carry both signatures, so that none is lost meanwhile."""
+    """Create a new secret, shown only now. For a while messages carry both signatures, so that none is lost meanwhile."""
     keep_old = timedelta(seconds=(body or SecretChange()).keep_old_s)
     stored = await context.webhooks.rotate(webhook_id, keep_old)
     return WebhookCreated(**(await _one(webhook_id, context)).model_dump(), secret=stored.secret)
@@ -121,7 +121,7 @@ async def list_deliveries(
     after: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     state: Annotated[str | None, Query(pattern="^(pending|delivered|dead)$")] = None,
 ) -> Page[DeliveryOut]:
-    """What was sent or is to be sent, newest first; `dead` are those that were given up."""
+    """Deliveries sent or pending, newest first; `dead` ones were given up."""
     rows = await context.webhooks.deliveries(webhook_id, state=state, limit=limit + 1, before=after)
     items = [DeliveryOut.of(row, alert) for row, alert in rows[:limit]]
     return Page(items=items, next=str(items[-1].alert_id) if len(rows) > limit else None)
@@ -129,7 +129,7 @@ async def list_deliveries(
 
 @router.post("/webhooks/{webhook_id}/deliveries/retry", policy=Policy(ADMIN), status_code=202)
 async def retry_dead(webhook_id: WebhookId, context: Context) -> Retried:
-    """Send everything again that was given up."""
+    """Send all deliveries again that were given up."""
     return Retried(retried=await context.webhooks.retry_dead(webhook_id))
 
 
@@ -163,7 +163,7 @@ class SharedModel(Answer):
 
 
 class Sharing(Answer):
-    """Addresses that work without a token; none while it is off."""
+    """Addresses that work without a token; empty while sharing is off."""
 
     enabled: bool
     feed_url: str | None = None
@@ -178,7 +178,7 @@ async def get_share_links(context: Context, request: Request) -> Sharing:
 
 @share_router.post("/api/share-links", policy=Policy(ADMIN))
 async def make_share_links(context: Context, request: Request) -> Sharing:
-    """Share badges and feeds at addresses that cannot be guessed; if they are shared already, all get new addresses."""
+    """Share badges and feeds at addresses that cannot be guessed. If they are already shared, all get new addresses."""
     value = new_token()
 
     def change(session: Session) -> Sharing:
@@ -227,7 +227,7 @@ async def get_shared_feed(key: Key, context: Context, request: Request) -> Respo
 
 
 def read_badge(session: Session, model: LlmModel) -> Badge:
-    """The newest judged run of a model."""
+    """The badge for the newest judged run of a model."""
     judged = schedule_queries.newest_look(session, model.id or 0)
     run = run_queries.get(session, judged.run_id) if judged and judged.run_id else None
     return Badge(**badge_of(model.slug, run.score if run else None, judged.verdict if judged else None))
@@ -259,7 +259,7 @@ def _shared_model(session: Session, key: str, shown: Shown, model_id: int) -> Ll
 
 
 def _links(session: Session, key: str) -> ShareLinks:
-    """The links of the key's workspace, which the session is limited to from now on."""
+    """The links of the key's workspace; limits the session to that workspace."""
     workspace_id = workspace_of_key(key)
     set_workspace(session, Actor(workspace_id))
     value = queries.share_secret(session, fact_of(workspace_id))

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers of alerts."""
+"""Request and response bodies of alerts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _web_address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("give an address that starts with http:// or https://")
-    if parts.port == 0:  # one that is too large or no number is an error of its own
+    if parts.port == 0:  # `port` itself raises an error if it is too large or not a number
         raise ValueError("port 0 is not an address")
     if parts.username or parts.password:
         raise ValueError("the address must not hold a name or password")
@@ -78,7 +78,7 @@ class WebhookCreated(WebhookOut):
 
 
 class WebhookTried(Answer):
-    """What became of a test message."""
+    """The result of a test message."""
 
     delivered: bool
     status: int | None = Field(description="What the address answered, if it did.")

@@ -51,7 +51,7 @@ class WebhookService:
         return await self._db.write(insert)
 
     async def listed(self) -> list[tuple[Webhook, dict[str, int]]]:
-        """Each with its deliveries by state."""
+        """All webhooks, each with the number of its deliveries by state."""
 
         def read(session: Session) -> list[tuple[Webhook, dict[str, int]]]:
             counts = queries.counts(session)
@@ -74,7 +74,7 @@ class WebhookService:
         return await self._db.read(read)
 
     async def change(self, webhook_id: int, *, every_failed_run: bool) -> None:
-        """Choose whether it gets every run that fails."""
+        """Choose whether the webhook gets every failed run."""
 
         def change(session: Session) -> None:
             row = existing(session, webhook_id)
@@ -84,7 +84,7 @@ class WebhookService:
         await self._db.write(change)
 
     async def rotate(self, webhook_id: int, keep_old: timedelta) -> Webhook:
-        """A new secret; the one before signs beside it for `keep_old`."""
+        """Create a new secret; the previous one also signs for `keep_old`."""
         secret, now = self._new_secret(), self._clock.now()
 
         def change(session: Session) -> Webhook:
@@ -97,7 +97,7 @@ class WebhookService:
         return await self._db.write(change)
 
     async def test(self, webhook_id: int) -> DeliveryResult:
-        """One message, sent now and once, whose type says that it is a test. Nothing of it is stored."""
+        """Send one test message now, marked as such by its type. Nothing is stored."""
         webhook = await self._db.read(lambda s: existing(s, webhook_id))
         now = self._clock.now()
         alert = Alert(
@@ -110,7 +110,7 @@ class WebhookService:
         return await self._sender.send(webhook, alert)
 
     async def retry(self, webhook_id: int, alert_id: int) -> tuple[WebhookDelivery, Alert]:
-        """Send one alert again, whatever became of it."""
+        """Send one alert again, whatever its state."""
         now = self._clock.now()
 
         def again(session: Session) -> tuple[WebhookDelivery, Alert]:
@@ -124,7 +124,7 @@ class WebhookService:
         return await self._db.write(again)
 
     async def retry_dead(self, webhook_id: int) -> int:
-        """Send all again that were given up; how many."""
+        """Send all dead deliveries again; returns how many."""
         now = self._clock.now()
 
         def again(session: Session) -> int:

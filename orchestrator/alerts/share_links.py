@@ -1,7 +1,7 @@
-"""Addresses that need no token: a badge of a model, a feed of alerts. Pure.
+"""Addresses that need no token, for badges of models and feeds of alerts. Pure.
 
-Services that fetch badges and feeds cannot send a token. So each address holds a key, computed from a secret of the
-workspace and what is shown: it cannot be guessed, reveals nothing about other addresses, and ends with the secret.
+Services that fetch badges and feeds cannot send a token. So each address contains a key, computed from a secret of the
+workspace and the content shown. It cannot be guessed, reveals nothing about other addresses, and expires with the secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ELSEWHERE = re.compile(r"w([1-9][0-9]{0,8})\..*", re.DOTALL)
 
 
 def fact_of(workspace_id: int) -> str:
-    """The name that the secret of a workspace is stored under."""
+    """The name under which the secret of a workspace is stored."""
     return "share_secret" if workspace_id == DEFAULT_WORKSPACE else f"share_secret of {workspace_id}"
 
 

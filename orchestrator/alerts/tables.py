@@ -38,7 +38,7 @@ class Webhook(Owned, table=True):
     url: str = Field(sa_column=Column(Text, nullable=False))
     secret: str = Field(max_length=100)
     previous_secret: str | None = Field(default=None, max_length=100)
-    """Signs too until `previous_until`, so that a receiver can switch without a gap."""
+    """Also signs until `previous_until`, so that a receiver can switch without a gap."""
     previous_until: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     model_id: int | None = Field(
         default=None, sa_column=Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), index=True)

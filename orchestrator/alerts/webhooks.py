@@ -1,5 +1,5 @@
-"""Posts an alert to a webhook once, signed as Standard Webhooks asks (standardwebhooks.com), without redirects, and only to
-allowed addresses."""
+"""Posts an alert to a webhook once, signed according to Standard Webhooks (standardwebhooks.com), without redirects, and
+only to allowed addresses."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ GONE = 410
 SETTING = "BENCHYARD_WEBHOOK_ALLOW"
 
 Transports = Callable[[str], httpx.AsyncBaseTransport]
-"""Makes the transport to a host, which refuses forbidden addresses."""
+"""Creates the transport to a host, which refuses forbidden addresses."""
 
 
 @dataclass(frozen=True)
 class DeliveryResult:
     status: int | None = None
-    """The status that the address answered, if it did."""
+    """The response status, if there was a response."""
     error: str | None = None
     is_gone: bool = False
-    """The address answered that it is gone for good."""
+    """The address responded that it is permanently gone."""
 
 
 class AllowedAddresses:
-    """Public addresses, and of the private ones those that the operator listed by host or network.
+    """Public addresses, and private ones that the operator listed by host or network.
 
     Link-local and metadata addresses are refused even if they are listed.
     """
 
     def __init__(self, entries: Iterable[str], setting: str = SETTING) -> None:
-        """`setting` is where the entries come from, and where more can be listed."""
+        """`setting` names the setting that lists the entries."""
         self._setting = setting
         self._hosts: set[str] = set()
         self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
@@ -76,7 +76,7 @@ class AllowedAddresses:
         return PinnedTransport(host, self.judge(host))
 
     async def refusal(self, url: str) -> str | None:
-        """Why it may not be called; a name without an address today is not refused."""
+        """Why the URL may not be called, or None. A name that does not resolve now is not refused."""
         try:
             host = httpx.URL(url).host
         except httpx.InvalidURL as error:
@@ -84,7 +84,7 @@ class AllowedAddresses:
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 addresses = await resolve(host, 0)
-        except (OSError, UnicodeError):  # timeout, or no such name: the deliveries will report it
+        except (OSError, UnicodeError):  # timeout, or unknown name: the deliveries will report it
             return None
         reasons = ((address, self.judge(host)(address)) for address in addresses)
         return next((f"{host} is {address}: {why}" for address, why in reasons if why), None)
@@ -106,7 +106,7 @@ class WebhookSender:
                 client.stream("POST", url, content=body, headers=headers) as answer,
             ):
                 status = answer.status_code
-        except Exception as error:  # unreachable, refused, no address, too slow: all are recorded alike
+        except Exception as error:  # unreachable, refused, unresolved, too slow: all are recorded the same way
             return DeliveryResult(error=f"{type(error).__name__}: {error}".rstrip(": ")[:500])
         if 200 <= status < 300:
             return DeliveryResult(status)
@@ -136,7 +136,7 @@ def secrets_of(webhook: Webhook, now: datetime) -> list[str]:
 
 
 def message(alert: Alert, secrets: list[str], now: datetime) -> tuple[bytes, dict[str, str]]:
-    """Body and headers. The id stays the same over all tries: receivers deduplicate by it."""
+    """Body and headers. The id is the same in all tries, so that receivers can deduplicate."""
     content = {
         "type": alert.kind,
         "timestamp": alert.at.isoformat(),

@@ -1,7 +1,7 @@
-"""Whether a verdict depends on the machine: the same answers, judged on several instance types. Pure.
+"""Whether verdicts depend on the machine: the same answers, judged on several instance types. Pure.
 
-Two verdicts are compared only where the answers are the same to the byte. Then a difference is ours: the problem is
-fragile. Where answers differ, the model varied; that is counted apart and says nothing about the machines.
+Verdicts are compared only if the answers are identical to the byte. A difference is then our doing, and the problem is
+fragile. If the answers differ, the model varied; this is counted separately and says nothing about the machines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Fragile:
-    """The same answer, and not the same verdict everywhere."""
+    """An answer whose verdict is not the same everywhere."""
 
     model: str
     benchmark: str
@@ -42,33 +42,33 @@ class Fragile:
     sample_index: int
     answer_digest: str
     passes_differ: bool
-    """It passed here and not there: the score depends on it. Otherwise only the kind of failure differs."""
+    """Whether some verdicts are passes, so that the score is affected. Otherwise only the kind of failure differs."""
     between_types: bool
-    """The instance types disagree; otherwise the repeats on one of them do."""
+    """Whether instance types disagree. Otherwise only repeats on the same type do."""
     official_way: bool
-    """Only the official checker's verdict differs."""
+    """Whether only the official checker's verdict differs."""
     verdicts: dict[str, dict[str, int]]
-    """How often each outcome came, by instance type."""
+    """The count of each outcome, by instance type."""
 
 
 @dataclass(frozen=True)
 class Matrix:
     items: int = 0
-    """Different items (model, benchmark, problem, sample)."""
+    """Distinct items (model, benchmark, problem, sample)."""
     compared: int = 0
-    """Of these, those whose same answer was judged on more than one instance type."""
+    """Items of which one answer was judged on more than one instance type."""
     repeated: int = 0
-    """Those whose same answer was judged more than once, wherever."""
+    """Items of which one answer was judged more than once, on any instance type."""
     varied: int = 0
-    """Those that got different answers: the model's doing."""
+    """Items with different answers, which is the model's doing."""
     varied_problems: list[str] = field(default_factory=list)
     left_out: int = 0
-    """Results that are no verdict: the provider or we failed."""
+    """Results without a verdict, because the provider or our infrastructure failed."""
     fragile: list[Fragile] = field(default_factory=list)
 
     @property
     def flips(self) -> int:
-        """Items that pass on one instance type and fail on another, with the same answer."""
+        """Items that pass on one instance type and fail on another with the same answer."""
         return len(
             {_key(each) for each in self.fragile if each.passes_differ and each.between_types and not each.official_way}
         )
@@ -85,7 +85,7 @@ class OnMachine(Protocol):
 
 
 def machine_names(runs: Sequence[OnMachine]) -> dict[str, str]:
-    """The machine of each run: its instance type, with the provider where the runs have several."""
+    """The machine of each run: its instance type, with the provider if the runs have several."""
     several = len({run.provider for run in runs}) > 1
     return {
         run.id: f"{run.instance_type} on {run.provider or 'any machine'}" if several else run.instance_type for run in runs
@@ -119,7 +119,7 @@ def _key(each: Fragile) -> tuple[str, str, str, int]:
 
 
 def _fragile(same: list[Judged]) -> Fragile | None:
-    """What differs among verdicts on one answer, the strict way first."""
+    """What differs among the verdicts on one answer. Our own verdict comes before the official checker's."""
     strict = {each.outcome for each in same}
     official = len(strict) == 1
     if official and len({each.parity_outcome for each in same}) == 1:

@@ -1,4 +1,4 @@
-"""Batches: the list, and one with its matrix of models, benchmarks and instance types."""
+"""Pages of batches: the list, and one batch with its matrix of models, benchmarks and instance types."""
 
 from __future__ import annotations
 

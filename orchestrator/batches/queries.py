@@ -1,4 +1,4 @@
-"""Statements on batches and their members. The newest run of a slot is its member; those before it were taken up again."""
+"""Queries on batches and their members. The newest run of a slot is its member; earlier ones were retried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 
 
 def find(session: Session, given: str) -> Batch | None:
-    """By id, or by external id."""
+    """The batch with this id or external id."""
     found = session.get(Batch, given)
     if found is None and given.isascii() and given.isdecimal() and len(given) < 19:
         found = by_external_id(session, int(given))
@@ -32,7 +32,7 @@ def lock(session: Session, batch_id: str) -> Batch | None:
 
 
 def page(session: Session, *, limit: int, after: str | None) -> Sequence[Batch]:
-    """Newest first; identifiers are ordered by time."""
+    """Newest first; ids are ordered by time."""
     query = select(Batch)
     if after is not None:
         query = query.where(col(Batch.id) < after)
@@ -66,7 +66,7 @@ def attempts_now(session: Session, batch_id: str) -> dict[str, Attempt]:
 
 
 def first_open(session: Session, run_id: str) -> int:
-    """The lowest position of a run without a result: what its runner has been working on the longest."""
+    """The lowest position of a run without a result, which its runner has been working on the longest."""
     following = aliased(ItemRow)
     if session.exec(select(ItemRow.position).where(ItemRow.run_id == run_id, ItemRow.position == 0)).first() is None:
         return 0

@@ -66,7 +66,7 @@ BatchBody = Annotated[
 async def create_batch(
     body: BatchBody, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> BatchCreated:
-    """Queue a run for each combination, all or none. The answer comes when they are stored."""
+    """Queue a run for each combination, all or none. Responds once they are stored."""
     request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
     shown = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
     key = keyed("POST /api/batches", idempotency_key)
@@ -136,12 +136,12 @@ async def get_batch(batch_id: BatchId, context: Context) -> BatchDetail:
 
 @router.get("/{batch_id}/matrix", policy=Policy(READ))
 async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
-    """Scores by instance type, and the problems whose verdict on the same answer is not the same on every machine."""
+    """Scores by instance type, and the problems whose verdict on the same answer differs between machines."""
     batch = await context.batches.find(batch_id)
     runs = [run for run, _ in newest_by_slot(await context.db.read(lambda s: batch_queries.members(s, [batch.id])))]
     models = await context.db.read(lambda s: names_by_run(s, runs))
     judged: list[tuple[ContainerRun, list[JudgedAnswer]]] = []
-    for run in runs:  # a run at a time: others may read in between
+    for run in runs:  # one run at a time, so that other readers get a turn
         answers = await context.db.read(lambda s, run_id=run.id: judged_answers(s, run_id))  # type: ignore[misc]
         judged.append((run, answers))
     return await asyncio.to_thread(_matrix, batch.id, models, judged)
@@ -149,7 +149,7 @@ async def get_matrix(batch_id: BatchId, context: Context) -> MatrixOut:
 
 @router.post("/{batch_id}/end", policy=Policy(RUN), status_code=202)
 async def end_batch(batch_id: BatchId, context: Context, body: BatchEnd | None = None) -> BatchDetail:
-    """End it early: what waits is dropped, what runs finishes or is stopped, what is there is kept. Again is harmless."""
+    """End a batch early: pending runs are dropped, live ones finish or are stopped, results are kept. Idempotent."""
     batch = await context.batches.find(batch_id)
     await context.batches.end(batch.id, EndMode((body or BatchEnd()).mode))
     context.signals.look()
@@ -168,7 +168,7 @@ async def retry_batch(
 
 
 def _current(session: Session, run: ContainerRun) -> Current | None:
-    """The item that has been worked on the longest."""
+    """The item that the runner has been working on the longest."""
     key = next(islice(item_keys(run), batch_queries.first_open(session, run.id), None), None)
     return None if key is None else Current(benchmark=key[0], problem_id=key[1], sample_index=key[2])
 
@@ -176,7 +176,7 @@ def _current(session: Session, run: ContainerRun) -> Current | None:
 def _matrix(
     batch_id: str, models: dict[str, str | None], judged: list[tuple[ContainerRun, list[JudgedAnswer]]]
 ) -> MatrixOut:
-    """Takes long where there is much: not for the event loop."""
+    """Slow for large batches: not for the event loop."""
     names = machine_names([run for run, _ in judged])
     cells: dict[tuple[str | None, str, str], list[list[JudgedAnswer]]] = {}
     for run, answers in judged:
@@ -197,7 +197,7 @@ def _matrix(
 
 
 def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
-    """The score over all repeats; a repeat counts as further samples of its problems."""
+    """The score over all repeats; the items of a repeat count as further samples of their problems."""
     verdicts = [
         (each.benchmark, each.problem_id, number * 1_000_000 + each.sample_index, each.outcome, each.parity_outcome)
         for number, own in enumerate(repeats)

@@ -1,4 +1,4 @@
-"""Bodies of batches: the request, the batch by instance type, and the matrix."""
+"""Request and response bodies of batches: the request, the batch by instance type, and the matrix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from runner.contract.commands import MAX_FILES, CommandTask
 
 SHOWN = 1000
 Member = tuple[ContainerRun, list[str]]
-"""A run, and the ids of those that it took up."""
+"""A run, and the ids of the runs that it retried."""
 
 
 TypeNames = Annotated[list[Annotated[Text, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=100)]
@@ -45,7 +45,7 @@ InstanceTypes = Annotated[
 
 
 class BatchShape(Body):
-    """What every batch has: its machines, how often on each, and what it is called."""
+    """Fields common to all batches: machines, repeats on each, name."""
 
     instance_types: Annotated[
         InstanceTypes | None,
@@ -58,7 +58,7 @@ class BatchShape(Body):
     name: Annotated[Text, Field(max_length=200)] = ""
 
     def machines(self, provider: str | None) -> tuple[Machine, ...]:
-        """Where its runs are to run; `ValueError` if that is said twice, or a type is named twice for one place."""
+        """The machines for its runs. Raises `ValueError` if providers are given twice, or a type twice for one provider."""
         given = self.instance_types
         if isinstance(given, dict) and provider is not None:
             raise ValueError("provider: give either provider, or instance_types for each provider")
@@ -72,7 +72,7 @@ class BatchShape(Body):
 
 
 class BatchCreate(BatchShape, RunShape):
-    """models x benchmarks x instance types x repeats, a run each. `budget_usd` is for all together, in equal shares."""
+    """One run for each of models x benchmarks x instance types x repeats. They share `budget_usd` equally."""
 
     models: Annotated[list[StrictInt | Text], Field(min_length=1, max_length=1000, description="Ids or slugs of models.")]
 
@@ -85,7 +85,7 @@ class BatchCreate(BatchShape, RunShape):
 
 
 class CommandBatchCreate(BatchShape, CommandPlace):
-    """commands x images x instance types x repeats, a run each."""
+    """One run for each of commands x images x instance types x repeats."""
 
     commands: Annotated[list[CommandBody], Field(min_length=1, max_length=100)]
     images: Annotated[
@@ -110,7 +110,7 @@ class CommandBatchCreate(BatchShape, CommandPlace):
         return [body.task(image, self.files) for image in self.images or (None,) for body in self.commands]
 
     def shown(self) -> dict[str, Any]:
-        """The request as people see it: files by their digests."""
+        """The request as shown to people, with digests in place of files."""
         shown = self.model_dump(mode="json", exclude_none=True)
         for part, bodies in (
             (shown, self.files),
@@ -138,7 +138,7 @@ class BatchCreated(Answer):
 
 
 class BatchEnd(Body):
-    """How to end it early; what has not begun is dropped in either way."""
+    """How to end a batch early. Runs that have not begun are dropped in either mode."""
 
     mode: str = Field(
         default="finish", pattern="^(finish|stop)$", description="`finish`: what runs finishes; `stop`: it is stopped."
@@ -151,7 +151,7 @@ class BatchRetried(Answer):
 
 
 class Current(Answer):
-    """What a runner works on."""
+    """The item that a runner is working on."""
 
     benchmark: str
     problem_id: str
@@ -245,7 +245,7 @@ class BatchOut(Answer):
 
 
 class BatchDetail(BatchOut):
-    """A batch by instance type, in the order in which the types were named."""
+    """A batch by instance type, in the order of the request."""
 
     instance_types: list[BatchInstanceType]
 
@@ -263,7 +263,7 @@ class FragileOut(Answer):
 
 
 class CellOut(Answer):
-    """`instance_type` names the provider as well where a batch has several: `lite on lab`."""
+    """`instance_type` includes the provider if a batch has several: `lite on lab`."""
 
     model: str | None = Field(description="Null for commands.")
     benchmark: str
@@ -273,7 +273,7 @@ class CellOut(Answer):
 
 
 class MatrixOut(Answer):
-    """Whether verdicts depend on the machine. Only same answers are compared."""
+    """Whether verdicts depend on the machine. Only identical answers are compared."""
 
     batch_id: str
     instance_types: list[str]

@@ -1,7 +1,7 @@
-"""Batches: models x benchmarks x instance types x repeats as runs of their own, made, looked at, ended and retried as one.
+"""Batches: one run for each of models x benchmarks x instance types x repeats, created, read, ended and retried together.
 
-Everything of one call happens in one transaction. It commits before it answers and launches nothing: members are rows of
-the queue like any other run.
+Each call is one transaction, which commits before the call returns. Nothing is launched: members are rows of the queue like
+any other run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETRIED = {False: (Status.FAILED,), True: (Status.FAILED, Status.CANCELLED)}
 
 @dataclass(frozen=True)
 class Machine:
-    """Where runs of a batch are to run. Without a provider: anywhere; without an instance type: the default one."""
+    """Where runs of a batch may run. No provider means anywhere; no instance type means the default."""
 
     provider: str | None = None
     instance_type: str | None = None
@@ -48,7 +48,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class NewBatch:
-    """A request, already checked for form. `each` is what all members have in common."""
+    """A request whose fields are already validated. `each` holds what all members have in common."""
 
     models: tuple[int | str, ...]
     each: NewRun
@@ -62,7 +62,7 @@ class NewBatch:
 
 @dataclass(frozen=True)
 class NewCommandBatch:
-    """Commands, each in each of its images, x instance types x repeats."""
+    """Each command in each of its images, x instance types x repeats."""
 
     commands: tuple[NewCommand, ...]
     machines: tuple[Machine, ...] = (Machine(),)
@@ -88,7 +88,7 @@ class BatchService:
     async def create(
         self, request: NewBatch | NewCommandBatch, shown: dict[str, Any], idempotency: Idempotency | None = None
     ) -> str:
-        """Queue all members and return the batch's id. `shown` is the request as people see it."""
+        """Queue all members and return the batch's id. `shown` is the request as shown to people."""
         key = idempotency and idempotency.of(request)
         if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
             return str(known["batch_id"])
@@ -106,7 +106,7 @@ class BatchService:
                 if model_queries.lock(session, model_id) is None:
                     raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists those there are")
             for slot, draft in enumerate(drafts):
-                run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # they start in the order of their slots
+                run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # so that they start in slot order
                 draft = replace(draft, batch_id=batch_id, batch_slot=slot)  # noqa: PLW2901
                 enqueue(session, draft, now=now, daily_budget_usd=daily, run_id=run_id)
             return {"batch_id": batch_id}
@@ -116,7 +116,7 @@ class BatchService:
         return str(answer["batch_id"])
 
     async def _drafts(self, request: NewBatch) -> list[Benchmark]:
-        """One for each combination. Repeats outermost: a batch that is ended early has something of every cell."""
+        """One draft per combination. Repeats are the outermost loop: a batch ended early has results in every cell."""
         for machine in request.machines:
             self._runs.check_instance_type(machine.instance_type, machine.provider)
         models = [await self._runs.find_model(given) for given in request.models]
@@ -167,7 +167,7 @@ class BatchService:
         return batch
 
     async def end(self, batch_id: str, mode: EndMode) -> None:
-        """Drop what has not begun; what runs finishes or is stopped. What is there is kept. Again is harmless."""
+        """Drop members that have not begun; live ones finish or are stopped. Results are kept. Idempotent."""
         now = self._clock.now()
 
         def work(session: Session) -> None:
@@ -186,7 +186,7 @@ class BatchService:
         self._wake()
 
     async def retry(self, batch_id: str, *, cancelled: bool = False) -> list[str]:
-        """New runs for the members that failed, and on request for those that were cancelled; the batch goes on."""
+        """Queue new runs for failed members, and on request for cancelled ones; the batch continues."""
         now = self._clock.now()
 
         def work(session: Session) -> list[str]:
@@ -213,7 +213,7 @@ class BatchService:
 
 
 def _external_id(session: Session, given: int | None, now: datetime) -> int:
-    """The one given, if it is free; else the time, or the next second that no other batch has."""
+    """The given id, if it is free; otherwise the current time in seconds, or the next second that is free."""
     if given is not None:
         if (other := batch_queries.by_external_id(session, given)) is not None:
             raise Conflict(f"batch {other.id} has the external_id {given} already; leave it out to get the time")

@@ -1,4 +1,4 @@
-"""The state of a batch, from the states of its members. Pure: nothing of it is ever stored."""
+"""The state of a batch, derived from the states of its members and never stored. Pure."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from orchestrator.runs.lifecycle import TERMINAL, Status
 
 class BatchState(StrEnum):
     PENDING = "pending"  #: no member has begun
-    RUNNING = "running"  #: some members are at work, or wait while others are over
-    ENDING = "ending"  #: it was asked to end early, and some members are not over yet
+    RUNNING = "running"  #: some members are running, or wait while others have ended
+    ENDING = "ending"  #: it was asked to end early, and some members have not ended yet
     COMPLETED = "completed"  #: every member completed
-    ENDED = "ended"  #: it was ended early; what was there is kept
+    ENDED = "ended"  #: it was ended early; existing results are kept
     CANCELLED = "cancelled"  #: every member was cancelled
-    FAILED = "failed"  #: all are over, and none completed
-    INCOMPLETE = "incomplete"  #: all are over; some completed, others failed or were cancelled
+    FAILED = "failed"  #: all have ended, and none completed
+    INCOMPLETE = "incomplete"  #: all have ended; some completed, others failed or were cancelled
 
 
 class EndMode(StrEnum):
-    """What becomes of members that are at work when a batch is ended."""
+    """What happens to running members when a batch is ended early."""
 
-    FINISH = "finish"  #: they finish; only what has not begun is dropped
+    FINISH = "finish"  #: they finish; only members that have not begun are dropped
     STOP = "stop"  #: they are stopped; their finished items are kept
 
 
 def state_of(statuses: Iterable[str], *, end_asked: bool) -> BatchState:
-    """Of a batch, or of any part of one."""
+    """The state of a batch, or of any part of one."""
     found = {Status(status) for status in statuses}
     if not found <= TERMINAL:
         if end_asked:
@@ -53,7 +53,7 @@ Run = TypeVar("Run", bound=InSlot)
 
 
 def newest_by_slot(runs: Sequence[Run]) -> list[tuple[Run, list[str]]]:
-    """The member of each slot, and the ids of the runs that it took up, oldest first."""
+    """The member of each slot, and the ids of the runs that it retried, oldest first."""
     taken_up = {run.retry_of for run in runs}
     slots: dict[int | None, list[Run]] = {}
     for run in sorted(runs, key=lambda each: (each.batch_slot or 0, each.id not in taken_up, each.id)):
@@ -62,5 +62,5 @@ def newest_by_slot(runs: Sequence[Run]) -> list[tuple[Run, list[str]]]:
 
 
 def to_cancel(status: str, mode: EndMode) -> bool:
-    """Whether ending a batch early stops a member in this state. One whose runner has not reported has done nothing yet."""
+    """Whether ending a batch early cancels a member in this state. A run that is still starting has done nothing yet."""
     return status not in TERMINAL and (mode is EndMode.STOP or status != Status.RUNNING)

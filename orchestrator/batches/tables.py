@@ -1,4 +1,4 @@
-"""The tables of batches and archives."""
+"""The table of batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.db.workspaces import Owned
 
 
 class Batch(Owned, table=True):
-    """What was asked for as one; its members are the runs that name it. Its state is theirs, and never stored."""
+    """A group of runs requested together; its members are the runs with its id. Its state is derived from theirs."""
 
     __tablename__ = "batches"
     __table_args__ = (UniqueConstraint("workspace_id", "external_id", name="uq_batches_workspace"),)
@@ -21,7 +21,7 @@ class Batch(Owned, table=True):
     external_id: int = Field(sa_column=Column(BigInteger, nullable=False))
     name: str = Field(default="", max_length=200)
     user_id: int | None = None
-    """Who made it, if it was a user."""
+    """The user who created it, if any."""
     request: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     created_at: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
     end_asked_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))

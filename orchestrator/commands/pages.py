@@ -1,4 +1,4 @@
-"""Measure a command: a form for a run of kind `command`."""
+"""The form that measures a command in a run of kind `command`."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ async def measure_command(page: Page) -> Response:
 
 
 class _BadLine(Exception):
-    """A line of the form that says nothing."""
+    """A line of the form that cannot be parsed."""
 
 
 def _body(texts: dict[str, str]) -> dict[str, Any]:
-    """As the API takes it; what is no number stays text, so that the API says what is wrong with it."""
+    """The request body for the API. A text that is not a number stays text, so that the API reports it."""
     command: dict[str, Any] = {"image": texts.get("image", ""), "command": texts.get("command", "")}
     for name in ("name", "workdir"):
         if text := texts.get(name):
@@ -77,7 +77,7 @@ def _body(texts: dict[str, str]) -> dict[str, Any]:
 
 
 def _lines(texts: dict[str, str], name: str, read: Callable[[str], T]) -> list[T]:
-    """What stands in the lines of a field."""
+    """The parsed lines of a field."""
     found = []
     for line in filter(None, map(str.strip, texts.get(name, "").splitlines())):
         try:
@@ -88,7 +88,7 @@ def _lines(texts: dict[str, str], name: str, read: Callable[[str], T]) -> list[T
 
 
 async def _like(page: Frame, run_id: str) -> dict[str, str]:
-    """The form that made an earlier run; nothing when it is none of a command."""
+    """The form values of an earlier run; empty if it is not a command run."""
     try:
         found = await page.context.db.read(lambda session: CommandOut.of(load(session, run_id)))
     except ClientError:
@@ -111,7 +111,7 @@ async def _like(page: Frame, run_id: str) -> dict[str, str]:
 
 
 async def _files_of(page: Frame, run_id: str) -> list[dict[str, Any]]:
-    """The files of an earlier run, as the API takes them."""
+    """The files of an earlier run, in the form that the API accepts."""
     task = (await page.context.db.read(lambda session: load(session, run_id))).task
     return [{"name": each.name, "content_base64": each.content, "executable": each.executable} for each in task.files]
 

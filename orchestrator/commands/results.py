@@ -1,4 +1,4 @@
-"""What commands came to: repeats from rows, figures over repeats and runs, comparisons in numbers and words."""
+"""Results of commands: repeats from rows, figures over repeats and runs, comparisons in numbers and words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Repeat:
-    """One repeat, counted or failed."""
+    """One repeat, passed or failed."""
 
     run_id: str
     number: int
@@ -47,14 +47,14 @@ class Repeat:
     output_bytes: int
     figures: list[Figure]
     self_reported: bool = False
-    """By a task runner; what it did not say is zero."""
+    """Reported by a task runner; values that it left out are zero."""
 
     @property
     def counts(self) -> bool:
         return self.outcome == Outcome.PASSED
 
     def measured(self) -> list[Figure]:
-        """The kernel's figures, then the command's own; a name of ours cannot be taken by a command."""
+        """The kernel's figures, then the command's own. A command cannot use the name of a kernel figure."""
         seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
         ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
         if self.self_reported:
@@ -76,13 +76,13 @@ class CommandRun:
 
     @property
     def self_reported(self) -> bool:
-        """Whether figures of it come from a task runner, not from our own kernel readings."""
+        """Whether any figures come from a task runner rather than our own kernel readings."""
         return any(repeat.self_reported for repeat in self.repeats)
 
 
 @dataclass
 class Group:
-    """Runs that are measured as one."""
+    """Runs that are evaluated together."""
 
     label: str
     runs: list[CommandRun] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Group:
 
 @dataclass(frozen=True)
 class FigureOver:
-    """One figure over the repeats of a group. `values` has a sequence for each run."""
+    """One figure over the repeats of a group. `values` has one sequence per run."""
 
     name: str
     unit: str
@@ -152,7 +152,7 @@ def _repeat(row: ItemRow) -> Repeat:
 
 
 def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureOver]:
-    """Every figure of the repeats that count, in the order in which they appear."""
+    """Every figure of the repeats that count, in order of appearance."""
     first: dict[str, Figure] = {}
     values: dict[str, dict[str, list[float]]] = {}
     for run in runs:
@@ -169,7 +169,7 @@ def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureO
 
 
 def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -> list[Compared]:
-    """Each pair: a group, and the one that it is held against."""
+    """Compare each pair: a group, and the group that it is measured against."""
     known: dict[str, dict[str, FigureOver]] = {}
     for group in (each for pair in pairs for each in pair):
         if group.label not in known:
@@ -186,7 +186,7 @@ def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -
 
 
 def sentence(name: str, found: FigureComparison) -> str:
-    """`1.23 times as much (1.19 to 1.27): slower`."""
+    """For example `1.23 times as much (1.19 to 1.27): slower`."""
     better, worse = WORDS.get(name, ("better", "worse"))
     word = {
         FigureVerdict.BETTER: better,
@@ -202,12 +202,12 @@ def sentence(name: str, found: FigureComparison) -> str:
 
 
 def groups_by_run(runs: Sequence[CommandRun]) -> list[Group]:
-    """Every run for itself."""
+    """One group per run."""
     return [Group(f"{run.task.image} on {run.instance_type}, run {run.run_id[-6:]}", [run]) for run in runs]
 
 
 def groups_by_cell(runs: Sequence[CommandRun]) -> list[Group]:
-    """Runs of one command, image, instance type and provider together."""
+    """One group per command, image, instance type and provider."""
     cells: dict[tuple[str, str, str, str | None], Group] = {}
     many, several = len({run.task.name for run in runs}) > 1, len({run.provider for run in runs}) > 1
     for run in runs:
@@ -227,7 +227,7 @@ def _machine(group: Group) -> tuple[str, str | None]:
 
 
 def pairs_by_cell(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
-    """Of each command: on each machine every image against the first, of each image every machine against the first."""
+    """For each command: per machine, every image against the first; per image, every machine against the first."""
     pairs = []
     for group in groups:
         one = group.runs[0]

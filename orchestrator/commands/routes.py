@@ -1,4 +1,4 @@
-"""REST for command benchmarks: what a run came to, and comparisons over images, instance types and runs."""
+"""REST for command benchmarks: the results of a run, and comparisons over images, instance types and runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def compare_commands(
 ) -> CommandsCompared:
     """Figures side by side, with the ratio of each to the first, an interval, and a verdict in words.
 
-    Runs are compared one by one; those of a batch by image and instance type, repeats together.
+    Runs are compared one by one; those of a batch by image and instance type, with repeats pooled.
     """
     return await compare_runs(context, run, batch)
 

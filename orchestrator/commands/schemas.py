@@ -1,4 +1,4 @@
-"""Bodies of command benchmarks: what is asked for, what a run came to, and comparisons."""
+"""Request and response bodies of command benchmarks: requests, results of a run, and comparisons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Image = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[A-Za-z0-
 
 
 class FigureBody(Body):
-    """Where a figure is found in the output; without pattern and json_path: in a JSON line with this name."""
+    """Where to find a figure in the output. Without pattern and json_path, it is read from a JSON line with this name."""
 
     name: Annotated[Text, Field(max_length=100)] = ""
     unit: Annotated[Text, Field(max_length=20)] = ""
@@ -61,7 +61,7 @@ class FigureBody(Body):
 
 
 class FileBody(Body):
-    """A file for the command's working directory: its text, or its bytes in base64."""
+    """A file for the command's working directory, as text or as base64."""
 
     name: Annotated[Text, Field(min_length=1, description="A relative path, such as `bench.py`.")]
     content: Text | None = None
@@ -98,7 +98,7 @@ class FileBody(Body):
 
 
 class FileOut(Answer):
-    """A file of a command, without its content; the run's archive has it."""
+    """A file of a command, without its content, which is in the run's archive."""
 
     name: str
     size_bytes: int
@@ -111,7 +111,7 @@ class FileOut(Answer):
 
 
 def checked_files(bodies: Sequence[FileBody]) -> list[CommandFile]:
-    """The files of one command; `ValueError` if they are too many, too large or in each other's way."""
+    """The files of one command. Raises `ValueError` if they are too many, too large or in conflict with each other."""
     files = [body.file() for body in bodies]
     if len(files) > MAX_FILES:
         raise ValueError(f"files: {len(files)} files; a command may have {MAX_FILES}")
@@ -125,13 +125,13 @@ def checked_files(bodies: Sequence[FileBody]) -> list[CommandFile]:
 
 
 def shown_task(task: CommandTask) -> dict[str, Any]:
-    """A task as answers show it: files by their digests."""
+    """A task as responses show it, with digests in place of files."""
     shown = task.model_dump(mode="json", exclude={"files"})
     return {**shown, "files": [FileOut.of(file).model_dump(mode="json") for file in task.files]}
 
 
 class CommandBody(Body):
-    """A command of an allowed image, run again and again in one container."""
+    """A command of an allowed image, run repeatedly in one container."""
 
     image: Image
     command: Annotated[
@@ -173,7 +173,7 @@ class CommandBody(Body):
         return self
 
     def task(self, image: str | None = None, shared: Sequence[FileBody] = ()) -> CommandTask:
-        """In its own image or another one, with its own files and those that a batch shares."""
+        """The task for its own image or another one, with its own files and those that a batch shares."""
         argv = ["/bin/sh", "-c", self.command] if isinstance(self.command, str) else self.command
         given = self.name or (self.command.split()[0] if isinstance(self.command, str) else self.command[0])
         return CommandTask(
@@ -222,7 +222,7 @@ class IntervalOut(Answer):
 
 
 class FigureOut(Answer):
-    """A figure over all repeats that passed; bounds of the mean at 95 %."""
+    """A figure over all repeats that passed, with the 95 % bounds of its mean."""
 
     name: str
     unit: str
@@ -279,7 +279,7 @@ class RepeatOut(Answer):
 
 
 class CommandOut(Answer):
-    """What a run of kind `command` runs, and what it came to."""
+    """The command of a run and its results."""
 
     run_id: str
     status: str

@@ -1,4 +1,4 @@
-"""Runs of kind `command`: checked, planned and queued like any other. It commits before it answers and launches nothing."""
+"""Runs of kind `command`: checked, planned and queued like any other. Commits before it returns; launches nothing."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from orchestrator.system.clock import Clock
 from runner.contract.commands import CommandTask
 
 REPEAT = "repeat"
-"""What stands for the problem: each sample of it is a repeat."""
+"""The problem id of command runs; each sample of it is a repeat."""
 ADAPTER = "command"
 
 
 @dataclass(frozen=True)
 class NewCommand:
-    """A request, already checked for form."""
+    """A request whose fields are already validated."""
 
     task: CommandTask
     instance_type: str | None = None
@@ -37,7 +37,7 @@ class NewCommand:
 
 
 def command_task(task: CommandTask) -> CommandRunTask:
-    """One item for each repeat. The digest is of what is run, its files included, whatever the image and however often."""
+    """One item per repeat. The digest covers the command and its files, but not the image or the number of repeats."""
     same = task.model_dump(mode="json", exclude={"image", "repeats", "warmups", "files"})
     if task.files:
         same["files"] = sorted([file.name, file.sha256, file.executable] for file in task.files)
@@ -61,7 +61,7 @@ class CommandRuns:
         self._runs, self._engine_name, self._wake = runs, engine_name, wake
 
     async def create(self, request: NewCommand, idempotency: Idempotency | None = None) -> str:
-        """Store a pending run and return its id. With an idempotency key, the same request gives the same id."""
+        """Store a pending run and return its id. With an idempotency key, the same request returns the same id."""
         draft, now = self.draft(request), self._clock.now()
         key = idempotency and idempotency.of(request)
         run_id = await self._db.write(lambda s: enqueue(s, draft, key, now=now, daily_budget_usd=None))
@@ -69,7 +69,7 @@ class CommandRuns:
         return run_id
 
     def draft(self, request: NewCommand) -> Command:
-        """The run that a request stands for; `Invalid` for a command that this service would never run."""
+        """The draft for a request. Raises `Invalid` for a command that this service would never run."""
         return Command(
             task=command_task(request.task),
             instance_type=self._checked_type(request),

@@ -1,5 +1,4 @@
-"""Command benchmarks as the REST API and pages show them: comparisons, figures with a drawing of their repeats, tables of
-ratios."""
+"""Command benchmarks as the REST API and the pages show them: comparisons, plots of repeats, tables of ratios."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ TAGS = {"better": "ok", "worse": "alarm"}
 
 @dataclass(frozen=True)
 class Dots:
-    """Each repeat as a dot, within the band of the mean's interval."""
+    """A plot with one dot per repeat and a band for the interval of the mean."""
 
     places: list[tuple[float, float]]
     band: tuple[float, float] | None
@@ -140,7 +139,7 @@ def by_figure(rows: Sequence[RatioRow]) -> dict[str, list[RatioRow]]:
 
 
 async def compare_runs(context: Services, run: list[str] | None = None, batch: str | None = None) -> CommandsCompared:
-    """Runs one by one, the first against the others; those of a batch by image and instance type, repeats together."""
+    """Compare runs one by one with the first; those of a batch by image and instance type, with repeats pooled."""
     if (run is None) == (batch is None):
         raise Invalid("give either run, twice or more, or batch")
     if batch is not None:

@@ -18,7 +18,7 @@ _PLACE = "$."
 
 
 def read_figure(text: str) -> dict[str, Any]:
-    """As the API takes it; `ValueError` when it is none of these."""
+    """The figure in the form that the API accepts. Raises `ValueError` if the text has none of these forms."""
     left, mark, right = (part.strip() for part in text.partition("="))
     match = _LEFT.fullmatch(left)
     if match is None or ":" in match["name"] or not (match["name"] or mark):
@@ -32,7 +32,7 @@ def read_figure(text: str) -> dict[str, Any]:
 
 
 def read_variable(text: str) -> tuple[str, str]:
-    """Name and value; `ValueError` when it has no value."""
+    """Name and value. Raises `ValueError` if there is no value."""
     name, mark, value = text.partition("=")
     if not mark:
         raise ValueError("is not NAME=VALUE")
@@ -40,7 +40,7 @@ def read_variable(text: str) -> tuple[str, str]:
 
 
 def figure_words(rule: FigureRule) -> str:
-    """What `read_figure` reads as this rule."""
+    """The text that `read_figure` parses into this rule."""
     left = rule.name + (f" [{rule.unit}]" if rule.unit else "") + f":{rule.better}"
     if rule.json_path is not None:
         return f"{left}={_PLACE}{rule.json_path}"

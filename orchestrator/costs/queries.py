@@ -1,4 +1,4 @@
-"""Statements on what runs used of machines, and on how their starts went."""
+"""Queries on the machine usage of runs, and on how their starts went."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from orchestrator.schedules.tables import ScheduleFire
 
 _RUNS: Any = ContainerRun.__table__  # type: ignore[attr-defined]
 STORED_ANSWERS = "stored-answers"
-"""What stands for the model of runs that ask none, commands apart."""
+"""The model name for runs that call none, except commands."""
 REFUSALS = ("engine_error", "image_missing", "name_taken", "start_timeout")
 
 
 def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any]:
-    """(key, runs, vcpu_s, gib_s, throttled_s) since then, largest first. `by` is run, model, batch, day, or
-    schedule, which goes by its model."""
+    """(key, runs, vcpu_s, gib_s, throttled_s) since then, largest first, or newest day first. `by` is run, model, batch,
+    day, or schedule, which is keyed by its model."""
     key: Any
     sums = (
         func.count(func.distinct(col(Attempt.run_id))).label("runs"),
@@ -42,7 +42,7 @@ def used(session: Session, by: str, since: datetime, limit: int) -> Sequence[Any
     query = query.join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
     if by in ("model", "schedule"):
         query = query.join(LlmModel, col(LlmModel.id) == col(ContainerRun.model_id), isouter=True)
-        query = query.where(col(ContainerRun.kind) != "command")  # which asks no model
+        query = query.where(col(ContainerRun.kind) != "command")  # commands call no model
     if by == "schedule":
         query = query.join(ScheduleFire, col(ScheduleFire.run_id) == col(ContainerRun.id))
     query = query.where(workspace_filter(session, _RUNS), col(Attempt.dispatched_at) >= since, key.is_not(None)).group_by(

@@ -1,7 +1,7 @@
-"""What a run will cost and how long it will take, before it starts, as ranges. Pure.
+"""Estimates the cost and duration of a run before it starts, as ranges. Pure.
 
-From past runs of the same model and benchmarks where there are any: tokens and seconds per item, at today's prices. Else
-from the size of the prompts and the limit of output tokens, which gives no more than bounds.
+If there are past runs of the same model and benchmarks, it uses their tokens and seconds per item, at current prices.
+Otherwise it uses the prompt sizes and the limit of output tokens, which only gives bounds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from orchestrator.gateway.protocols.protocol import TokenUsage
 
 BYTES_PER_TOKEN = 4
 ONE_RUN_SPREAD = 0.3
-"""A single past run says nothing about the spread: so much either way is assumed."""
+"""The spread assumed either way if there is only one past run, which says nothing about the spread."""
 
 
 class Source(StrEnum):
-    """What a quote was made from."""
+    """The basis of a quote."""
 
     PAST_RUNS = "past_runs"  #: earlier runs of this model and these benchmarks
     TOKEN_LIMITS = "token_limits"  # noqa: S105 #: prompt sizes and the model's limit of output tokens
@@ -43,7 +43,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Quote:
-    """Costs are None when the price is unknown, times when nothing is known of the model's speed."""
+    """Costs are None if the price is unknown; times are None if the model's speed is unknown."""
 
     source: Source
     runs_used: int
@@ -61,7 +61,7 @@ def quote(
     prices: Prices | None,
     past: Sequence[PastRun],
 ) -> Quote:
-    """`prompt_bytes` is the mean prompt."""
+    """`prompt_bytes` is the mean size of a prompt."""
     worst = None if prices is None else items * usd(worst_case_nusd(prompt_bytes, max_output_tokens, prices))
     if past:
         at_once = min(concurrency, items)
@@ -79,7 +79,7 @@ def quote(
 
 
 def sentence(found: Quote, slug: str, *, priced: bool) -> str:
-    """The quote for people."""
+    """The quote as a sentence."""
     parts = []
     if not priced:
         parts.append(

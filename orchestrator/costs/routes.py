@@ -1,4 +1,4 @@
-"""REST for money: what a run will cost before it starts, and what runs have cost."""
+"""REST for costs: what a run will cost before it starts, and what runs have cost."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ router = Router(tags=["money"])
 
 MOST_PAST_RUNS = 10
 LOOKED_AT = 20
-"""Prompts that are measured per benchmark."""
+"""Number of prompts measured per benchmark."""
 PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
 PROMPT_FRAME_BYTES = 800
-"""What an adapter writes around a problem, about."""
+"""Approximate size of the text that an adapter adds around a problem."""
 DEFAULT_MAX_TOKENS = int(ModelSpec.model_fields["max_tokens"].default)
 
 
@@ -88,7 +88,7 @@ class By(StrEnum):
 
 @router.post("/api/quotes", policy=Policy(RUN, audit=Audit.REFUSALS))
 async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
-    """What a run would cost and how long it would take. The body is that of a new run; nothing is started."""
+    """Estimate the cost and duration of a run. Takes the body of a new run; starts nothing."""
     draft = await context.runs.draft(body.request(context.settings.reuse_answers))
     model = await context.runs.find_model(body.model_id)
     names = [part.name for part in draft.task.benchmarks]
@@ -108,7 +108,7 @@ async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
 
 @router.get("/api/costs", policy=Policy(READ))
 async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Query(ge=1, le=3660)] = 30) -> CostsOut:
-    """What calls have cost in the last days (UTC), per day and model or per model. Lost sends may have been billed."""
+    """Cost of calls in the last days (UTC), per day and model or per model. Lost sends may have been billed."""
     now = context.clock.now()
     since = (now.date() - timedelta(days=days - 1)).isoformat()
 
@@ -138,7 +138,7 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
 
 
 def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
-    """The mean size of some of the prompts."""
+    """The mean prompt size, from a few of the prompts."""
     sizes: list[int] = []
     for part in task.benchmarks:
         ids = part.problem_ids
@@ -204,7 +204,7 @@ class MachineCostOut(Answer):
 
 
 class IdleCostOut(Answer):
-    """What runners of one instance type used on one day while they stood ready, apart from any run."""
+    """Usage of an instance type's warm runners on one day while they waited for a run."""
 
     day: str
     instance_type: str
@@ -231,7 +231,7 @@ class MachineUse(NamedTuple):
 
 
 def with_deleted(there: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
-    """What runs used, those that were deleted since included: what was paid for stays counted."""
+    """Usage of runs, including deleted ones: what was paid for stays counted."""
     sums: dict[str, MachineUse] = {}
     for row in (*there, *deleted):
         before = sums.get(row.key, MachineUse(row.key, 0, 0.0, 0.0, 0.0))
@@ -251,8 +251,8 @@ async def machine_costs(
     days: Annotated[int, Query(ge=1, le=3660)] = 30,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> MachineCostsOut:
-    """Processor and memory that runs used in the last days, by the kernel's figures, and what that costs; beside it what
-    runners used that stood ready for a run."""
+    """CPU and memory that runs used in the last days, as the kernel measured them, and their cost; separately, the usage of
+    warm runners while they waited."""
     since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
 
     def read(session: Session) -> list[MachineUse]:

@@ -1,4 +1,4 @@
-"""What a run will give, before it is started: the width of its interval. Pure. What it takes is quoted by the gateway."""
+"""Predicts how precise a run's score will be: the width of its interval. Pure. `costs.quote` estimates the cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orchestrator.runs.page_queries import ScoredRun
 from orchestrator.stats.intervals import wilson
 
 UNKNOWN_SHARE = 0.5
-"""With nothing known of a model, the share with the widest interval is assumed."""
+"""The score assumed for an unknown model: it has the widest interval."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Quote:
     low: float
     high: float
     detectable: float
-    """How far apart two such runs must be, about, before the difference is more than chance."""
+    """About how far apart two such runs must be for the difference to be more than chance."""
 
     @property
     def margin(self) -> float:
@@ -31,9 +31,9 @@ class Quote:
 
 
 def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | None:
-    """From the size of the run and earlier runs of the same model and benchmarks; None for a run of nothing.
+    """From the size of the run and earlier runs of the same model and benchmarks; None for an empty run.
 
-    Several samples of one problem say little more than one of them, so problems are what the interval counts.
+    Several samples of one problem say little more than one of them, so the interval counts problems, not items.
     """
     if problems < 1 or samples < 1:
         return None

@@ -37,26 +37,26 @@ OUTPUTS = {
     "response": False,
     "output": False,
 }
-"""Fields that hold nothing but what a model wrote, and whether that is a program."""
+"""Fields that hold only model output, and whether that is a program."""
 OWN = {"code": True, "answer": False, "text": False}
-"""Only read where a record has none of the others: MMLU-Pro and MBPP keep the right answer in fields of these names."""
+"""Used only if a record has none of the fields above: MMLU-Pro and MBPP keep the correct answer in fields of these names."""
 LARGEST_START = 64
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One stored answer: a program as it is, or a model's whole text, from which it is still to be extracted."""
+    """One stored answer: either a program, or the full text of a model, from which a program is still to be extracted."""
 
     problem_id: str
     sample_index: int
     code: str | None = None
     text: str | None = None
     finish: str = "stop"
-    """Why the model stopped, where that is known."""
+    """Why the model stopped, if known."""
 
 
 def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | LeftOut]:
-    """All answers of a file, for a pack with these problems. Samples of a problem are numbered as they come."""
+    """All answers of a file, for a pack with these problems. Samples of a problem are numbered in order of appearance."""
     known = _Known(problem_ids)
     counts: Counter[str] = Counter()
     for place, row in _with_ids(_rows(Source(path)), known, path.name):
@@ -83,7 +83,7 @@ def _finish(row: Any) -> str:
 
 
 class _Known:
-    """The ids of a pack, and the other ways in which samples write them."""
+    """The problem ids of a pack, and other spellings of them."""
 
     def __init__(self, problem_ids: Collection[str]) -> None:
         self.in_order = sorted(problem_ids)
@@ -101,7 +101,7 @@ class _Known:
 
 
 def _short(problem_id: str) -> str:
-    """`Mbpp/11`, `MBPP/11` and `11` are one; other ids are only compared without regard to case."""
+    """Treats `Mbpp/11`, `MBPP/11` and `11` as equal; other ids are compared case-insensitively."""
     lowered = problem_id.lower()
     return lowered.removeprefix("mbpp/") if lowered.startswith("mbpp/") else lowered
 
@@ -122,7 +122,7 @@ def _read(row: Any, known: _Known) -> tuple[str, list[str], bool]:
 
 
 def _with_ids(rows: Iterator[tuple[str, Any]], known: _Known, name: str) -> Iterator[tuple[str, Any]]:
-    """Lists without ids stand for all problems in the order of their ids as text."""
+    """Adds ids to lists without ids, which stand for all problems in the order of their ids as text."""
     bare = 0
     for place, row in rows:
         if not isinstance(row, list):
@@ -140,7 +140,7 @@ def _with_ids(rows: Iterator[tuple[str, Any]], known: _Known, name: str) -> Iter
 
 
 def _rows(source: Source) -> Iterator[tuple[str, Any]]:
-    """Every record with its place; a text instead of a record says what is wrong with it."""
+    """Every record with its location; a text in place of a record is an error message."""
     name = source.path.name
     if not source.path.is_file():
         raise BadSource(f"There is no file {source.path}.")
@@ -179,12 +179,12 @@ def _begins_with_bracket(path: Path) -> bool:
 
 HIGHEST_SAMPLE = 2**31 - 1
 CUT = "more characters were cut here ...]"
-"""The end of a text that the runner had to shorten."""
+"""The end of a text that the runner truncated."""
 
 
 @dataclass
 class Answers:
-    """Answers by problem, in the order in which they came, and what could not be used."""
+    """Answers by problem in order of appearance, and those that could not be used."""
 
     by_problem: dict[str, dict[int, GivenAnswer]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -194,7 +194,7 @@ class Answers:
         return sum(map(len, self.by_problem.values()))
 
     def add(self, problem_id: str, answer: GivenAnswer) -> bool:
-        """Whether it was taken; a sample that is there already stays."""
+        """Returns whether the answer was added; an existing sample is kept."""
         own = self.by_problem.setdefault(problem_id, {})
         return own.setdefault(answer.sample_index, answer) is answer
 
@@ -205,13 +205,13 @@ class Answers:
         }
 
     def in_order(self, problem_ids: Iterable[str]) -> tuple[list[str], list[list[int]]]:
-        """The problems that have answers, in the order given, and the samples of each."""
+        """The problems that have answers, in the given order, and the samples of each."""
         chosen = [problem_id for problem_id in problem_ids if self.by_problem.get(problem_id)]
         return chosen, [sorted(self.by_problem[problem_id]) for problem_id in chosen]
 
 
 def answers_of_file(path: Path, problem_ids: Collection[str]) -> Answers:
-    """All usable answers of a file in one of the formats that `datasets.samples` reads."""
+    """All usable answers of a file in one of the formats that `read_samples` reads."""
     found = Answers()
     for item in read_samples(path, problem_ids):
         if isinstance(item, LeftOut):
@@ -231,7 +231,7 @@ def _given(sample: Sample) -> GivenAnswer:
 
 
 def answer_of_item(data: Mapping[str, Any]) -> GivenAnswer | None:
-    """The answer of a stored result, whole, or None where there is none: then a model would have to be asked again."""
+    """The complete answer of a stored result; None if there is none, so that the model would have to be called again."""
     text, code = data.get("answer") or "", data.get("code")
     finish = finish_of(data)
     index = int(data.get("sample_index", 0))

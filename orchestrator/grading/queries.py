@@ -1,4 +1,4 @@
-"""Statements on stored answers, which runs of kind `grade` judge."""
+"""Queries on stored answers, which runs of kind `grade` judge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of(session: Session, run_id: str, benchmark: str, problem_ids: Sequence[str]
 
 
 def copy(session: Session, source: str, target: str) -> None:
-    """Give `target` the answers of `source`."""
+    """Copy the answers of `source` to `target`."""
     columns = [c.name for c in GivenRow.__table__.columns]  # type: ignore[attr-defined]
     wanted: list[Any] = [literal(target) if name == "run_id" else getattr(GivenRow, name) for name in columns]
     query = sa_select(*wanted).where(col(GivenRow.run_id) == source)

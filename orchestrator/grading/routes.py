@@ -35,7 +35,7 @@ async def grade_answers(
     filename: Annotated[str, Query(min_length=1, max_length=200)] = "samples.jsonl",
     instance_type: InstanceName = None,
 ) -> GradeCreated:
-    """Judge the answers of a file in a container, as a run would. The answer comes when they are stored."""
+    """Judge the answers of a file in a container, as in any run. Responds once they are stored."""
     async with context.uploads.receive(filename, request.stream(), announced_size(request.headers)) as path:
         accepted = await context.grades.grade_file(benchmark, path, instance_type)
     response.headers["location"] = f"/api/container-runs/{accepted.run_id}"
@@ -56,7 +56,7 @@ async def grade_answers(
 async def regrade_run(
     run_id: RunId, context: Context, response: Response, instance_type: InstanceName = None
 ) -> RegradeCreated:
-    """Judge the stored answers of an ended run again, as a new run. No model is asked, nothing is paid."""
+    """Judge the stored answers of an ended run again, in a new run. No model is called and nothing is charged."""
     again = await context.grades.regrade(run_id, instance_type)
     response.headers["location"] = f"/api/container-runs/{again.run_id}"
     return RegradeCreated(
@@ -66,5 +66,5 @@ async def regrade_run(
 
 @router.get("/api/container-runs/{run_id}/moves", policy=Policy(READ))
 async def list_moves(run_id: RunId, context: Context) -> Page[MoveOut]:
-    """Which verdicts of a regraded run are not what they were."""
+    """The verdicts of a regraded run that changed."""
     return Page(items=[MoveOut(**vars(move)) for move in await context.grades.moves(run_id)])

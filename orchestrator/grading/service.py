@@ -1,6 +1,6 @@
-"""Grades stored answers: a run of kind `grade`, which goes through queue, container and judges like any other.
+"""Grades stored answers in a run of kind `grade`, which uses queue, container and judges like any other.
 
-It commits before it answers and launches nothing. Answers from a file have no model.
+It commits before it returns and launches nothing. Answers from a file have no model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from runner.contract.run_spec import RunKind
 
 @dataclass(frozen=True)
 class Accepted:
-    """What became of the answers that were handed in."""
+    """Which of the submitted answers were accepted."""
 
     run_id: str
     benchmark: str
@@ -54,7 +54,7 @@ class Regraded:
 
 @dataclass(frozen=True)
 class Move:
-    """An item whose verdict is not what it was."""
+    """An item whose verdict has changed."""
 
     benchmark: str
     problem_id: str
@@ -109,7 +109,7 @@ class GradeService:
         )
 
     async def regrade(self, run_id: str, instance_type: str | None = None) -> Regraded:
-        """Queue a run that judges the answers of an ended one again, with the judges of today. No model is asked."""
+        """Queue a run that judges the answers of an ended run again, with the current judges. No model is called."""
         type_name = self._runs.roomiest_type(instance_type)
         old = await self._db.read(lambda s: run_queries.get(s, run_id))
         if old is None:
@@ -146,7 +146,7 @@ class GradeService:
         return Regraded(new_id, count, left_out)
 
     async def moves(self, run_id: str) -> list[Move]:
-        """Which verdicts of a regraded run differ from those of the run that it judged again."""
+        """The verdicts of a regraded run that differ from those of the original run."""
         run = await self._runs.get(run_id)
         while run.trigger_type == "retry" and run.retry_of is not None:
             run = await self._runs.get(run.retry_of)

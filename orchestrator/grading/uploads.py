@@ -1,4 +1,4 @@
-"""Files that a client sends: streamed to disk under the data directory while it has room, there only while they are used."""
+"""Uploads of clients: streamed to disk under the data directory while it has room, and deleted after use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[\w][\w .()+-]{0,199}")
 
 
 class Uploads:
-    """The directory for them; what a killed process left is cleared at the start."""
+    """The upload directory. `clear` removes at startup what a killed process left behind."""
 
     def __init__(self, folder: Path, room: DiskRoom) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class Uploads:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def place(self, name: str) -> Path:
-        """A new empty directory's file of this name."""
+        """The path of a file of this name in a new empty directory."""
         if not _NAME.fullmatch(name):
             raise Invalid(f"{name[:100]!r} cannot be the name of a file here: letters, digits, and . _ - ( ) + are fine")
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class Uploads:
 
     @contextlib.asynccontextmanager
     async def receive(self, name: str, body: AsyncIterator[bytes], size: int | None = None) -> AsyncIterator[Path]:
-        """The whole body as a file of this name, until the block ends."""
+        """The whole body as a file of this name, which exists until the block ends."""
         path = await asyncio.to_thread(self.place, name)
         try:
             await self.write(path, body, size)
@@ -45,7 +45,7 @@ class Uploads:
             await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
 
     async def write(self, path: Path, body: AsyncIterator[bytes], size: int | None = None) -> None:
-        """`NoSpace` before the first byte where the size is known, else when the disk has become too full."""
+        """Raises `NoSpace` before the first byte if the size is known, otherwise when the disk becomes too full."""
         await asyncio.to_thread(self._room.require, size or 0, "The file")
         unchecked = 0
         with self._room.full_is_said("the file"), path.open("wb") as file:
@@ -58,6 +58,6 @@ class Uploads:
 
 
 def announced_size(headers: Mapping[str, str]) -> int | None:
-    """How large a body will be, where its sender says so."""
+    """The size of the body, if the sender declares it."""
     said = headers.get("content-length", "")
     return int(said) if said.isascii() and said.isdigit() else None

@@ -1,4 +1,4 @@
-"""Jobs of all kinds in one list, and the page of one about evals: its stages live, answers that were refused, its end."""
+"""The list of jobs of all kinds, and the page of an eval job: live stages, refused answers, result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements on jobs: runs of every kind, with what those about evals have besides."""
+"""Queries on jobs: runs of every kind, with the additional row of eval jobs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def page(
 
 
 def _dead_letter(dead_after: int) -> ColumnElement[bool]:
-    """Given up after so many attempts, not dismissed, and without a retry that completed."""
+    """Given up after this many attempts, not dismissed, and without a completed retry."""
     return and_(
         col(ContainerRun.status) == "failed",
         col(ContainerRun.attempts_without_progress) >= dead_after,
@@ -65,12 +65,12 @@ def get(session: Session, job_id: str) -> Row | None:
 
 
 def eval_job(session: Session, run_id: str) -> EvalJob | None:
-    """With its result."""
+    """The eval job, including its result."""
     return session.get(EvalJob, run_id)
 
 
 def rounds(session: Session, run_id: str) -> list[dict[str, Any]]:
-    """What the model has answered so far, with what was wrong with it."""
+    """The model's answers so far, each with what was wrong with it."""
     return list(session.exec(select(EvalJob.rounds).where(EvalJob.run_id == run_id)).first() or [])
 
 
@@ -80,12 +80,12 @@ def open_eval_jobs(session: Session) -> Sequence[str]:
 
 
 def light(session: Session, run_id: str) -> EvalJob | None:
-    """Without the result, which may be large."""
+    """The eval job without its result and rounds, which may be large."""
     return session.exec(select(EvalJob).where(EvalJob.run_id == run_id).options(*WITHOUT_LOAD)).first()
 
 
 def holding_by_kind(session: Session) -> dict[str, int]:
-    """Containers that take up room, by the kind of their run."""
+    """Number of containers that use capacity, by the kind of their run."""
     query = (
         select(ContainerRun.kind, func.count())
         .join(Attempt, col(Attempt.run_id) == col(ContainerRun.id))
@@ -96,7 +96,7 @@ def holding_by_kind(session: Session) -> dict[str, int]:
 
 
 def figures(session: Session, dead_after: int) -> Sequence[tuple[str, str, int, int, datetime | None]]:
-    """(kind, status, runs, dead letters, created_at of the oldest)."""
+    """(kind, status, runs, dead letters, created_at of the oldest) per kind and status."""
     dead = func.sum(case((_dead_letter(dead_after), 1), else_=0))
     columns: Any = (ContainerRun.kind, ContainerRun.status, func.count(), dead, func.min(ContainerRun.created_at))
     query = select(*columns).group_by(ContainerRun.kind, ContainerRun.status)

@@ -1,4 +1,4 @@
-"""REST for jobs: runs of every kind in one list, followed live, cancelled and retried."""
+"""REST for jobs: list runs of every kind, follow them live, cancel and retry them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def list_jobs(
     eval_set_id: Annotated[str | None, Query(max_length=60)] = None,
     eval_id: Annotated[str | None, Query(max_length=60)] = None,
 ) -> Page[JobOut]:
-    """Jobs of all kinds, newest first. Datasets being added are among them until the service ends."""
+    """Jobs of all kinds, newest first, including datasets that are being added, until the service restarts."""
     statuses = [Status.FAILED.value] if dead_letter else [status.value] if status else None
 
     def read(session: Session) -> list[JobOut]:
@@ -89,7 +89,7 @@ async def get_job(job_id: JobId, context: Context) -> JobDetail:
 
 @router.get("/{job_id}/stream", policy=Policy(READ, streams=True), response_class=EventStream)
 async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
-    """`progress` as it goes on, then `completed` or `failed` (also when it was cancelled), and the stream closes."""
+    """Streams `progress` events, then `completed` or `failed` (also if it was cancelled), then closes."""
     job = await _job(job_id, context)
     if job.type == JobType.DATASET_BUILD:
         return stream_of(_built(context, job_id))
@@ -99,7 +99,7 @@ async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId
 
 @router.post("/{job_id}/cancel", policy=Policy(RUN), status_code=202)
 async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOut:
-    """Stop a job. One that waits ends at once; one that runs ends when its container is confirmed gone."""
+    """Cancel a job. A pending job ends at once; a live one ends when its container is confirmed gone."""
     if (await _job(job_id, context)).type == JobType.DATASET_BUILD:
         _for_owners(request)
         return dataset_job(context.dataset_jobs.cancel(job_id))
@@ -112,7 +112,7 @@ async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOu
 async def retry_job(
     job_id: JobId, context: Context, request: Request, response: Response, idempotency_key: IdempotencyKey = None
 ) -> JobCreated:
-    """A new job for what an ended one left undone. Paid answers are kept, unless it is they that were refused."""
+    """Create a job for what an ended one left undone. Paid answers are kept, unless they are what was refused."""
     if context.dataset_jobs.find(job_id) is not None:
         _for_owners(request)
         again = context.dataset_jobs.retry(job_id)
@@ -126,7 +126,7 @@ async def retry_job(
 
 @router.post("/{job_id}/dismiss", policy=Policy(RUN))
 async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
-    """Take a dead letter off the list and out of the metric. The job and what it left stay. Again is harmless."""
+    """Remove a dead letter from the list and the metric. The job and its results stay. Idempotent."""
     if context.dataset_jobs.find(job_id) is not None:
         raise Conflict(f"job {job_id} adds a dataset; it is no dead letter and cannot be dismissed")
     await context.runs.dismiss(job_id)
@@ -134,7 +134,7 @@ async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
 
 
 def _for_owners(request: Request) -> None:
-    """Datasets are what all workspaces share: here as at their own endpoints, owners may change them."""
+    """All workspaces share the datasets, so only owners may change them, here as in the dataset API."""
     if not caller_of(request).scope.allows(Scope.OWNER):
         raise Forbidden("datasets belong to all workspaces; only an owner may stop or repeat the adding of one")
 
@@ -168,7 +168,7 @@ async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str
 
 
 async def _built(context: Services, job_id: str) -> AsyncIterator[str]:
-    """How far a dataset is, whenever that has changed, until it is there. Whoever comes back is told from now on."""
+    """Streams the progress of a dataset when it changes, until it is done. Past events are not replayed."""
     sent: dict[str, Any] = {}
     while (build := context.dataset_jobs.find(job_id)) is not None:
         job = dataset_job(build)
@@ -184,6 +184,6 @@ async def _built(context: Services, job_id: str) -> AsyncIterator[str]:
 
 
 async def _ending(context: Services, job_id: str) -> dict[str, str | None]:
-    """What only the row knows of how a job ended."""
+    """Facts about the end of a job that only its row has."""
     job = await _job(job_id, context)
     return {"eval_id": job.eval_id, "code": job.error.code if job.error else None}

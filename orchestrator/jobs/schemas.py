@@ -1,4 +1,4 @@
-"""Bodies of answers about jobs: one shape for runs of every kind, and for datasets being added."""
+"""Response bodies of jobs: one form for runs of every kind and for datasets that are being added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JobType(StrEnum):
     EVAL_GENERATE = RunKind.EVAL_GENERATE.value
     EVAL_EXECUTE = RunKind.EVAL_EXECUTE.value
     COMMAND = RunKind.COMMAND.value
-    DATASET_BUILD = "dataset_build"  #: a dataset is fetched and built; known until the service ends
+    DATASET_BUILD = "dataset_build"  #: a dataset is downloaded and built; known until the service restarts
 
 
 class JobError(Answer):

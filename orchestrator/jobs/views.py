@@ -1,4 +1,4 @@
-"""A job as answers and streams show it: one shape for runs of every kind. Pure."""
+"""A job as responses and streams show it: one form for runs of every kind. Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ DATASET_STATES = {"running": Status.RUNNING, "done": Status.COMPLETED, "failed":
 
 
 def dataset_job(job: Job) -> JobOut:
-    """A dataset that is being added, as a job among the others."""
+    """A dataset that is being added, as a job."""
     status = DATASET_STATES.get(job.state, Status.CANCELLED)
     error = None
     if job.error is not None:
@@ -124,7 +124,7 @@ def error_code(status: str, reason: str | None, told: str | None) -> str:
 
 
 def stream_event(event: LoggedEvent, kind: str) -> tuple[str, dict[str, Any]] | None:
-    """How an event of the log is told in a job's stream: `progress`, `completed` or `failed`; None is not told."""
+    """The event of a job's stream for a logged event: `progress`, `completed` or `failed`; None if it is not sent."""
     data = event.data
     about = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}
     if event.type == "transition":
@@ -135,7 +135,7 @@ def stream_event(event: LoggedEvent, kind: str) -> tuple[str, dict[str, Any]] | 
         if status == Status.COMPLETED:
             return "completed", {**about, **told, "percent": 100}
         return "failed", {**about, **told}
-    if event.type in TOLD and not (event.type == "stage" and kind in EVAL_KINDS):  # those have stages of their own
+    if event.type in TOLD and not (event.type == "stage" and kind in EVAL_KINDS):  # eval jobs have stages of their own
         known = {key: value for key, value in data.items() if key != "score"}
         if data.get("stage") == JobStage.TESTING_ACCURACY:
             known["tested"] = data.get("done")
@@ -179,7 +179,7 @@ def kind_words(kind: str) -> str:
 
 
 def place_of(job: JobOut) -> str:
-    """The page of a job, below the root."""
+    """The path of a job's page."""
     if job.type == JobType.DATASET_BUILD:
         return "/datasets"
     return f"/jobs/{job.id}" if job.type in EVAL_KINDS else f"/runs/{job.id}"
@@ -190,13 +190,13 @@ def is_live(job: JobOut) -> bool:
 
 
 def repair_words(detail: str) -> str:
-    """`Repair 1 of 3` from what the runner says of where it is; empty in the first round."""
+    """`Repair 1 of 3`, from the runner's description of its step; empty in the first round."""
     found = _REPAIR.search(detail)
     return f"Repair {found[1]} of {found[2]}" if found else ""
 
 
 def stage_marks(job: JobOut, *, by_hand: bool) -> list[StageMark]:
-    """The stages of having an eval written. A repair begins again at the model: its own stages are what is shown."""
+    """The stages of writing an eval. A repair starts again at the model call, so only its own stages are marked."""
     shown = [stage for stage in STAGE_WORDS if not (by_hand and stage is JobStage.CALLING_LLM)]
     over = job.status == Status.COMPLETED
     names = [stage.value for stage in shown]

@@ -36,7 +36,7 @@ class IllegalTransition(Exception):
 
 @dataclass(frozen=True)
 class RunState:
-    """The columns of a run that only the lifecycle changes."""
+    """The columns of a run that the lifecycle manages."""
 
     status: Status = Status.PENDING
     stage: str | None = None

@@ -95,8 +95,7 @@ def uid_shift(owner: str) -> int:
 
 
 def free_uid_base(used: set[int], shift: int = 0) -> int:
-    """The first range of sandbox uids that no live attempt uses: the kernel counts process limits per uid, across
-    containers."""
+    """The first range of sandbox uids that no live attempt uses. Process limits count per uid across the whole kernel."""
     for index in range(UID_RANGES):
         base = UID_FIRST + (index + shift) % UID_RANGES * UID_STEP
         if base not in used:
@@ -122,8 +121,7 @@ def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
 
 
 def least_sandbox_level(engine: str) -> str:
-    """The sandbox level that a runner must reach by default: every layer in containers, what the host offers in
-    processes."""
+    """The sandbox level that a runner must reach by default. Local processes may lack layers that containers have."""
     return "full" if engine == "docker" else "minimal"
 
 

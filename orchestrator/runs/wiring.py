@@ -47,7 +47,7 @@ class RunParts:
     hand_off: WarmHandOff
     artefacts: ArtefactStore
     loops: Loops
-    """Not started yet; runners may call as soon as it is."""
+    """Not started yet. Runners may call as soon as the loops run."""
 
 
 @asynccontextmanager

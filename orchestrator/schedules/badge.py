@@ -15,12 +15,12 @@ COLOURS = {
 }
 
 FILLS = {"brightgreen": "#3c8a00", "blue": "#0a6ea8", "red": "#c0392b", "lightgrey": "#6b6b6b"}
-"""Dark enough for white words."""
+"""Dark enough for white text."""
 PER_CHARACTER, EDGE = 6.6, 12
 
 
 def badge_of(slug: str, score: dict[str, Any] | None, verdict: str | None) -> dict[str, str]:
-    """Score with its interval, never a bare number, and the verdict as the colour."""
+    """Score with its interval, never a bare number; the verdict sets the colour."""
     if score is None or score.get("estimate") is None:
         return {"label": slug, "message": "no result yet", "color": "lightgrey"}
     low, high = 100 * score["low"], 100 * score["high"]
@@ -33,7 +33,7 @@ def badge_of(slug: str, score: dict[str, Any] | None, verdict: str | None) -> di
 
 
 def svg(label: str, message: str, color: str) -> str:
-    """The same as an image of one line; widths are of a usual sans-serif font of 11 pixels."""
+    """The badge as an SVG of one line; widths assume a common sans-serif font of 11 pixels."""
     left, right = (round(EDGE + PER_CHARACTER * len(text)) for text in (label, message))
     words = f"{escape(label)}: {escape(message)}"
     return (

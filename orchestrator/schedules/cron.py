@@ -1,6 +1,6 @@
-"""Cron expressions: validity, matching times, and meaning in words. The only module that imports `cronsim`.
+"""Cron expressions: validation, matching times, and meaning in words. The only module that imports `cronsim`.
 
-Local times here have no time zone: `instants` turns them into instants, with clock changes.
+Local times here have no time zone: `instants` converts them to instants and handles clock changes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Cron:
 
     written: str
     fields: str
-    """The five fields as they are computed with."""
+    """The five fields in the form used for computing."""
     by_the_hour: bool
-    """The hour field starts with `*`: it means a distance in real time, and clock changes do not touch it."""
+    """The hour field starts with `*`: it means an interval in real time, which clock changes do not affect."""
 
     def local_times(self, after: datetime) -> Iterator[datetime]:
         """Every matching local time later than `after` (both without zone), in order."""

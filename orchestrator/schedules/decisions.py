@@ -1,4 +1,4 @@
-"""The outcome of a due instant: a pure function of the instant, the time, and the schedule's rules."""
+"""The outcome of a due instant, as a pure function of the instant, the time, and the schedule's rules."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 LATE = timedelta(seconds=60)
-"""From here on a firing counts as catching up."""
+"""A firing that is later than this counts as catching up."""
 
 
 class FireOutcome(StrEnum):
     FIRED = "fired"  #: a run was created for it
     COALESCED = "coalesced"  #: late, and a newer instant runs instead
     SKIPPED_MISFIRE = "skipped_misfire"  #: too late to be worth a run
-    SKIPPED_OVERLAP = "skipped_overlap"  #: the schedule's run before it had not ended
+    SKIPPED_OVERLAP = "skipped_overlap"  #: the previous run of the schedule had not ended
     SKIPPED_PAUSED = "skipped_paused"  #: the schedule was paused
     REFUSED = "refused"  #: the run could not be created; the detail says why
 
 
 class Misfire(StrEnum):
-    NEWEST = "newest"  #: of the instants that are late by no more than the grace, the newest runs
+    NEWEST = "newest"  #: the newest instant runs, if it is late by no more than the grace period
     SKIP = "skip"  #: an instant that is late by more than a minute does not run
 
 
@@ -52,7 +52,7 @@ def decide(instant: datetime, now: datetime, rules: Rules, *, newest: bool, unde
 
 
 def sentence(outcome: FireOutcome, instant: datetime, now: datetime) -> str:
-    """The reason of an outcome, for the history."""
+    """The reason for an outcome, for the history."""
     minutes = round((now - instant).total_seconds() / 60)
     return {
         FireOutcome.FIRED: "" if now - instant <= LATE else f"Fired {minutes} min late.",

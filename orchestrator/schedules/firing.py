@@ -1,8 +1,8 @@
-"""Turns due instants into rows and runs. The table decides what is due; the ticker only says when to look.
+"""Turns due instants into rows and runs. The table decides what is due; the ticker only decides when to check.
 
-One transaction per schedule holds the rows of its instants, the run, and the advance of `next_fire_at`: after a crash at any
-moment either all of it is stored or nothing, and the next round continues from there. Every write is guarded by the leader's
-epoch, and the key of the fires is the last lock.
+One transaction per schedule covers the rows of its instants, the run, and the advance of `next_fire_at`. After a crash at
+any moment either all of it is stored or nothing, and the next round continues from there. Every write is guarded by the
+leader's epoch; the primary key of the fires is the last safeguard.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from orchestrator.system.clock import Clock
 log = structlog.get_logger()
 
 BATCH = 500
-"""Instants that one transaction records."""
+"""Maximum number of instants recorded in one transaction."""
 SCHEDULES = 500
-"""Schedules that one round looks at."""
+"""Maximum number of schedules checked in one round."""
 AT_ONCE = 25
 STAGGER = timedelta(seconds=5)
 STAGGER_STEPS = 120
@@ -86,7 +86,7 @@ class Firing:
         return len(waiting) == SCHEDULES or any(result.more for result in done)
 
     async def _together(self, jobs: list[Callable[[Session], Fired]]) -> list[Fired]:
-        """A schedule that cannot be fired must not stop the others."""
+        """Fire the schedules such that one that fails does not stop the others."""
         results = await asyncio.gather(*map(self._leadership.write, jobs), return_exceptions=True)
         done = []
         for result in results:
@@ -160,7 +160,7 @@ def due_instants(schedule: Schedule, now: datetime) -> tuple[list[datetime], dat
 
 
 def settle(session: Session, schedule: Schedule, outcome: FireOutcome, now: datetime, detail: str) -> None:
-    """Give every instant that is due by now the same outcome; before a change of the schedule."""
+    """Record the same outcome for every instant that is due by now; called before the schedule changes."""
     while schedule.next_fire_at is not None and schedule.next_fire_at <= now:
         due, following = due_instants(schedule, now)
         rows = [_row(schedule, instant, outcome, now) for instant in due]

@@ -1,8 +1,8 @@
-"""The instants at which a cron expression fires in a time zone. Pure; instants are aware and in UTC.
+"""The instants at which a cron expression fires in a time zone. Pure; instants are timezone-aware and in UTC.
 
-Two kinds of expression, as in Debian's cron. One that names its hours means times on the wall: a time that the clock skips
-fires once, at the first instant after the gap, and a time that comes twice fires the first time. One whose hour field
-starts with `*` means a distance in real time: it fires whenever the clock on the wall matches, so hourly stays hourly.
+There are two kinds of expression, as in Debian's cron. One that names its hours means wall-clock times: a time that the
+clock skips fires once, at the first instant after the gap, and a time that occurs twice fires the first time. One whose hour
+field starts with `*` means an interval in real time: it fires whenever the wall clock matches, so hourly stays hourly.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def zone(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown; not a plain name; a directory
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, malformed, or a directory
         raise Invalid(f"there is no time zone {name!r}; use a name such as UTC, Europe/Berlin or America/New_York") from None
 
 
 def instants(cron: Cron, where: tzinfo, after: datetime) -> Iterator[datetime]:
-    """Every instant later than `after` at which it fires, in order, without end."""
+    """Every instant later than `after` at which the expression fires, in order, without end."""
     after = after.astimezone(UTC).replace(microsecond=0)
     if where is UTC:
         for local in cron.local_times(_local(after, where)):
@@ -65,7 +65,7 @@ def _on_the_wall(cron: Cron, where: tzinfo, after: datetime) -> Iterator[datetim
 def _in_real_time(cron: Cron, where: tzinfo, after: datetime) -> Iterator[datetime]:
     start = after + SECOND
     while True:
-        # As long as the offset stays, local times and instants are the same distance apart.
+        # While the offset is constant, local times and instants are the same distance apart.
         offset = _offset(where, start)
         unchanged = start
         for local in cron.local_times(start.replace(tzinfo=None) + offset - SECOND):
@@ -91,7 +91,7 @@ def _offset(where: tzinfo, instant: datetime) -> timedelta:
 
 
 def _change_within(where: tzinfo, low: datetime, high: datetime) -> datetime | None:
-    """The first change of the clock after `low` and not after `high`."""
+    """The first clock change after `low` and not after `high`."""
     while low < high:
         step = min(low + DAY, high)
         if _offset(where, step) != _offset(where, low):
@@ -101,7 +101,7 @@ def _change_within(where: tzinfo, low: datetime, high: datetime) -> datetime | N
 
 
 def _next_change(where: tzinfo, low: datetime, high: datetime) -> datetime:
-    """The first second with another offset than at `low`, given that `high` has one."""
+    """The first second whose offset differs from that at `low`, given that the one at `high` does."""
     before = _offset(where, low)
     span = int((high - low) / SECOND)
     left, right = 0, span

@@ -1,4 +1,4 @@
-"""The run of a schedule: its panel, its limits, one row in the queue, within the caller's transaction."""
+"""Queues the run of a schedule, with its panel and limits, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Launcher:
         self._catalogue = catalogue
 
     def start(self, session: Session, schedule: Schedule, now: datetime, delay: timedelta = timedelta()) -> str:
-        """Queue a run of the schedule's current panel; it starts no sooner than after `delay`. The run's id."""
+        """Queue a run of the schedule's current panel, which starts after `delay` at the earliest; returns the run's id."""
         panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
         if panel is None:
             raise NotFound(f"the schedule of model {schedule.model_id} no longer has a panel")
@@ -53,12 +53,12 @@ class Launcher:
         check_price_of_schedule(session, model, schedule.budget_usd, schedule.user_id, self._settings.daily_budget_usd)
 
     def _with_current_digest(self, spec: PlannedBenchmark) -> PlannedBenchmark:
-        """The same problems, with the digest of today's pack: a run names the pack that it uses."""
+        """The same problems, with the digest of the current pack: a run names the pack that it uses."""
         try:
             return spec.model_copy(update={"pack_digest": self._catalogue.get(spec.name).pack_digest})
         except (UnknownBenchmark, PackDamaged):
             return spec  # the run will report the problem
 
     def _instance_type(self, name: str | None) -> str:
-        """The schedule's, unless it was removed from the settings since."""
+        """The schedule's instance type, unless it was removed from the settings."""
         return name if name in self._settings.instance_types else self._settings.default_instance_type

@@ -1,8 +1,8 @@
 """The panel of a schedule: problems drawn once, seeded and stratified, so that its runs can be compared in pairs.
 
-A problem that a model always or never solves cannot show a change. The draw `informative` therefore takes first the problems
-on which this model has both passed and failed, then those without enough results, and the others only to fill up. Runs
-before the draw are never part of the comparison, so that choosing by their results does not bias it.
+A problem that a model always or never solves cannot show a change. The draw `informative` therefore prefers problems on
+which this model has both passed and failed, then those without enough results, and uses the others only to fill up. Runs
+before the draw are never part of the comparison, so choosing by their results does not bias it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements on schedules, their panels and their fires."""
+"""Queries on schedules, their panels and their fires."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def page(session: Session, *, limit: int, after: int | None = None) -> Sequence[
 
 
 def due(session: Session, now: datetime, limit: int) -> list[tuple[int, int, datetime]]:
-    """Workspace, model and oldest unrecorded instant of those whose time has come, the longest waiting first."""
+    """Workspace, model and oldest unrecorded instant of schedules that are due, the longest waiting first."""
     query = (
         select(Schedule.workspace_id, Schedule.model_id, Schedule.next_fire_at)
         .join(LlmModel, _OF_MODEL)
@@ -144,13 +144,13 @@ def newest_look(session: Session, model_id: int) -> ScheduleFire | None:
 
 
 def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, int]]:
-    """(results, passes) of this model on each problem, over all its runs; only results that are the model's own."""
+    """(results, passes) of this model on each problem over all its runs, without errors that are not the model's fault."""
     query = (
         select(ItemRow.problem_id, ItemRow.outcome, func.count())
         .join(ContainerRun, col(ContainerRun.id) == col(ItemRow.run_id))
         .where(
             ContainerRun.model_id == model_id,
-            ContainerRun.kind == "benchmark",  # not runs that were only graded again
+            ContainerRun.kind == "benchmark",  # no regrades
             ItemRow.benchmark == benchmark,
             col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
         )

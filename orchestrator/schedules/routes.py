@@ -48,7 +48,7 @@ async def list_schedules(
 
 @router.post("", policy=Policy(SCHEDULE), status_code=200, responses={201: {"description": "The schedule was created."}})
 async def save_schedule(body: ScheduleSave, context: Context, response: Response) -> ScheduleDetail:
-    """Create or change a model's schedule. The answer has its next fires and what it can detect."""
+    """Create or change a model's schedule. The response has its next fires and what it can detect."""
     saved = await context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
     response.status_code = 201 if saved.created else 200
     response.headers["location"] = f"/api/schedules/{saved.schedule.model_id}"
@@ -67,7 +67,7 @@ async def preview(
     alarm_rate: Annotated[float, Query(gt=0, le=0.5)] = 0.05,
     drop: Annotated[float | None, Query(gt=0, le=1, description="A drop to find, as a share: 0.05 is 5 points.")] = None,
 ) -> Preview:
-    """The next fires of a cron expression, what it means, and what a schedule of this size can see."""
+    """The next fires of a cron expression, its meaning, and what a schedule of this size can detect."""
     power = DetectionPower(sample_size, samples=samples_per_problem, pool=baseline_runs, alarm_rate=alarm_rate)
     return preview_of(cron, tz, power, context.clock.now(), count=count, drop=drop)
 
@@ -120,7 +120,7 @@ async def delete_schedule(model_id: ModelRef, context: Context) -> None:
 
 @router.patch("/{model_id:path}/pause", policy=Policy(SCHEDULE))
 async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
-    """Pause (without a body, or `paused: true`), or go on (`paused: false`). What passes meanwhile is not made up for."""
+    """Pause (without a body, or `paused: true`) or resume (`paused: false`). Missed instants are not made up for."""
     return await schedule_detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
 
 

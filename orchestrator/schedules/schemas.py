@@ -19,7 +19,7 @@ Size = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 
 
 class ScheduleSave(Body):
-    """A model's schedule to create or change. Fields that are left out keep their value, or get their default."""
+    """A model's schedule to create or change. Omitted fields keep their value or get their default."""
 
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     cron_expression: Annotated[Text, Field(min_length=1, max_length=200)]
@@ -64,7 +64,7 @@ class ScheduleSave(Body):
         return self
 
     def values(self) -> dict[str, Any]:
-        """The given fields, under the names of the columns."""
+        """The given fields under the names of their columns."""
         given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
         if "misfire_policy" in given:
             given["misfire"] = given.pop("misfire_policy")

@@ -117,7 +117,7 @@ class ScheduleService:
         return schedule
 
     async def delete(self, model: int | str) -> None:
-        """Its fires and panels stay as history."""
+        """Delete the schedule; its fires and panels stay as history."""
         model_id = (await self.get(model)).model_id
 
         def remove(session: Session) -> None:
@@ -128,7 +128,7 @@ class ScheduleService:
         await self._db.write(remove)
 
     async def pause(self, model: int | str, paused: bool) -> Schedule:
-        """Instants that pass while it is paused are recorded, and do not run later."""
+        """Pause or resume. Instants that pass during a pause are recorded and do not run later."""
         model_id = (await self.get(model)).model_id
         now = self._clock.now()
 
@@ -183,7 +183,7 @@ class ScheduleService:
         return run_id
 
     async def detection_power(self, schedule: Schedule) -> DetectionPower:
-        """What the schedule can detect, according to the model's results on its panel."""
+        """What the schedule can detect, given the model's results on its panel."""
         return await self._db.read(lambda s: detection_power_of(s, schedule))
 
 
@@ -225,7 +225,7 @@ def _check_items(session: Session, wanted: Schedule) -> None:
 
 
 def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower:
-    """From the model's results on the panel; from an assumption while there are none."""
+    """From the model's results on the panel, or an assumption if there are none."""
     panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
     histories: list[tuple[int, int]] = []
     for spec in panel.benchmarks if panel else []:

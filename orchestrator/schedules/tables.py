@@ -13,7 +13,7 @@ from orchestrator.db.workspaces import Owned, owned_key
 
 
 def _model_key() -> Column[int]:
-    """Part of the key; deleted with its model."""
+    """Part of the primary key; deleted with its model."""
     return Column(Integer, ForeignKey("models.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
 
 
@@ -54,7 +54,7 @@ class Schedule(Owned, table=True):
 
 
 class SchedulePanel(Owned, table=True):
-    """The problems that a schedule uses, drawn once. A change is a new version; old ones stay."""
+    """The problems that a schedule uses, drawn once. A change creates a new version; old ones stay."""
 
     __tablename__ = "schedule_panels"
     workspace_id: int = owned_key()

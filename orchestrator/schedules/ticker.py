@@ -1,7 +1,7 @@
-"""The ticking clock, and the only module that imports APScheduler: it says when to look, never what is due.
+"""The periodic clock, and the only module that imports APScheduler. It decides when to check, never what is due.
 
-APScheduler plans its next tick by the time of day: it would sleep through a day if the clock is set back by one, and count
-86,400 missed ticks if it is set forward. So a plan that is not near the present is moved there.
+APScheduler plans its next tick by the wall clock: it would sleep for a day if the clock is set back by one, and count 86,400
+missed ticks if it is set forward. So a planned tick that is not near the present is moved there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Ticker:
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await asyncio.sleep(0)  # APScheduler ends in the loop's next round
+        await asyncio.sleep(0)  # APScheduler ends in the next iteration of the event loop
 
     async def _work(self, name: str) -> None:
         ticked, work = self._ticked[name], self._works[name]
@@ -79,7 +79,7 @@ class Ticker:
 
 
 class _Steady(AsyncIOScheduler):  # type: ignore[misc]
-    """Ticks once per interval, whatever happens to the time of day."""
+    """Ticks once per interval, even if the wall clock changes."""
 
     interval = timedelta(seconds=1)
 

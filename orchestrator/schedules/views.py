@@ -55,7 +55,7 @@ def _next_fires(schedule: Schedule, now: datetime) -> list[datetime]:
 def preview_of(
     cron: str, tz: str, power: DetectionPower, now: datetime, *, count: int = SHOWN_FIRES, drop: float | None = None
 ) -> Preview:
-    """The next fires of a cron expression, and what a schedule of this size can see."""
+    """The next fires of a cron expression, and what a schedule of this size can detect."""
     known, where = parse(cron), zone(tz)
     fires = first_instants(known, where, now, count)
     return Preview(

@@ -1,4 +1,4 @@
-"""Puts the parts of schedules together: a ticker for firing, judging and delivering."""
+"""Assembles the parts of schedules: a ticker for firing, judging and delivering."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ async def open_schedules(
     wake: Callable[[], None],
     quiet: bool = False,
 ) -> AsyncIterator[ScheduleService]:
-    """The service; while it is open, the clock ticks. Not in a quiet installation (a copy of another one): there no schedule
-    fires by itself, and nothing is judged or delivered."""
+    """Yields the service; the ticker runs while it is open. In a quiet installation (a copy of another one) there is no
+    ticker: no schedule fires by itself, and nothing is judged or delivered."""
     launcher = Launcher(settings, catalogue)
     ticker = Ticker(
         {

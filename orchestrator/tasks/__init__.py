@@ -1,1 +1,1 @@
-"""Command benchmarks on machines with a task runner of their own: a small protocol in plain JSON."""
+"""Command benchmarks on machines that have their own task runner: a small protocol in plain JSON."""

@@ -1,6 +1,6 @@
-"""Addresses of a task that carry their own permission: for its script and for the files that its runner leaves. Pure.
+"""Signed URLs of a task, for its script and for the files that its runner uploads. Pure.
 
-A signature is good for one method, one path and a time. What it reaches also ends with the attempt, which the caller checks.
+A signature is valid for one method and path, for a limited time. Access also ends with the attempt, which the caller checks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
 Sign = Callable[[str], str]
-"""Seals a text with a secret of the installation."""
+"""Signs a text with a secret of the installation."""
 
 
 def script_path(task_id: str) -> str:

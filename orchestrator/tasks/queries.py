@@ -1,4 +1,4 @@
-"""Statements on tasks: command runs that wait for a task runner of their provider, and the runners themselves."""
+"""Queries on tasks: command runs that wait for a task runner of their provider, and the task runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun
 
 TASK_ENGINE = "task"
-"""The engine of an agent that is a task runner: it starts what it likes, and we start nothing there."""
+"""The engine of an agent that is a task runner; the orchestrator starts nothing there."""
 OPEN = ("pending", "starting", "running")
 
 
@@ -27,7 +27,7 @@ def due(
     full_users: Collection[tuple[int, int]],
     limit: int = 20,
 ) -> Sequence[str]:
-    """Ids of command runs for this provider whose time has come: highest priority first, then oldest."""
+    """Ids of command runs of this provider that may start now, by priority, then oldest first."""
     user_id = func.coalesce(ContainerRun.user_id, 0)
     theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
     query = select(ContainerRun.id).where(
@@ -43,7 +43,7 @@ def due(
 
 
 def open_count(session: Session, provider: str, instance_types: Collection[str]) -> int:
-    """Tasks of this provider that have not ended: waiting, put off, or with a runner that may yet lose them."""
+    """Number of this provider's tasks that have not ended: waiting, delayed, or held by a runner."""
     query = select(func.count()).where(
         col(ContainerRun.status).in_(OPEN),
         ContainerRun.kind == "command",
@@ -54,7 +54,7 @@ def open_count(session: Session, provider: str, instance_types: Collection[str])
 
 
 def lock_task(session: Session, run_id: str, attempt: int) -> tuple[ContainerRun, Attempt] | None:
-    """A run with one of its attempts, locked in the order in which everybody locks them."""
+    """A run with one of its attempts, locked in the usual order."""
     run = session.exec(select(ContainerRun).where(ContainerRun.id == run_id).options(WITHOUT_TASK).with_for_update()).first()
     query = select(Attempt).where(Attempt.run_id == run_id, Attempt.number == attempt)
     row = session.exec(query.with_for_update()).first()
@@ -62,7 +62,7 @@ def lock_task(session: Session, run_id: str, attempt: int) -> tuple[ContainerRun
 
 
 def forget_silent(session: Session, before: datetime) -> None:
-    """Task runners that were not seen for long and hold nothing; they come and go under many names."""
+    """Delete task runners that were silent for long and hold no attempt; they come and go under many names."""
     holding = exists().where(col(Attempt.agent_id) == col(Agent.id), col(Attempt.ended_at).is_(None))
     old = delete(Agent).where(col(Agent.engine) == TASK_ENGINE, col(Agent.seen_at) < before, ~holding)
     session.connection().execute(old)

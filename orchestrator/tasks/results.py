@@ -1,4 +1,4 @@
-"""What task runners report as results of the run. Pure. Nothing here was measured by our own kernel readings."""
+"""Converts what task runners report into results of the run. Pure. None of it comes from our own kernel readings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GIB = float(1 << 30)
 
 
 def items_of(task: CommandTask, reports: Sequence[RepeatReport], stored: Collection[int]) -> list[ItemResult]:
-    """The repeats that are new, in order. A repeat that was reported before keeps its first result."""
+    """The new repeats, in order. A repeat that was reported before keeps its first result."""
     by_number = {report.repeat: report for report in reports}
     if len(by_number) != len(reports):
         raise Invalid("results: each repeat may be reported once in a message")
@@ -62,13 +62,13 @@ def _item(task: CommandTask, report: RepeatReport) -> ItemResult:
 
 
 def machine_use(items: Sequence[ItemResult]) -> tuple[float, float]:
-    """(processor seconds, GiB seconds) that these repeats say they used, for the costs of the run."""
+    """(CPU seconds, GiB seconds) that these repeats reportedly used, for the costs of the run."""
     cpu_s = sum(item.usage.cpu_s for item in items)
     return cpu_s, sum(item.usage.peak_bytes / GIB * item.usage.wall_s for item in items)
 
 
 def shell_script(task: CommandTask) -> str:
-    """One repeat as a script for sh: its directory, its files, its variables, then the program."""
+    """One repeat as a script for sh: directory, files, variables, then the program."""
     lines = ["#!/bin/sh", f"# One repeat of a command benchmark, image {task.image!r}"]
     command = f"exec {shlex.join(task.argv)}"
     if task.files:

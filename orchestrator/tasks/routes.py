@@ -1,4 +1,4 @@
-"""REST for task runners, under `/api/tasks` and at the bare paths that such runners know; files at signed addresses."""
+"""REST for task runners, under `/api/tasks` and at the unprefixed paths that such runners use; files at signed URLs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Signature = Annotated[str, Query(max_length=200)]
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What these handlers need."""
+    """The services that these handlers need."""
 
     service: TaskService
     artefacts: ArtefactStore
@@ -40,7 +40,7 @@ class TaskContext:
     clock: Clock
     sign: Sign
     ended: Callable[[], None]
-    """Has the loops see to an attempt that is over."""
+    """Makes the loops process an attempt that has ended."""
 
 
 def desk_of(request: Request) -> TaskContext:
@@ -58,7 +58,7 @@ bare = Router(tags=["tasks"], include_in_schema=False)
 @bare.post("/claim", policy=TASK)
 @router.post("/claim", policy=TASK)
 async def claim_task(body: TaskClaim, request: Request, tasks: Desk) -> Task | Done:
-    """Take the next command benchmark of this provider, or be told that there is none (`done`)."""
+    """Claim the next command benchmark of this provider; responds with `done` if there is none."""
     found = await tasks.service.claim(body)
     if isinstance(found, Nothing):
         return Done(open=found.open, detail=found.detail)
@@ -68,7 +68,7 @@ async def claim_task(body: TaskClaim, request: Request, tasks: Desk) -> Task | D
 @bare.post("/heartbeat", policy=TASK)
 @router.post("/heartbeat", policy=TASK)
 async def task_heartbeat(body: TaskHeartbeat, tasks: Desk) -> TaskState:
-    """Keep the task; with `results`, repeats that are done are stored already. `cancel`: stop, then report `fail`."""
+    """Keep the task, and store finished repeats given as `results`. On `cancel`, stop and then report `fail`."""
     held = await tasks.service.heartbeat(body, body.results, body.message)
     return _state(held, "cancel" if held.cancel else "ok")
 
@@ -76,7 +76,7 @@ async def task_heartbeat(body: TaskHeartbeat, tasks: Desk) -> TaskState:
 @bare.post("/complete", policy=TASK)
 @router.post("/complete", policy=TASK)
 async def complete_task(body: TaskComplete, tasks: Desk) -> TaskState:
-    """Every repeat is done. The run completes, or fails if none of them ended well."""
+    """Report that every repeat is done. The run completes, or fails if no repeat passed."""
     held = await tasks.service.complete(body, body.results)
     tasks.ended()
     return _state(held, "failed" if held.run.status == Status.FAILED else "completed")
@@ -85,7 +85,7 @@ async def complete_task(body: TaskComplete, tasks: Desk) -> TaskState:
 @bare.post("/fail", policy=TASK)
 @router.post("/fail", policy=TASK)
 async def fail_task(body: TaskFail, tasks: Desk) -> TaskState:
-    """Give the task up, with a reason. Its run is tried again, up to three times without progress."""
+    """Give up the task with a reason. Its run is retried, up to three times without progress."""
     held = await tasks.service.fail(body)
     tasks.ended()
     return _state(held, "failed" if held.run.status == Status.FAILED else "retrying")
@@ -109,7 +109,7 @@ async def get_script(task_id: TaskId, tasks: Desk, expires: Expires, signature: 
 async def put_file(
     task_id: TaskId, name: FileName, request: Request, tasks: Desk, expires: Expires, signature: Signature
 ) -> None:
-    """A file of the run; a second one of the name replaces the first."""
+    """Upload a file of the run; a second upload with the same name replaces the first."""
     _check(tasks, "PUT", upload_path(task_id, name), expires, signature)
     _, attempt = await tasks.service.living(task_id)
     await tasks.artefacts.store(attempt, name, request.stream())

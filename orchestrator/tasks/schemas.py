@@ -1,4 +1,4 @@
-"""Bodies of the protocol for task runners. Requests refuse unknown fields, so that a misspelt one is noticed."""
+"""Request and response bodies for task runners. Requests reject unknown fields, so that a misspelt one is noticed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TaskClaim(Request):
 
 
 class Task(BaseModel):
-    """A command benchmark to run. `command` comes first: all names after it are unique in the answer."""
+    """A command benchmark to run. `command` comes first: all names after it are unique in the response."""
 
     command: dict[str, Any] = Field(description="Image, arguments, environment, repeats, figures: as `POST` asked for it.")
     status: Literal["task"] = "task"
@@ -94,7 +94,7 @@ class TaskComplete(TaskMessage):
 
 
 class TaskFailure(StrEnum):
-    """What a task runner may say when it gives up a task."""
+    """The reasons for which a task runner may give up a task."""
 
     RUNNER_ERROR = Reason.RUNNER_ERROR.value
     ENGINE_ERROR = Reason.ENGINE_ERROR.value
@@ -109,7 +109,7 @@ class TaskFail(TaskMessage):
 
 
 class TaskState(BaseModel):
-    """What became of the message. `cancel`: stop the command, then report `fail`."""
+    """The result of the message. On `cancel`, stop the command and then report `fail`."""
 
     status: Literal["ok", "cancel", "completed", "failed", "retrying"]
     run_id: str

@@ -1,7 +1,7 @@
-"""Gives command runs to task runners, and takes what they report.
+"""Gives command runs to task runners and stores what they report.
 
-A task is an attempt like any other: the same row, lease, states, retries and costs. What differs is who decides: a task
-runner takes its run itself, in one transaction that also claims it, and only runs whose `provider` it names. Its results
+A task is an attempt like any other: the same row, lease, states, retries and costs. The difference is that a task runner
+takes its run itself, in one transaction that also claims it, and only runs with the `provider` that it names. Its results
 are marked as self-reported. Nothing here talks to an engine.
 """
 
@@ -45,12 +45,12 @@ from runner.contract.run_spec import RunKind
 LOOK_S = 0.5
 FORGOTTEN_AFTER = timedelta(days=1)
 SELF_REPORTED = "self_reported"
-"""The fact of an attempt that a task runner has, and of which it alone reports."""
+"""Marks the attempts of task runners, whose results only the task runner reports."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A task that was just given out."""
+    """A task that was just claimed."""
 
     run: ContainerRun
     attempt: Attempt
@@ -65,7 +65,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Nothing:
-    """There is no task now; how many of this provider are open all the same, and why it should not ask again, if so."""
+    """No task is available now: how many of this provider are still open, and why none was given."""
 
     open: int
     detail: str
@@ -73,7 +73,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Held:
-    """A task as it stands after a message."""
+    """The state of a task after a message."""
 
     run: ContainerRun
     cancel: bool = False
@@ -90,7 +90,7 @@ class TaskService:
         self._has_room = has_room
 
     async def claim(self, who: TaskClaim) -> Given | Nothing:
-        """The next task of this provider; waits for one as long as the runner wants to."""
+        """The next task of this provider; waits for one as long as the runner asks to."""
         types = self._types(who)
         if who.provider == LOCAL:
             raise Invalid(
@@ -105,7 +105,7 @@ class TaskService:
             await asyncio.sleep(min(left, LOOK_S))
 
     async def heartbeat(self, about: TaskMessage, results: Sequence[RepeatReport], message: str) -> Held:
-        """The runner lives; with what is done already. A cancelled task is not kept alive by it."""
+        """Renew the lease and store finished repeats. A cancelled task is not renewed."""
 
         def work(session: Session) -> Held:
             run, row = self._own(session, about)
@@ -118,7 +118,7 @@ class TaskService:
         return await self._db.write(work)
 
     async def complete(self, about: TaskMessage, results: Sequence[RepeatReport]) -> Held:
-        """Every repeat is done. Saying so again, because the answer was lost, is harmless."""
+        """Every repeat is done. Idempotent, in case the response was lost."""
 
         def work(session: Session) -> Held:
             if (ended := self._ended(session, about)) is not None:
@@ -138,7 +138,7 @@ class TaskService:
         return await self._db.write(work)
 
     async def fail(self, about: TaskFail) -> Held:
-        """The runner gives the task up: it is tried again, unless no attempt can succeed."""
+        """The runner gives up the task. It is retried, unless no attempt can succeed."""
         reason = Reason(about.reason.value)
         message = storable(about.message) or sentence(reason) or ""
 
@@ -156,7 +156,7 @@ class TaskService:
         return await self._db.write(work)
 
     async def living(self, task_id: str) -> tuple[ContainerRun, Attempt]:
-        """The task of an address that was signed for it, while its attempt lasts."""
+        """The task of a signed URL, while its attempt is live."""
 
         def read(session: Session) -> tuple[ContainerRun, Attempt]:
             run_id, number = _parts(task_id)
@@ -229,7 +229,7 @@ class TaskService:
         return agent, False
 
     def _give(self, session: Session, run: ContainerRun, runner: Agent, now: datetime) -> Given:
-        """Dispatch and claim in one: whoever asks is there."""
+        """Dispatch and claim in one step, since the runner is already there."""
         lease = new_token()
         advance(session, run, Dispatched(now, now + timedelta(seconds=self._settings.start_timeout_s), run.items_done), now)
         attempt = Attempt(
@@ -254,7 +254,7 @@ class TaskService:
         return Given(claim.run, claim.attempt, task, lease, todo)
 
     def _own(self, session: Session, about: TaskMessage) -> tuple[ContainerRun, Attempt]:
-        """The run and attempt that the lease is for, locked; refused when it was lost."""
+        """The run and attempt that the lease is for, locked. Raises `Superseded` if the lease is no longer valid."""
         found = task_queries.lock_task(session, *_parts(about.task_id))
         if found is None:
             raise _lost(about.task_id)
@@ -262,12 +262,12 @@ class TaskService:
         ours = row.token_hash is not None and same_token(row.token_hash, token_hash(about.lease))
         if not ours or not row.facts.get(SELF_REPORTED) or run.attempt != row.number or run.status != Status.RUNNING:
             raise _lost(about.task_id)
-        if row.facts.get(REMOTE):  # it failed a moment ago, and the reconciler has not looked yet
+        if row.facts.get(REMOTE):  # it has just failed, and the reconciler has not processed it yet
             raise _lost(about.task_id)
         return run, row
 
     def _ended(self, session: Session, about: TaskMessage) -> ContainerRun | None:
-        """The run, if this attempt has ended it already."""
+        """The run, if this attempt has already ended it."""
         run_id, number = _parts(about.task_id)
         run = run_queries.get(session, run_id)
         return run if run is not None and run.status in TERMINAL and run.attempt == number else None
@@ -294,7 +294,7 @@ class TaskService:
         self._intake.append_within(session, row, [*(ProgressEvent(seq=1, item=item) for item in items), *events])
 
     def _over(self, session: Session, row: Attempt) -> None:
-        """Nothing more comes of this attempt: what an agent says when its container has ended."""
+        """Record that this attempt is over, in the form in which an agent reports the end of a container."""
         now = self._clock.now()
         row.facts = {**row.facts, REMOTE: {"ended": True, "at": now.isoformat(), "refused": False, "gone": False}}
         session.add(row)

@@ -1,8 +1,9 @@
-"""Has the model changed between two sets of runs on the same problems? Exact, without knowing how hard any problem is.
+"""Tests whether a model changed between two sets of runs on the same problems. Exact, whatever the difficulty of the
+problems.
 
 If nothing changed, the newest runs of a problem are like any earlier runs in a row: swapping the two blocks changes nothing.
-So, given the passes of all its blocks, every one is equally likely to be the newest. Nothing is assumed about a problem's
-difficulty, nor that its results of different days are independent: a model that tends to repeat its answer yields blocks
+So, given the passes of all its blocks, each block is equally likely to be the newest. Nothing is assumed about a problem's
+difficulty, nor that its results on different days are independent: a model that tends to repeat its answer yields blocks
 that differ more, and the test allows for it. Problems whose blocks are all equal carry no information. Pure.
 """
 
@@ -18,14 +19,14 @@ from orchestrator.schedules.drift.memory import corrected, excess_of
 from orchestrator.stats.intervals import LEVEL, Interval, critical_value
 
 EXACT_UP_TO = 20_000_000
-"""Steps beyond which the exact distribution is replaced by a bound on its tails; about two seconds."""
+"""Number of steps above which a bound on the tails replaces the exact distribution; about two seconds."""
 TILTS = tuple(0.01 * 1.3**step for step in range(28))
-"""Exponents tried for the bound; each gives a valid one."""
+"""Exponents tried for the bound; each gives a valid bound."""
 STAKES = (0.1, 0.2, 0.4, 0.8)
 LEAST = 1e-300
 
 Unit = tuple[int, int]
-"""(results, passes) of one problem in one run. Only results that are the model's own."""
+"""(results, passes) of one problem in one run, without errors that are not the model's fault."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Record:
         return Tally(*map(sum, zip(*self.earlier, strict=True)), *map(sum, zip(*self.later, strict=True)))
 
     def blocks(self) -> Blocks | None:
-        """Blocks of runs with the same number of results; None if the baseline has none that is as long as the newest."""
+        """Blocks of runs with the same number of results; None if no block of the baseline is as long as the newest."""
         full = max(results for results, _ in self.later)
         newest = [passed for results, passed in self.later if results == full]
         before = [passed for results, passed in self.earlier if results == full]
@@ -101,7 +102,7 @@ def tails(items: Iterable[Blocks]) -> tuple[float, float]:
 
 
 def bounds(items: Sequence[Blocks]) -> tuple[float, float]:
-    """Not less than the tails (Chernoff): exp(-b T) times the mean of exp(b T), for any b."""
+    """Upper bounds of the tails (Chernoff): exp(-b T) times the mean of exp(b T), for any b."""
     limits = []
     for sign in (-1, 1):
         lowest = min(
@@ -113,10 +114,10 @@ def bounds(items: Sequence[Blocks]) -> tuple[float, float]:
 
 
 def bets(tallies: Sequence[Tally]) -> tuple[float, float]:
-    """A bound for baselines too short for blocks: one over the gain of bets on the problems' changes.
+    """A bound for baselines too short for blocks: one over the gain of bets on the changes per problem.
 
-    The mean change of a problem is 0 if nothing changed, and it lies between -1 and 1, so no stake below 1 wins on
-    average, however its results depend on each other.
+    If nothing changed, the mean change of a problem is 0. It lies between -1 and 1, so no stake below 1 wins on average,
+    however the results depend on each other.
     """
     limits = []
     for sign in (-1, 1):
@@ -126,9 +127,9 @@ def bets(tallies: Sequence[Tally]) -> tuple[float, float]:
 
 
 def interval(tallies: Sequence[Tally], level: float = LEVEL) -> Interval:
-    """Mean change per problem; the spread of the changes over the problems says how sure it is.
+    """Mean change per problem, with an interval from the spread of the changes over the problems.
 
-    One imaginary pair that differs, half of it each way, keeps the interval honest where nothing differs at all.
+    One imaginary differing pair, half of it each way, keeps the interval from collapsing if nothing differs.
     """
     if not tallies:
         return Interval(0.0, -1.0, 1.0)
@@ -145,7 +146,7 @@ def spread_of(results: int, passed: int) -> float:
 
 
 def _steps(items: Sequence[Blocks]) -> int:
-    """What the convolution costs."""
+    """The number of steps of the convolution."""
     steps = length = 0
     for item in items:
         length += max(item.values) - min(item.values)

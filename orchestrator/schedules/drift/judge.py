@@ -72,7 +72,7 @@ class Judge:
 
 
 class Case:
-    """One ended run with everything that is needed to judge it."""
+    """One ended run with everything needed to judge it."""
 
     def __init__(self, run: ContainerRun, why_not: str | None, series: list[Look], baseline: Baseline, rate: float) -> None:
         self.run_id, self.status = run.id, run.status
@@ -84,7 +84,7 @@ class Case:
         self.alarm_rate = rate
         self.look = 1
         self.before: str | None = None
-        """The verdict of the look before."""
+        """The previous verdict of the series."""
 
     def judge(self) -> DriftComparison:
         if self.why_not is not None:
@@ -120,7 +120,7 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
         if look.run_id is not None
     ]
     if baseline.kind is BaselineKind.RUN and schedule is not None:
-        series = list(takewhile(lambda look: look.run_id != schedule.baseline_run_id, series))  # only what came later
+        series = list(takewhile(lambda look: look.run_id != schedule.baseline_run_id, series))  # only later runs
     case = Case(run, None if series else "This run is the baseline.", series, baseline, rate)
     if earlier:
         case.look, case.before = (earlier[0].look or 0) + 1, earlier[0].verdict

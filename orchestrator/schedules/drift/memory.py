@@ -1,8 +1,9 @@
-"""Do a problem's results resemble those of the days around them? Then the newest block strays further than the others. Pure.
+"""Corrects for results that resemble those of neighbouring days, which make the newest block stray further than others.
+Pure.
 
-Blocks in a row count as interchangeable in `evidence`. If a model tends to repeat its answers, neighbours are alike, and the
-block at the end of the row has neighbours on one side only: it lies further from the mean than one in the middle. How
-much alike neighbours are is estimated from the blocks of all problems together, and the p-value is corrected for it.
+`evidence` treats blocks in a row as interchangeable. If a model tends to repeat its answers, neighbours are alike, and the
+block at the end of the row has a neighbour on one side only: it lies further from the mean than one in the middle. The
+correlation of neighbours is estimated from the blocks of all problems together, and the p-value is corrected for it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ STEPS = 20
 
 
 def corrected(chance: float, excess: float) -> float:
-    """The chance of a deviation whose variance is larger than assumed by the factor `excess`."""
+    """The probability of a deviation whose variance is larger than assumed by the factor `excess`."""
     if excess <= 1 or chance >= 0.5:
         return chance
     distance = NormalDist().inv_cdf(1 - chance) if chance > 1e-12 else math.sqrt(-2 * math.log(chance))
@@ -27,9 +28,9 @@ def corrected(chance: float, excess: float) -> float:
 
 
 def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
-    """How much more one more block at the end of each row strays from the mean than all do; 1 or more.
+    """The factor by which one more block at the end of each row varies more around the mean than the others; at least 1.
 
-    It uses only the blocks before it, so that a change now is not mistaken for memory.
+    It uses only the blocks before it, so that a current change is not mistaken for memory.
     """
     lengths = Counter(len(row) for row in rows if len(set(row)) > 1)
     if not lengths or (length := lengths.most_common(1)[0][0]) < 3:
@@ -45,7 +46,7 @@ def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
 
 
 def _likeness(observed: float, length: int) -> float:
-    """The correlation of neighbours for which short rows look as they do: in a short row it seems smaller than it is."""
+    """The correlation of neighbours that explains the observed one, which is biased downwards in short rows."""
     low, high = 0.0, MOST
     if observed <= _observed(low, length):
         return low
@@ -57,7 +58,7 @@ def _likeness(observed: float, length: int) -> float:
 
 @lru_cache(maxsize=10_000)
 def _observed(likeness: float, length: int) -> float:
-    """The mean product of neighbours' deviations over the mean square, times the numbers of each, if it fades by powers."""
+    """The expected sum of neighbours' products over the sum of squares, if the correlation decays geometrically."""
     of_mean = _variance_of_mean(likeness, length)
     with_mean = [_with_mean(likeness, length, index) for index in range(length)]
     together = sum(likeness - with_mean[index] - with_mean[index + 1] + of_mean for index in range(length - 1))

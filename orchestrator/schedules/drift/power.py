@@ -1,7 +1,7 @@
 """What a schedule can detect: the smallest drop it finds in time, and the size it needs for a given drop. Pure.
 
-A plan, not a guarantee: it uses the normal approximation of the tests in `drift`, for results that are independent, and is
-checked by simulation.
+A plan, not a guarantee: it uses the normal approximation of the tests in `evidence`, for independent results, and is checked
+by simulation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def spread(histories: Iterable[tuple[int, int]]) -> float | None:
 
 
 def detectable_drop(power: DetectionPower) -> float:
-    """The smallest drop, as a share of results, that is found with the wanted power."""
+    """The smallest drop, as a share of results, that is found with the required power."""
     return min(1.0, _reach(power) * math.sqrt(power.spread / (power.problems * power.samples)))
 
 

@@ -1,9 +1,9 @@
-"""The series of a schedule: is the newest run worse, better, or unchanged? Pure.
+"""Judges the series of a schedule: is the newest run worse, better, or unchanged? Pure.
 
 Every look spends a part of the false-alarm rate, and the parts add up to the rate however many looks there are. So a person
-who looks every day for years gets a false alarm with at most the stated probability. Each look compares the last
-1, 3, 7 and 10 runs with the baseline before them, so that a sudden break and a small lasting drop are both seen; its p-value
-is corrected for these four windows and for the two directions.
+who looks every day for years gets a false alarm with at most the stated probability. Each look compares the last 1, 3, 7 and
+10 runs with the baseline before them, which detects both a sudden break and a small lasting drop; its p-value is corrected
+for these four windows and the two directions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_SHARED = 0.5
 Key = tuple[str, str]
 """Benchmark and problem."""
 Results = Mapping[Key, tuple[int, int]]
-"""Of one run: (results, passes) of each problem, without errors that are not the model's."""
+"""(results, passes) of each problem in one run, without errors that are not the model's fault."""
 
 
 class DriftVerdict(StrEnum):
@@ -36,7 +36,7 @@ class DriftVerdict(StrEnum):
 
 
 class BaselineKind(StrEnum):
-    ROLLING = "rolling"  #: a pool of the runs before
+    ROLLING = "rolling"  #: a pool of the previous runs
     LAST_GOOD = "last_good"  #: the newest earlier run that was not judged worse
     RUN = "run"  #: a chosen run
 
@@ -57,7 +57,7 @@ class Baseline:
     chosen: Results | None = None
 
     def before(self, window: int, series: Sequence[Look]) -> list[Results]:
-        """The runs that the newest `window` runs are compared with; the series comes newest first."""
+        """The runs to compare the newest `window` runs with. `series` is newest first."""
         older = series[window:]
         if self.kind is BaselineKind.RUN:
             return [self.chosen] if self.chosen is not None else []
@@ -90,7 +90,7 @@ class DriftComparison:
     of_problems: int = 0
     """Problems with a result in the newest run."""
     p_value: float | None = None
-    """Exact paired test of the newest run alone; for one look, not for a series of them."""
+    """Exact paired test of the newest run alone; valid for a single look, not for a series of looks."""
     evidence: float | None = None
     """One over the p-value of this look, corrected for windows and directions."""
     needed: float | None = None
@@ -99,7 +99,7 @@ class DriftComparison:
 
 
 def threshold(look: int, alarm_rate: float) -> float:
-    """Evidence that the `look`-th look needs: one over its part of the rate. All parts together are the rate."""
+    """The evidence that look number `look` needs: one over its part of the rate. All parts add up to the rate."""
     at = look + HEAD_START
     return at * (at + 1) / ((HEAD_START + 1) * alarm_rate)
 
@@ -109,7 +109,7 @@ def not_comparable(sentence: str) -> DriftComparison:
 
 
 def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate: float) -> DriftComparison:
-    """Judge the newest run. `series` comes newest first; `look` is its number, counted from 1."""
+    """Judge the newest run. `series` is newest first; `look` is its number, counted from 1."""
     windows = {window: records(series, window, baseline) for window in WINDOWS if window <= len(series)}
     windows = {window: shared for window, shared in windows.items() if shared}
     if 1 not in windows:
@@ -156,7 +156,7 @@ def records(series: Sequence[Look], window: int, baseline: Baseline) -> dict[Key
 
 
 def flips(tallies: Mapping[Key, Tally]) -> tuple[Flip, ...]:
-    """Problems whose share of passes crossed the middle, the largest change first."""
+    """Problems whose share of passes crossed one half, the largest change first."""
     crossed = [
         Flip(*key, tally.earlier_passed / tally.earlier, tally.later_passed / tally.later)
         for key, tally in tallies.items()
