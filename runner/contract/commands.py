@@ -1,4 +1,4 @@
-"""Contract, command benchmarks: what is run and measured, and the result of a repeat. Imports nothing but the contract."""
+"""Command benchmarks in the contract: what is run and measured, and the result of a repeat."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Contract, evals: what a runner receives about an eval, and what it reports about traces.
+"""Evals in the contract: what a runner receives about an eval, and what it reports about traces.
 
 Imports nothing but the contract, which uses these messages in run specifications and events.
 """

@@ -11,7 +11,7 @@ from runner.contract.run_spec import ErrorScope
 from runner.errors import ProviderFailed
 
 CERTAIN = 3
-"""The run ends after this many calls with an error that, by the gateway, affects every call."""
+"""The run ends after this many calls with an error that affects every call, according to the gateway."""
 ALIKE = 5
 """The run ends after this many calls in a row with the same client error of unknown scope."""
 _RETRIED = frozenset({408, 409, 425, 429})

@@ -20,7 +20,7 @@ PRELUDE_MARK = b"P"
 
 
 def serve(interpreter: Interpreter, payload: bytes, tests: int) -> None:
-    """Runs tests until the runner closes the connection or this process can no longer be reset.
+    """Runs tests until the runner closes the connection or a thread of the program is left running.
 
     The payload is one byte (`PRELUDE_MARK`, or anything else for no prelude) and the source.
     """

@@ -161,7 +161,7 @@ class ExecutionGroup:
         return int(_read(os.path.join(self._folders["memory"], name)))
 
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process of the group since the last call."""
+        """Whether the kernel has killed a process of the group for lack of memory since the last call."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         text = _read(os.path.join(self._folders["memory"], name))
         killed = next((int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill ")), 0)
