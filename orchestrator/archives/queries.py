@@ -70,7 +70,7 @@ def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
 
 
 def due_batch(session: Session, now: datetime, oldest: datetime | None) -> str | None:
-    """An ended batch whose members' archives exist and whose own archive is not in the object store."""
+    """An ended batch whose members' archives are not pending and whose own archive is not in the object store."""
     own = col(ContainerRun.batch_id) == col(Batch.id)
     going = exists().where(own, col(ContainerRun.status).not_in(("completed", "failed", "cancelled")))
     unmade = exists().where(own, col(ArchiveRow.run_id) == col(ContainerRun.id), col(ArchiveRow.state).in_((WAITING, BUILT)))

@@ -14,7 +14,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT
 
 @dataclass(frozen=True, order=True)
 class Verdict:
-    """The input of the digest. Answers are given as digests; `pack` names the source of the tests."""
+    """The input of the digest. Answers are given as digests; `pack_digest` names the source of the tests."""
 
     benchmark: str
     problem_id: str
