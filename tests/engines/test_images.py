@@ -79,7 +79,7 @@ sources = [path for path in found if path.endswith(".py") and os.path.getsize(pa
 status = pathlib.Path("/proc/self/status").read_text()
 print(json.dumps({
     "app": sorted(os.listdir("/app")),
-    "runner": sorted(p.name for p in pathlib.Path("/app/runner").glob("*.py")),
+    "runner": sorted(p.name for p in pathlib.Path("/app/runner").iterdir() if p.name != "__pycache__"),
     "all": len(sources),
     "uncompiled": [path for path in sources if path not in compiled],
     "environment": sorted(os.environ),
