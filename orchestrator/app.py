@@ -50,6 +50,7 @@ from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteTable, include
 from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
+from orchestrator.jobs.service import JobService
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.demo import seed_demo_models
 from orchestrator.models.service import ModelCatalogue
@@ -176,6 +177,7 @@ async def open_services(
         wake = runs.signals.wake
         commands = CommandRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake)
         batches = BatchService(db, settings, clock, runs.service, commands, wake=wake)
+        eval_jobs = EvalJobs(db, settings, clock, runs.service, wake=wake)
         dataset_jobs = DatasetJobs(clock)
         stack.push_async_callback(asyncio.to_thread, dataset_jobs.close)
         uploads = Uploads(data_dir / "uploads", settings.room)
@@ -272,9 +274,10 @@ async def open_services(
             deletion=deletion,
             uploads=uploads,
             evals=EvalService(db, clock),
-            eval_jobs=EvalJobs(db, settings, clock, runs.service, wake=wake),
+            eval_jobs=eval_jobs,
             trace_import=TraceImport(db, clock),
             dataset_jobs=dataset_jobs,
+            jobs=JobService(runs.service, eval_jobs, dataset_jobs, look=runs.signals.look),
             fleet=runs.fleet,
             readiness=Readiness(db, runs.fleet, listener, runs.loops, clock),
             pool=runs.pool,

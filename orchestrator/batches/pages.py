@@ -7,8 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from orchestrator.batches import routes as rest
 from orchestrator.batches.schemas import BatchEnd, CellOut, MatrixOut
+from orchestrator.batches.state import EndMode
+from orchestrator.batches.views import batch_view, batches_view, matrix_view
 from orchestrator.commands.views import compare_runs, figure_views, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, RUN, Policy
@@ -22,14 +23,14 @@ FRAGILE_SHOWN = 50
 
 @router.get("/batches", policy=Policy(READ))
 async def batches_page(page: Page, after: Annotated[str | None, Query(max_length=60)] = None) -> Response:
-    found = await rest.list_batches(page.context, limit=30, after=after)
-    return page.show("batches/batches.html", batches=found.items, next=found.next, paged=after is not None)
+    batches = await batches_view(page.context, limit=30, after=after)
+    return page.show("batches/batches.html", batches=batches.items, next=batches.next, paged=after is not None)
 
 
 @router.get("/batches/{batch_id}", policy=Policy(READ))
 async def batch_page(page: Page, batch_id: BatchId) -> Response:
-    batch = await rest.get_batch(batch_id, page.context)
-    matrix = await rest.get_matrix(batch_id, page.context)
+    batch = await batch_view(page.context, batch_id)
+    matrix = await matrix_view(page.context, batch_id)
     commands = any(member.kind == RunKind.COMMAND for group in batch.instance_types for member in group.members)
     compared = await compare_runs(page.context, batch=batch_id) if commands else None
     return page.show(
@@ -48,14 +49,17 @@ async def batch_page(page: Page, batch_id: BatchId) -> Response:
 
 @router.post("/batches/{batch_id}/end", policy=Policy(RUN))
 async def end_batch(page: Page, batch_id: BatchId) -> Response:
-    mode = (await page.form()).get("mode", ["finish"])[0]
-    await rest.end_batch(batch_id, page.context, BatchEnd.model_validate({"mode": mode}))
+    body = BatchEnd(mode=(await page.form()).get("mode", ["finish"])[0])
+    batch = await page.context.batches.find(batch_id)
+    await page.context.batches.end(batch.id, EndMode(body.mode))
+    page.context.signals.look()
     return page.go(f"/batches/{batch_id}")
 
 
 @router.post("/batches/{batch_id}/retry", policy=Policy(RUN, spends=True))
 async def retry_batch(page: Page, batch_id: BatchId) -> Response:
-    await rest.retry_batch(batch_id, page.context)
+    batch = await page.context.batches.find(batch_id)
+    await page.context.batches.retry(batch.id)
     return page.go(f"/batches/{batch_id}")
 
 

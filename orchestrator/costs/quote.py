@@ -12,7 +12,9 @@ from enum import StrEnum
 
 from orchestrator.gateway.ledger.prices import Prices, cost_nusd, usd, worst_case_nusd
 from orchestrator.gateway.protocols.protocol import TokenUsage
+from runner.contract.run_spec import ModelSpec
 
+DEFAULT_MAX_TOKENS = int(ModelSpec.model_fields["max_tokens"].default)
 BYTES_PER_TOKEN = 4
 ONE_RUN_SPREAD = 0.3
 """The spread assumed either way if there is only one past run, which says nothing about the spread."""

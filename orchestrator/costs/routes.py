@@ -2,108 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
-from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import Field
 from sqlmodel import Session
 
-from orchestrator.costs import queries as machine_queries
-from orchestrator.costs.quote import PastRun, Quote, quote, sentence
-from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.costs.schemas import By, CostOut, CostsOut, MachineBy, MachineCostsOut, QuoteOut
+from orchestrator.costs.views import machine_costs_view, quote_view
 from orchestrator.db.workspaces import workspace_of
 from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.ledger import spending_queries
-from orchestrator.gateway.wiring import prices_of
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Audit, Policy, Router
-from orchestrator.http.schemas import Answer
-from orchestrator.retention import queries as retention_queries
-from orchestrator.runs.drafts import BenchmarkTask
-from orchestrator.runs.reports.machine_cost import Rates
 from orchestrator.runs.reports.model_cost import ModelCost
-from orchestrator.runs.schemas import COST, KNOWN_COST, UNPRICED, RunCreate
-from orchestrator.runs.warm_pool import queries as pool_queries
-from orchestrator.settings import Settings
-from runner.contract.run_spec import ModelSpec
+from orchestrator.runs.schemas import RunCreate
 
 router = Router(tags=["money"])
-
-MOST_PAST_RUNS = 10
-LOOKED_AT = 20
-"""Number of prompts measured per benchmark."""
-PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
-PROMPT_FRAME_BYTES = 800
-"""Approximate size of the text that an adapter adds around a problem."""
-DEFAULT_MAX_TOKENS = int(ModelSpec.model_fields["max_tokens"].default)
-
-
-class RangeOut(Answer):
-    low: float
-    expected: float | None
-    high: float
-
-
-class QuoteOut(Answer):
-    model: str
-    benchmarks: list[str]
-    items: int
-    source: str
-    runs_used: int
-    price_known: bool
-    cost_usd: RangeOut | None
-    worst_case_usd: float | None
-    seconds: RangeOut | None
-    sentence: str
-
-
-class CostOut(Answer):
-    day: str | None
-    model: str
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None = Field(description=COST)
-    known_cost_usd: float = Field(description=KNOWN_COST)
-    unpriced_calls: int = Field(description=UNPRICED)
-    lost_usd: float
-    lost_sends: int
-
-
-class CostsOut(Answer):
-    items: list[CostOut]
-    today_usd: float = Field(description="What is known to have been spent today, lost sends included.")
-    unpriced_calls: int = Field(description="Calls of these days that are missing from the sums: their model had no price.")
-    daily_budget_usd: float | None
-
-
-class By(StrEnum):
-    DAY = "day"  #: one line per day and model
-    MODEL = "model"  #: one line per model
+machines = Router(tags=["runs"])
 
 
 @router.post("/api/quotes", policy=Policy(RUN, audit=Audit.REFUSALS))
 async def make_quote(body: RunCreate, context: Context) -> QuoteOut:
     """Estimate the cost and duration of a run. Takes the body of a new run; starts nothing."""
-    draft = await context.runs.draft(body.request(context.settings.reuse_answers))
-    model = await context.runs.find_model(body.model_id)
-    names = [part.name for part in draft.task.benchmarks]
-    prompt_bytes = await asyncio.to_thread(_prompt_size, context.catalogue, draft.task)
-    rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
-    prices = prices_of(model)
-    found = quote(
-        items=draft.items,
-        concurrency=draft.concurrency,
-        prompt_bytes=prompt_bytes,
-        max_output_tokens=int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
-        prices=prices,
-        past=_past(rows, names),
-    )
-    return _out(found, model.slug, names, draft.items, priced=prices is not None)
+    return await quote_view(context, body)
 
 
 @router.get("/api/costs", policy=Policy(READ))
@@ -137,113 +60,6 @@ async def list_costs(context: Context, by: By = By.DAY, days: Annotated[int, Que
     return CostsOut(items=items, today_usd=today, unpriced_calls=unpriced, daily_budget_usd=daily)
 
 
-def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
-    """The mean prompt size, from a few of the prompts."""
-    sizes: list[int] = []
-    for part in task.benchmarks:
-        ids = part.problem_ids
-        some = ids[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
-        sizes += [_prompt_bytes(record) for record in catalogue.records(part.name, some)]
-    return sum(sizes) // max(1, len(sizes))
-
-
-def _prompt_bytes(record: dict[str, Any]) -> int:
-    return PROMPT_FRAME_BYTES + sum(len(str(record.get(name) or "").encode()) for name in PROMPT_FIELDS)
-
-
-def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
-    same = [row for row in rows if sorted(row.benchmarks) == sorted(names) and row.started_at and row.completed_at]
-    return [
-        PastRun(
-            items=row.items_done,
-            concurrency=row.concurrency,
-            input_tokens=row.input_tokens,
-            output_tokens=row.output_tokens,
-            seconds=(row.completed_at - row.started_at).total_seconds(),
-        )
-        for row in same[:MOST_PAST_RUNS]
-    ]
-
-
-def _out(found: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
-    ranges = {
-        name: None if each is None else RangeOut(low=each.low, expected=each.expected, high=each.high)
-        for name, each in (("cost_usd", found.cost_usd), ("seconds", found.seconds))
-    }
-    return QuoteOut(
-        model=slug,
-        benchmarks=list(names),
-        items=items,
-        source=found.source.value,
-        runs_used=found.runs_used,
-        price_known=priced,
-        worst_case_usd=found.worst_case_usd,
-        sentence=sentence(found, slug, priced=priced),
-        **ranges,
-    )
-
-
-machines = Router(tags=["runs"])
-
-
-class MachineBy(StrEnum):
-    RUN = "run"
-    MODEL = "model"
-    BATCH = "batch"
-    SCHEDULE = "schedule"
-    DAY = "day"
-
-
-class MachineCostOut(Answer):
-    key: str
-    runs: int
-    vcpu_s: float
-    gib_s: float
-    throttled_s: float
-    cost_usd: float
-
-
-class IdleCostOut(Answer):
-    """Usage of an instance type's warm runners on one day while they waited for a run."""
-
-    day: str
-    instance_type: str
-    ready_s: float = Field(description="How long they stood ready, all together.")
-    vcpu_s: float
-    gib_s: float
-    cost_usd: float
-
-
-class MachineCostsOut(Answer):
-    items: list[MachineCostOut]
-    idle: list[IdleCostOut] = Field(description="Runners that stood ready, in no item above; of the whole installation.")
-    idle_cost_usd: float
-    vcpu_hour_usd: float
-    gib_hour_usd: float
-
-
-class MachineUse(NamedTuple):
-    key: str
-    runs: int
-    vcpu_s: float
-    gib_s: float
-    throttled_s: float
-
-
-def with_deleted(there: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
-    """Usage of runs, including deleted ones: what was paid for stays counted."""
-    sums: dict[str, MachineUse] = {}
-    for row in (*there, *deleted):
-        before = sums.get(row.key, MachineUse(row.key, 0, 0.0, 0.0, 0.0))
-        added = (mine + theirs for mine, theirs in zip(before[1:], tuple(row)[1:5], strict=True))
-        sums[row.key] = MachineUse(row.key, *added)
-    return sorted(sums.values(), key=lambda each: each.key if newest_first else each.vcpu_s, reverse=True)
-
-
-def rates_of(settings: Settings) -> Rates:
-    return Rates(settings.vcpu_hour_usd, settings.gib_hour_usd)
-
-
 @machines.get("/api/machine-costs", policy=Policy(READ))
 async def machine_costs(
     context: Context,
@@ -253,31 +69,4 @@ async def machine_costs(
 ) -> MachineCostsOut:
     """CPU and memory that runs used in the last days, as the kernel measured them, and their cost; separately, the usage of
     warm runners while they waited."""
-    since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
-
-    def read(session: Session) -> list[MachineUse]:
-        there = machine_queries.used(session, by.value, since, limit)
-        deleted = retention_queries.used_by_deleted(session, by.value, since)
-        return with_deleted(there, deleted, newest_first=by is MachineBy.DAY)[:limit]
-
-    used = await context.db.read(read)
-    items = [MachineCostOut(**each._asdict(), cost_usd=rates.cost(each.vcpu_s, each.gib_s)) for each in used]
-    ready = await context.db.read(lambda session: pool_queries.idle_since(session, since.date().isoformat()))
-    idle = [
-        IdleCostOut(
-            day=row.day,
-            instance_type=row.instance_type,
-            ready_s=row.ready_s,
-            vcpu_s=row.vcpu_s,
-            gib_s=row.gib_s,
-            cost_usd=rates.cost(row.vcpu_s, row.gib_s),
-        )
-        for row in ready
-    ]
-    return MachineCostsOut(
-        items=items,
-        idle=idle,
-        idle_cost_usd=sum(each.cost_usd for each in idle),
-        vcpu_hour_usd=rates.vcpu_hour_usd,
-        gib_hour_usd=rates.gib_hour_usd,
-    )
+    return await machine_costs_view(context, by=by, days=days, limit=limit)

@@ -1,52 +1,150 @@
-"""Predicts how precise a run's score will be: the width of its interval. Pure. `costs.quote` estimates the cost."""
+"""Quotes and machine costs as shown by the REST API and the pages."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
 
-from orchestrator.runs.page_queries import ScoredRun
-from orchestrator.stats.intervals import wilson
+from sqlmodel import Session
 
-UNKNOWN_SHARE = 0.5
-"""The score assumed for an unknown model: it has the widest interval."""
+from orchestrator.costs import queries as machine_queries
+from orchestrator.costs.quote import DEFAULT_MAX_TOKENS, PastRun, Quote, quote, sentence
+from orchestrator.costs.schemas import IdleCostOut, MachineBy, MachineCostOut, MachineCostsOut, QuoteOut, RangeOut
+from orchestrator.datasets.catalogue import Catalogue
+from orchestrator.gateway.ledger import report_queries as call_reports
+from orchestrator.gateway.wiring import prices_of
+from orchestrator.http.context import Services
+from orchestrator.retention import queries as retention_queries
+from orchestrator.runs.drafts import BenchmarkTask
+from orchestrator.runs.reports.machine_cost import Rates
+from orchestrator.runs.schemas import RunCreate
+from orchestrator.runs.warm_pool import queries as pool_queries
+from orchestrator.settings import Settings
+
+MOST_PAST_RUNS = 10
+LOOKED_AT = 20
+"""Number of prompts measured per benchmark."""
+PROMPT_FIELDS = ("question_content", "starter_code", "prompt", "question", "text", "options")
+PROMPT_FRAME_BYTES = 800
+"""Approximate size of the text that an adapter adds around a problem."""
 
 
-@dataclass(frozen=True)
-class Quote:
-    problems: int
-    items: int
-    assumed: float
-    """The score that the interval is computed for."""
-    from_past: bool
-    low: float
-    high: float
-    detectable: float
-    """About how far apart two such runs must be for the difference to be more than chance."""
+async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
+    draft = await context.runs.draft(body.request(context.settings.reuse_answers))
+    model = await context.runs.find_model(body.model_id)
+    names = [part.name for part in draft.task.benchmarks]
+    prompt_bytes = await asyncio.to_thread(_prompt_size, context.catalogue, draft.task)
+    rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
+    prices = prices_of(model)
+    found = quote(
+        items=draft.items,
+        concurrency=draft.concurrency,
+        prompt_bytes=prompt_bytes,
+        max_output_tokens=int(model.params.get("max_tokens") or DEFAULT_MAX_TOKENS),
+        prices=prices,
+        past=_past(rows, names),
+    )
+    return _out(found, model.slug, names, draft.items, priced=prices is not None)
 
-    @property
-    def margin(self) -> float:
-        """Half of the interval's width."""
-        return (self.high - self.low) / 2
+
+def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
+    """The mean prompt size, from a few of the prompts."""
+    sizes: list[int] = []
+    for part in task.benchmarks:
+        ids = part.problem_ids
+        some = ids[:: max(1, len(ids) // LOOKED_AT)][:LOOKED_AT]
+        sizes += [_prompt_bytes(record) for record in catalogue.records(part.name, some)]
+    return sum(sizes) // max(1, len(sizes))
 
 
-def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | None:
-    """From the size of the run and earlier runs of the same model and benchmarks; None for an empty run.
+def _prompt_bytes(record: dict[str, Any]) -> int:
+    return PROMPT_FRAME_BYTES + sum(len(str(record.get(name) or "").encode()) for name in PROMPT_FIELDS)
 
-    Several samples of one problem say little more than one of them, so the interval counts problems, not items.
-    """
-    if problems < 1 or samples < 1:
-        return None
-    items = problems * samples
-    counted = sum(run.score["n"] for run in past)
-    assumed = sum(run.score["passed"] for run in past) / counted if counted else UNKNOWN_SHARE
-    found = wilson(assumed * problems, problems)
-    return Quote(
-        problems=problems,
+
+def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
+    same = [row for row in rows if sorted(row.benchmarks) == sorted(names) and row.started_at and row.completed_at]
+    return [
+        PastRun(
+            items=row.items_done,
+            concurrency=row.concurrency,
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+            seconds=(row.completed_at - row.started_at).total_seconds(),
+        )
+        for row in same[:MOST_PAST_RUNS]
+    ]
+
+
+def _out(found: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
+    ranges = {
+        name: None if each is None else RangeOut(low=each.low, expected=each.expected, high=each.high)
+        for name, each in (("cost_usd", found.cost_usd), ("seconds", found.seconds))
+    }
+    return QuoteOut(
+        model=slug,
+        benchmarks=list(names),
         items=items,
-        assumed=assumed,
-        from_past=bool(counted),
-        low=found.low,
-        high=found.high,
-        detectable=2**0.5 * (found.high - found.low) / 2,
+        source=found.source.value,
+        runs_used=found.runs_used,
+        price_known=priced,
+        worst_case_usd=found.worst_case_usd,
+        sentence=sentence(found, slug, priced=priced),
+        **ranges,
+    )
+
+
+class MachineUse(NamedTuple):
+    key: str
+    runs: int
+    vcpu_s: float
+    gib_s: float
+    throttled_s: float
+
+
+def with_deleted(there: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
+    """Usage of runs, including deleted ones: what was paid for stays counted."""
+    sums: dict[str, MachineUse] = {}
+    for row in (*there, *deleted):
+        before = sums.get(row.key, MachineUse(row.key, 0, 0.0, 0.0, 0.0))
+        added = (mine + theirs for mine, theirs in zip(before[1:], tuple(row)[1:5], strict=True))
+        sums[row.key] = MachineUse(row.key, *added)
+    return sorted(sums.values(), key=lambda each: each.key if newest_first else each.vcpu_s, reverse=True)
+
+
+def rates_of(settings: Settings) -> Rates:
+    return Rates(settings.vcpu_hour_usd, settings.gib_hour_usd)
+
+
+async def machine_costs_view(
+    context: Services, *, by: MachineBy = MachineBy.DAY, days: int, limit: int = 200
+) -> MachineCostsOut:
+    since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
+
+    def read(session: Session) -> list[MachineUse]:
+        there = machine_queries.used(session, by.value, since, limit)
+        deleted = retention_queries.used_by_deleted(session, by.value, since)
+        return with_deleted(there, deleted, newest_first=by is MachineBy.DAY)[:limit]
+
+    used = await context.db.read(read)
+    items = [MachineCostOut(**each._asdict(), cost_usd=rates.cost(each.vcpu_s, each.gib_s)) for each in used]
+    ready = await context.db.read(lambda session: pool_queries.idle_since(session, since.date().isoformat()))
+    idle = [
+        IdleCostOut(
+            day=row.day,
+            instance_type=row.instance_type,
+            ready_s=row.ready_s,
+            vcpu_s=row.vcpu_s,
+            gib_s=row.gib_s,
+            cost_usd=rates.cost(row.vcpu_s, row.gib_s),
+        )
+        for row in ready
+    ]
+    return MachineCostsOut(
+        items=items,
+        idle=idle,
+        idle_cost_usd=sum(each.cost_usd for each in idle),
+        vcpu_hour_usd=rates.vcpu_hour_usd,
+        gib_hour_usd=rates.gib_hour_usd,
     )

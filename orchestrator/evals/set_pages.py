@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.costs.quote import quote
-from orchestrator.costs.routes import DEFAULT_MAX_TOKENS
+from orchestrator.costs.quote import DEFAULT_MAX_TOKENS, quote
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries

@@ -8,7 +8,7 @@ import shutil
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.costs.routes import machine_costs
+from orchestrator.costs.views import machine_costs_view
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.fleet.views import agents_view, fleet_view
 from orchestrator.http.policy import READ, Policy
@@ -28,7 +28,7 @@ async def fleet_page(page: Page) -> Response:
     waiting = {each.run_id for each in fleet.waiting} | {each.run_id for each in fleet.containers if each.run_id}
     names = await context.db.read(lambda s: _titles(s, waiting)) if waiting else {}
     others = await agents_view(context)
-    used = await machine_costs(context, days=7)
+    used = await machine_costs_view(context, days=7)
     return page.show(
         "fleet/fleet.html", fleet=fleet, disk=disk, names=names, agents=others, costs=used.items, idle=used.idle
     )

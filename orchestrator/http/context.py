@@ -25,6 +25,7 @@ from orchestrator.grading.uploads import Uploads
 from orchestrator.health.service import Readiness
 from orchestrator.http.identity import Authority, Caller
 from orchestrator.installation.service import Installation
+from orchestrator.jobs.service import JobService
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import SyncResult
@@ -62,6 +63,7 @@ class Services:
     eval_jobs: EvalJobs
     trace_import: TraceImport
     dataset_jobs: DatasetJobs
+    jobs: JobService
     fleet: Fleet
     readiness: Readiness
     pool: Pool

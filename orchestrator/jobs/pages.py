@@ -15,10 +15,20 @@ from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.dashboard.texts import visible
 from orchestrator.evals import queries as eval_queries
 from orchestrator.evals.tables import Eval, EvalSet
+from orchestrator.http.context import caller_of
 from orchestrator.http.policy import READ, RUN, Policy
-from orchestrator.jobs import routes as api
 from orchestrator.jobs.schemas import JobType
-from orchestrator.jobs.views import WORDS, is_live, kind_words, place_of, repair_words, stage_marks
+from orchestrator.jobs.views import (
+    WORDS,
+    find_job,
+    is_live,
+    job_view,
+    jobs_view,
+    kind_words,
+    place_of,
+    repair_words,
+    stage_marks,
+)
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import EvalGenerateTask
 from orchestrator.runs.lifecycle import Status
@@ -36,7 +46,7 @@ async def jobs_page(
     page: Page, type: Word = "", status: Word = "", dead: Word = "", eval_set_id: Word = "", after: Word = ""
 ) -> Response:
     kind, state = type if type in WORDS else "", status if status in set(Status) else ""
-    found = await api.list_jobs(
+    jobs = await jobs_view(
         page.context,
         limit=JOBS_ON_A_PAGE,
         after=after or None,
@@ -54,20 +64,20 @@ async def jobs_page(
 
     return page.show(
         "jobs/jobs.html",
-        jobs=found.items,
+        jobs=jobs.items,
         kinds=WORDS,
         statuses=[each.value for each in Status],
         given=given,
         filtered=bool(kept),
         paged=bool(after),
         first_link=link(),
-        next_link=link(after=found.next) if found.next else None,
+        next_link=link(after=jobs.next) if jobs.next else None,
     )
 
 
 @router.get("/jobs/{job_id}", policy=Policy(READ))
 async def job_page(page: Page, job_id: JobId) -> Response:
-    job = await api.get_job(job_id, page.context)
+    job = await job_view(page.context, job_id)
     if job.type not in EVAL_KINDS:
         return page.go(place_of(job))
     waits = await reasons_to_wait(page.context) if job.status == Status.PENDING else {}
@@ -99,17 +109,18 @@ async def job_page(page: Page, job_id: JobId) -> Response:
 
 @router.post("/jobs/{job_id}/cancel", policy=Policy(RUN))
 async def cancel_job(page: Page, job_id: JobId) -> Response:
-    job = await api.cancel_job(job_id, page.context, page.request)
+    job = await find_job(page.context, job_id)
+    await page.context.jobs.cancel(job_id, caller_of(page.request).scope)
     return page.go(place_of(job))
 
 
 @router.post("/jobs/{job_id}/dismiss", policy=Policy(RUN))
 async def dismiss_job(page: Page, job_id: JobId) -> Response:
-    await api.dismiss_job(job_id, page.context)
+    await page.context.jobs.dismiss(job_id)
     return page.go("/jobs?dead=1")
 
 
 @router.post("/jobs/{job_id}/retry", policy=Policy(RUN))
 async def retry_job(page: Page, job_id: JobId) -> Response:
-    made = await api.retry_job(job_id, page.context, page.request, Response())
-    return page.go(f"/jobs/{made.job_id}")
+    new_id = await page.context.jobs.retry(job_id, caller_of(page.request).scope)
+    return page.go(f"/jobs/{new_id}")

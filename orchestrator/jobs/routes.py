@@ -10,23 +10,18 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
 from pydantic import BeforeValidator
-from sqlmodel import Session
 
 from orchestrator.db.idempotency import keyed
-from orchestrator.errors import Conflict, Forbidden, NotFound
-from orchestrator.evals.schemas import JobCreated, RoundOut
+from orchestrator.evals.schemas import JobCreated
 from orchestrator.http.context import Context, Services, caller_of
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.http.streams import END, After, EventStream, LastEventId, stream_of, stream_start
-from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
-from orchestrator.jobs.views import dataset_job, job_out, stream_event
-from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, Status
-from orchestrator.runs.model_names import name_of_model, names_by_run
+from orchestrator.jobs.views import dataset_job, find_job, job_view, jobs_view, stream_event
+from orchestrator.runs.lifecycle import TERMINAL, Status
 from orchestrator.runs.stream_routes import run_lines
-from orchestrator.scopes import Scope
 
 router = Router(prefix="/api/jobs", route_class=DatabaseErrorRoute, tags=["jobs"])
 
@@ -56,41 +51,27 @@ async def list_jobs(
     eval_id: Annotated[str | None, Query(max_length=60)] = None,
 ) -> Page[JobOut]:
     """Jobs of all kinds, newest first, including datasets that are being added, until the service restarts."""
-    statuses = [Status.FAILED.value] if dead_letter else [status.value] if status else None
-
-    def read(session: Session) -> list[JobOut]:
-        rows = job_queries.page(
-            session,
-            limit=limit + 1,
-            after=after or None,
-            kind=type and type.value,
-            statuses=statuses if not (dead_letter and status not in (None, Status.FAILED)) else [],
-            dead_after=MAX_WITHOUT_PROGRESS if dead_letter else None,
-            eval_set_id=eval_set_id,
-            eval_id=eval_id,
-        )
-        models = names_by_run(session, [run for run, _ in rows])
-        return [job_out(run, job, models[run.id]) for run, job in rows]
-
-    jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
-    if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
-        builds = [dataset_job(each) for each in context.dataset_jobs.all() if not after or each.id < after]
-        jobs += [each for each in builds if status in (None, each.status)]
-        jobs.sort(key=lambda each: each.id, reverse=True)
-    return Page(items=jobs[:limit], next=jobs[limit - 1].id if len(jobs) > limit else None)
+    return await jobs_view(
+        context,
+        limit=limit,
+        after=after,
+        type=type,
+        status=status,
+        dead_letter=dead_letter,
+        eval_set_id=eval_set_id,
+        eval_id=eval_id,
+    )
 
 
 @router.get("/{job_id}", policy=Policy(READ))
 async def get_job(job_id: JobId, context: Context) -> JobDetail:
-    job = await _job(job_id, context)
-    rounds = await context.db.read(lambda s: job_queries.rounds(s, job_id))
-    return JobDetail(**job.model_dump(), rounds=[RoundOut(**each) for each in rounds])
+    return await job_view(context, job_id)
 
 
 @router.get("/{job_id}/stream", policy=Policy(READ, streams=True), response_class=EventStream)
 async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId = None, after: After = None) -> EventStream:
     """Streams `progress` events, then `completed` or `failed` (also if it was cancelled), then closes."""
-    job = await _job(job_id, context)
+    job = await find_job(context, job_id)
     if job.type == JobType.DATASET_BUILD:
         return stream_of(_built(context, job_id))
     start = stream_start(last_event_id, after) or 0
@@ -100,12 +81,9 @@ async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId
 @router.post("/{job_id}/cancel", policy=Policy(RUN), status_code=202)
 async def cancel_job(job_id: JobId, context: Context, request: Request) -> JobOut:
     """Cancel a job. A pending job ends at once; a live one ends when its container is confirmed gone."""
-    if (await _job(job_id, context)).type == JobType.DATASET_BUILD:
-        _for_owners(request)
-        return dataset_job(context.dataset_jobs.cancel(job_id))
-    await context.runs.cancel(job_id)
-    context.signals.look()
-    return await _job(job_id, context)
+    await find_job(context, job_id)
+    await context.jobs.cancel(job_id, caller_of(request).scope)
+    return await find_job(context, job_id)
 
 
 @router.post("/{job_id}/retry", policy=Policy(RUN, spends=True), status_code=202)
@@ -113,44 +91,16 @@ async def retry_job(
     job_id: JobId, context: Context, request: Request, response: Response, idempotency_key: IdempotencyKey = None
 ) -> JobCreated:
     """Create a job for what an ended one left undone. Paid answers are kept, unless they are what was refused."""
-    if context.dataset_jobs.find(job_id) is not None:
-        _for_owners(request)
-        again = context.dataset_jobs.retry(job_id)
-        response.headers["location"] = f"/api/jobs/{again.id}"
-        return JobCreated(job_id=again.id, status="running")
-    key = keyed("POST retry", idempotency_key)
-    new_id = await context.eval_jobs.retry(job_id, key)
+    new_id = await context.jobs.retry(job_id, caller_of(request).scope, keyed("POST retry", idempotency_key))
     response.headers["location"] = f"/api/jobs/{new_id}"
-    return JobCreated(job_id=new_id)
+    return JobCreated(job_id=new_id, status="pending" if context.dataset_jobs.find(new_id) is None else "running")
 
 
 @router.post("/{job_id}/dismiss", policy=Policy(RUN))
 async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
     """Remove a dead letter from the list and the metric. The job and its results stay. Idempotent."""
-    if context.dataset_jobs.find(job_id) is not None:
-        raise Conflict(f"job {job_id} adds a dataset; it is no dead letter and cannot be dismissed")
-    await context.runs.dismiss(job_id)
-    return await _job(job_id, context)
-
-
-def _for_owners(request: Request) -> None:
-    """All workspaces share the datasets, so only owners may change them, here as in the dataset API."""
-    if not caller_of(request).scope.allows(Scope.OWNER):
-        raise Forbidden("datasets belong to all workspaces; only an owner may stop or repeat the adding of one")
-
-
-async def _job(job_id: str, context: Services) -> JobOut:
-    if (build := context.dataset_jobs.find(job_id)) is not None:
-        return dataset_job(build)
-
-    def read(session: Session) -> JobOut | None:
-        found = job_queries.get(session, job_id)
-        return None if found is None else job_out(*found, name_of_model(session, found[0]))
-
-    job = await context.db.read(read)
-    if job is None:
-        raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
-    return job
+    await context.jobs.dismiss(job_id)
+    return await find_job(context, job_id)
 
 
 async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str]:
@@ -185,5 +135,5 @@ async def _built(context: Services, job_id: str) -> AsyncIterator[str]:
 
 async def _ending(context: Services, job_id: str) -> dict[str, str | None]:
     """Facts about the end of a job that only its row has."""
-    job = await _job(job_id, context)
+    job = await find_job(context, job_id)
     return {"eval_id": job.eval_id, "code": job.error.code if job.error else None}

@@ -1,4 +1,4 @@
-"""A job as responses and streams show it: one form for runs of every kind. Pure."""
+"""A job as responses, streams and pages show it: one form for runs of every kind."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from sqlmodel import Session
+
 from orchestrator.datasets.jobs import Job
-from orchestrator.errors import Code
+from orchestrator.errors import Code, NotFound
+from orchestrator.evals.schemas import RoundOut
 from orchestrator.evals.tables import EvalJob
-from orchestrator.jobs.schemas import JobError, JobOut, JobType
-from orchestrator.runs.lifecycle import TERMINAL, Status
+from orchestrator.http.context import Services
+from orchestrator.http.schemas import Page
+from orchestrator.jobs import queries as job_queries
+from orchestrator.jobs.schemas import JobDetail, JobError, JobOut, JobType
+from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, Status
 from orchestrator.runs.live import LoggedEvent
+from orchestrator.runs.model_names import name_of_model, names_by_run
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.schemas import Progress
@@ -31,6 +38,61 @@ CODES: dict[str, Code] = {
 }
 CANCELLED = "CANCELLED"
 TOLD = frozenset({"job_progress", "eval_written", "judgements", "complete", "stage", "progress"})
+
+
+async def jobs_view(
+    context: Services,
+    *,
+    limit: int,
+    after: str | None = None,
+    type: JobType | None = None,
+    status: Status | None = None,
+    dead_letter: bool = False,
+    eval_set_id: str | None = None,
+    eval_id: str | None = None,
+) -> Page[JobOut]:
+    statuses = [Status.FAILED.value] if dead_letter else [status.value] if status else None
+
+    def read(session: Session) -> list[JobOut]:
+        rows = job_queries.page(
+            session,
+            limit=limit + 1,
+            after=after or None,
+            kind=type and type.value,
+            statuses=statuses if not (dead_letter and status not in (None, Status.FAILED)) else [],
+            dead_after=MAX_WITHOUT_PROGRESS if dead_letter else None,
+            eval_set_id=eval_set_id,
+            eval_id=eval_id,
+        )
+        models = names_by_run(session, [run for run, _ in rows])
+        return [job_out(run, job, models[run.id]) for run, job in rows]
+
+    jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
+    if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
+        builds = [dataset_job(each) for each in context.dataset_jobs.all() if not after or each.id < after]
+        jobs += [each for each in builds if status in (None, each.status)]
+        jobs.sort(key=lambda each: each.id, reverse=True)
+    return Page(items=jobs[:limit], next=jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+async def find_job(context: Services, job_id: str) -> JobOut:
+    if (build := context.dataset_jobs.find(job_id)) is not None:
+        return dataset_job(build)
+
+    def read(session: Session) -> JobOut | None:
+        found = job_queries.get(session, job_id)
+        return None if found is None else job_out(*found, name_of_model(session, found[0]))
+
+    job = await context.db.read(read)
+    if job is None:
+        raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
+    return job
+
+
+async def job_view(context: Services, job_id: str) -> JobDetail:
+    job = await find_job(context, job_id)
+    rounds = await context.db.read(lambda s: job_queries.rounds(s, job_id))
+    return JobDetail(**job.model_dump(), rounds=[RoundOut(**each) for each in rounds])
 
 
 def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut:

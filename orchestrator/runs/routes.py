@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from orchestrator.archives import queries as archive_queries
 from orchestrator.commands.schemas import CommandRunCreate
-from orchestrator.costs.routes import rates_of
+from orchestrator.costs.views import rates_of
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.db.idempotency import Idempotency, keyed

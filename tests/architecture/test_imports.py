@@ -101,13 +101,9 @@ def test_outside_db_sqlmodel_is_only_the_type_of_a_session() -> None:
 
 
 REST_ON_PAGES = {
-    "orchestrator.batches.pages",
     "orchestrator.evals.labelling_pages",
     "orchestrator.evals.pages",
     "orchestrator.evals.set_pages",
-    "orchestrator.fleet.pages",
-    "orchestrator.jobs.pages",
-    "orchestrator.runs.pages.new_run",
 }
 """Pages that still call REST handlers. None may be added."""
 

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from sqlmodel import Session
 from starlette.responses import Response
 
-from orchestrator.costs.routes import QuoteOut, make_quote
-from orchestrator.costs.views import Quote, quote
+from orchestrator.costs.precision import Quote, quote
+from orchestrator.costs.schemas import QuoteOut
+from orchestrator.costs.views import quote_view
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.typed import number, whole
 from orchestrator.datasets.catalogue import BenchmarkInfo
@@ -144,6 +145,6 @@ async def _cost(page: Frame, values: FormValues, chosen: list[str], size: int, m
         return None
     try:
         body = RunCreate.model_validate({**values.body(), "model_id": model.id, "benchmarks": chosen, "sample_size": size})
-        return await make_quote(body, page.context)
+        return await quote_view(page.context, body)
     except (ValidationError, ClientError):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.costs.views import quote
+from orchestrator.costs.precision import quote
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.leaderboard.schemas import PlaceOut
 from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, timeline

@@ -1,0 +1,52 @@
+"""Predicts how precise a run's score will be: the width of its interval. Pure. `costs.quote` estimates the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.stats.intervals import wilson
+
+UNKNOWN_SHARE = 0.5
+"""The score assumed for an unknown model: it has the widest interval."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    problems: int
+    items: int
+    assumed: float
+    """The score that the interval is computed for."""
+    from_past: bool
+    low: float
+    high: float
+    detectable: float
+    """About how far apart two such runs must be for the difference to be more than chance."""
+
+    @property
+    def margin(self) -> float:
+        """Half of the interval's width."""
+        return (self.high - self.low) / 2
+
+
+def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | None:
+    """From the size of the run and earlier runs of the same model and benchmarks; None for an empty run.
+
+    Several samples of one problem say little more than one of them, so the interval counts problems, not items.
+    """
+    if problems < 1 or samples < 1:
+        return None
+    items = problems * samples
+    counted = sum(run.score["n"] for run in past)
+    assumed = sum(run.score["passed"] for run in past) / counted if counted else UNKNOWN_SHARE
+    found = wilson(assumed * problems, problems)
+    return Quote(
+        problems=problems,
+        items=items,
+        assumed=assumed,
+        from_past=bool(counted),
+        low=found.low,
+        high=found.high,
+        detectable=2**0.5 * (found.high - found.low) / 2,
+    )
