@@ -49,7 +49,8 @@ class Generation:
     """A validated request to generate an eval."""
 
     model: int | str
-    name: str
+    name: str = ""
+    """Default: the set's name."""
     description: str = ""
     seed: int = 0
     target_accuracy: float = 0.95
@@ -73,6 +74,8 @@ class EvalJobs:
         self._db, self._settings, self._clock, self._runs, self._wake = db, settings, clock, runs, wake
 
     async def generate(self, set_id: str, request: Generation, idempotency: Idempotency | None = None) -> Queued:
+        name = request.name or await self._db.read(lambda s: known_set(s, set_id).name)
+        request = replace(request, name=name.strip())
         type_name = self._runs.check_instance_type(request.instance_type)
         await self._db.read(lambda s: known_set(s, set_id))
         now = self._clock.now()

@@ -14,13 +14,12 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals import routes as api
 from orchestrator.evals.schemas import EvalSetOut, FeedbackCreate
 from orchestrator.evals.service import no_trace
 from orchestrator.evals.set_pages import SHOWS, After, SetId, Show
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
 from orchestrator.traces import queries as trace_queries
-from orchestrator.traces.routes import delete_trace
+from orchestrator.traces import service as traces
 from orchestrator.traces.tables import Trace, TraceFeedback
 from orchestrator.traces.views import TraceView, trace_view
 
@@ -56,9 +55,9 @@ async def give_label(page: Page, set_id: SetId) -> Response:
     fields: dict[str, Any] = {"trace_id": trace_id, "rating": given.get("rating"), "note": given.get("note", "")}
     try:
         if given.get("rating") == "forget":
-            await api.take_feedback_back(set_id, trace_id, page.context)
+            await page.context.evals.forget(set_id, trace_id)
         else:
-            await api.give_feedback(set_id, FeedbackCreate.model_validate(fields), page.context)
+            await page.context.evals.rate(set_id, FeedbackCreate.model_validate(fields).opinions())
     except (ValidationError, ClientError) as error:
         return await _show(page, set_id, trace=trace_id, show=show, error=said(error))
     number = given.get("number", "")
@@ -69,7 +68,7 @@ async def give_label(page: Page, set_id: SetId) -> Response:
 async def remove_trace(page: Page, set_id: SetId) -> Response:
     trace_id = (await page.form()).get("trace_id", [""])[-1]
     try:
-        await delete_trace(trace_id, page.context)
+        await page.context.db.write(lambda session: traces.remove_trace(session, trace_id))
     except ClientError as error:
         return await _show(page, set_id, trace=trace_id, error=error.detail)
     return page.go(f"/eval-sets/{set_id}/label")
@@ -85,7 +84,7 @@ async def _show(
     before: int | None = None,
     error: str | None = None,
 ) -> Response:
-    it = await api.get_eval_set(set_id, page.context)
+    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
     shown = show if show in SHOWS else UNLABELLED
 
     def read(session: Session) -> tuple[Labelled | None, int]:

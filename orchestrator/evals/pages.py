@@ -17,15 +17,13 @@ from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.dashboard.texts import visible
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals import routes as api
-from orchestrator.evals.schemas import DecisionCreate, EvalChange, EvalDetail, ExecuteCreate, JobCreated
+from orchestrator.evals.schemas import DecisionCreate, EvalChange, EvalDetail
 from orchestrator.evals.service import known_set, no_eval
 from orchestrator.evals.set_pages import After
 from orchestrator.evals.tables import EvalSet
+from orchestrator.evals.views import eval_detail
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
-from orchestrator.jobs.routes import list_jobs
-from orchestrator.jobs.schemas import JobOut
-from orchestrator.jobs.views import is_live
+from orchestrator.jobs.views import is_live, jobs_view
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.views import TraceView, one_line, trace_view
 
@@ -90,7 +88,7 @@ async def _eval(
     status: int = 200,
     error: str | None = None,
 ) -> Response:
-    it = await api.get_eval(eval_id, page.context)
+    it = await eval_detail(eval_id, page.context)
 
     def read(session: Session) -> _Around:
         group = known_set(session, it.eval_set_id)
@@ -109,7 +107,7 @@ async def _eval(
         )
 
     around = await page.context.db.read(read)
-    jobs: list[JobOut] = (await list_jobs(page.context, limit=5, eval_id=eval_id)).items
+    jobs = (await jobs_view(page.context, limit=5, eval_id=eval_id)).items
     other, lines = await _compared(page, it, against)
     wrong = [test for test in it.tests if not test.right]
     kept = {name: value for name, value in (("show", show), ("against", against)) if value}
@@ -143,7 +141,7 @@ async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDeta
     known = {each.id for each in it.versions} - {it.id}
     if against not in known:
         return None, []
-    other = await api.get_eval(against, page.context)
+    other = await eval_detail(against, page.context)
     older, newer = sorted((it, other), key=lambda each: each.version)
     return other, [] if older.code == newer.code else diff(visible(older.code), visible(newer.code), DIFF_LINES)
 
@@ -152,7 +150,7 @@ async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDeta
 async def execute(page: Page, eval_id: EvalId) -> Response:
     force = (await page.form()).get("what", ["new"])[-1] == "all"
     try:
-        await api.execute_eval(eval_id, page.context, Response(), ExecuteCreate(force=force))
+        await page.context.eval_jobs.execute(eval_id, None, force=force)
     except ClientError as error:
         return await _eval(page, eval_id, status=error.status, error=error.detail)
     return page.go(f"/evals/{eval_id}")
@@ -160,9 +158,9 @@ async def execute(page: Page, eval_id: EvalId) -> Response:
 
 @router.post("/evals/{eval_id}/remove", policy=Policy(ADMIN))
 async def remove(page: Page, eval_id: EvalId) -> Response:
-    it = await api.get_eval(eval_id, page.context)
+    it = await eval_detail(eval_id, page.context)
     try:
-        await api.delete_eval(eval_id, page.context)
+        await page.context.evals.delete_eval(eval_id)
     except ClientError as error:
         return await _eval(page, eval_id, status=error.status, error=error.detail)
     return page.go(f"/eval-sets/{it.eval_set_id}")
@@ -170,7 +168,7 @@ async def remove(page: Page, eval_id: EvalId) -> Response:
 
 @router.get("/evals/{eval_id}/code", policy=Policy(READ))
 async def code_page(page: Page, eval_id: EvalId) -> Response:
-    it = await api.get_eval(eval_id, page.context)
+    it = await eval_detail(eval_id, page.context)
     return page.show("evals/eval_code.html", it=it, code=it.code, description=it.description, error=None)
 
 
@@ -180,11 +178,10 @@ async def save_code(page: Page, eval_id: EvalId) -> Response:
     code, description = given.get("code", "").replace("\r\n", "\n"), given.get("description", "").strip()
     try:
         body = EvalChange(code=code, description=description or None)
-        job = await api.change_eval(eval_id, body, page.context, Response())
+        job = await page.context.eval_jobs.draft(eval_id, code, body.description)
     except (ValidationError, ClientError) as error:
-        it = await api.get_eval(eval_id, page.context)
+        it = await eval_detail(eval_id, page.context)
         return page.show("evals/eval_code.html", 422, it=it, code=code, description=description, error=said(error))
-    assert isinstance(job, JobCreated)
     return page.go(f"/jobs/{job.job_id}")
 
 
@@ -198,14 +195,14 @@ async def decide(page: Page, eval_id: EvalId) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items()}
     try:
         body = DecisionCreate.model_validate({"trace_id": given.get("trace_id", ""), "wrong": given.get("wrong", "")})
-        await api.decide_contradiction(eval_id, body, page.context)
+        await page.context.evals.decide(eval_id, body.trace_id, body.wrong)
     except (ValidationError, ClientError) as error:
         return await _contradictions(page, eval_id, "open", 0, said(error))
     return page.go(f"/evals/{eval_id}/contradictions", show=given.get("show", "open"))
 
 
 async def _contradictions(page: Frame, eval_id: str, show: str, after: int, error: str | None = None) -> Response:
-    it = await api.get_eval(eval_id, page.context)
+    it = await eval_detail(eval_id, page.context)
 
     def read(session: Session) -> tuple[EvalSet, list[Contradiction], int | None]:
         if eval_queries.get(session, eval_id) is None:

@@ -9,7 +9,6 @@ from sqlmodel import Session
 
 from orchestrator.db.idempotency import keyed
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals.jobs import Generation
 from orchestrator.evals.schemas import (
     ContradictionOut,
     DecisionCreate,
@@ -27,15 +26,14 @@ from orchestrator.evals.schemas import (
     GenerateCreate,
     JobCreated,
     VerdictOut,
-    Wrong,
     shortened,
 )
-from orchestrator.evals.service import SetChange, no_eval
+from orchestrator.evals.service import no_eval
+from orchestrator.evals.views import eval_detail, eval_list, eval_sets
 from orchestrator.http.context import Context
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy, Router
 from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
-from orchestrator.models import queries as model_queries
 from orchestrator.traces import queries as trace_queries
 from runner.contract.evals import Label
 
@@ -60,9 +58,7 @@ async def list_evals(
         rows = eval_queries.page(
             session, limit=limit + 1, after=after or None, eval_set_id=eval_set_id, name=name, model_id=model_id
         )
-        slugs = model_queries.slugs(session, (row.model_id for row in rows))
-        disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
-        return [EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for row in rows]
+        return eval_list(session, rows)
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -72,16 +68,7 @@ async def list_evals(
 async def get_eval(eval_id: EvalId, context: Context) -> EvalDetail:
     """One version with its code and tests, and a list of the other versions."""
 
-    def read(session: Session) -> EvalDetail:
-        row = eval_queries.whole(session, eval_id)
-        if row is None:
-            raise no_eval(eval_id)
-        model = model_queries.get(session, row.model_id)
-        slug = model.slug if model else None
-        disputed = eval_queries.disputed_counts(session, [eval_id]).get(eval_id, 0)
-        return EvalDetail.whole(row, slug, eval_queries.versions(session, row.eval_set_id, row.name), disputed)
-
-    return await context.db.read(read)
+    return await eval_detail(eval_id, context)
 
 
 @router.patch(
@@ -101,7 +88,7 @@ async def change_eval(
         return JobCreated(job_id=queued.job_id)
     name = body.name.strip() if body.name is not None else None
     await context.evals.change_eval(eval_id, name, body.description)
-    return await get_eval(eval_id, context)
+    return await eval_detail(eval_id, context)
 
 
 @router.delete("/{eval_id}", policy=Policy(ADMIN), status_code=204)
@@ -187,10 +174,7 @@ async def list_contradictions(
 @router.post("/{eval_id}/contradictions", policy=Policy(RUN))
 async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: Context) -> DecisionStored:
     """Decide who is wrong: the eval (the label stays, the next generation learns from it) or the label (it is flipped)."""
-    if body.wrong is Wrong.LABEL:
-        await context.evals.turn_label(eval_id, body.trace_id)
-    else:
-        await context.evals.uphold(eval_id, body.trace_id, upheld=body.wrong is Wrong.EVAL)
+    await context.evals.decide(eval_id, body.trace_id, body.wrong)
 
     def read(session: Session) -> DecisionStored:
         row = eval_queries.get(session, eval_id)
@@ -223,7 +207,7 @@ TraceId = Annotated[str, Path(min_length=1, max_length=200, description="A trace
 
 @sets.post("", policy=Policy(RUN), status_code=201)
 async def create_eval_set(body: EvalSetCreate, context: Context, response: Response) -> EvalSetOut:
-    made = await context.evals.create_set(body.name.strip(), body.description, body.project)
+    made = await context.evals.create_set(body.name, body.description, body.project)
     response.headers["location"] = f"/api/eval-sets/{made.row.id}"
     return EvalSetOut.of(made)
 
@@ -231,10 +215,7 @@ async def create_eval_set(body: EvalSetCreate, context: Context, response: Respo
 @sets.get("", policy=Policy(READ))
 async def list_eval_sets(context: Context, limit: Limit = 50, after: Cursor = None) -> Page[EvalSetOut]:
     """Eval sets, newest first."""
-    views = await context.evals.sets(limit=limit + 1, after=after or None)
-    return Page(
-        items=[EvalSetOut.of(view) for view in views[:limit]], next=views[limit - 1].row.id if len(views) > limit else None
-    )
+    return await eval_sets(context, limit, after)
 
 
 @sets.get("/{set_id}", policy=Policy(READ))
@@ -244,10 +225,7 @@ async def get_eval_set(set_id: SetId, context: Context) -> EvalSetOut:
 
 @sets.patch("/{set_id}", policy=Policy(ADMIN))
 async def change_eval_set(set_id: SetId, body: EvalSetChange, context: Context) -> EvalSetOut:
-    forget = "project" in body.model_fields_set and body.project is None
-    name = body.name.strip() if body.name is not None else None
-    change = SetChange(name, body.description, body.project, forget_project=forget)
-    return EvalSetOut.of(await context.evals.change_set(set_id, change))
+    return EvalSetOut.of(await context.evals.change_set(set_id, body.change()))
 
 
 @sets.delete("/{set_id}", policy=Policy(ADMIN), status_code=204)
@@ -274,18 +252,7 @@ async def generate_eval(
     set_id: SetId, body: GenerateCreate, context: Context, response: Response, idempotency_key: IdempotencyKey = None
 ) -> JobCreated:
     """Have a model write an eval. It sees some of the labelled traces; the others are held out to measure the eval."""
-    name = body.name or (await context.evals.get_set(set_id)).row.name
-    request = Generation(
-        model=body.model_id,
-        name=name.strip(),
-        description=body.description,
-        seed=body.seed,
-        target_accuracy=body.target_accuracy,
-        priority=body.priority,
-        budget_usd=body.budget_usd,
-        instance_type=body.instance_type,
-    )
     key = keyed("POST generate", idempotency_key)
-    queued = await context.eval_jobs.generate(set_id, request, key)
+    queued = await context.eval_jobs.generate(set_id, body.generation(), key)
     response.headers["location"] = f"/api/jobs/{queued.job_id}"
     return JobCreated(job_id=queued.job_id, status="pending" if body.model is None else "queued")

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.evals.feedback import Opinion
-from orchestrator.evals.service import SetView
+from orchestrator.evals.jobs import Generation
+from orchestrator.evals.service import SetChange, SetView, Wrong
 from orchestrator.evals.tables import Eval
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
@@ -65,6 +66,11 @@ class EvalSetChange(Body):
         if not self.model_fields_set:
             raise ValueError("name at least one of name, description and project")
         return self
+
+    def change(self) -> SetChange:
+        forget = "project" in self.model_fields_set and self.project is None
+        name = self.name.strip() if self.name is not None else None
+        return SetChange(name, self.description, self.project, forget_project=forget)
 
 
 class EvalSetOut(Answer):
@@ -210,6 +216,10 @@ class GenerateCreate(Body):
         if given.get("model_id") not in (None, given["model"]):
             raise ValueError("model: it stands for model_id; give one of them")
         return {**given, "model_id": given["model"]}
+
+    def generation(self) -> Generation:
+        rest = self.model_dump(exclude={"model", "model_id", "name"})
+        return Generation(self.model_id, self.name or "", **rest)
 
 
 class JobCreated(Answer):
@@ -375,14 +385,6 @@ class ContradictionOut(VerdictOut):
     input: Any
     output: Any
     disputed: bool = Field(description="Somebody looked at it and holds to the label: the eval is wrong.")
-
-
-class Wrong(StrEnum):
-    """Which side is wrong when an eval contradicts a label."""
-
-    EVAL = "eval"  #: the label stays; the next generation learns from the trace
-    LABEL = "label"  #: the label is flipped
-    NOBODY = "nobody"  #: undecided: withdraws an earlier decision against the eval
 
 
 class DecisionCreate(Body):

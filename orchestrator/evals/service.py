@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlmodel import Session
 
@@ -38,12 +39,20 @@ class SetChange:
     forget_project: bool = False
 
 
+class Wrong(StrEnum):
+    """Which side is wrong when an eval contradicts a label."""
+
+    EVAL = "eval"  #: the label stays; the next generation learns from the trace
+    LABEL = "label"  #: the label is flipped
+    NOBODY = "nobody"  #: undecided: withdraws an earlier decision against the eval
+
+
 class EvalService:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db, self._clock = db, clock
 
     async def create_set(self, name: str, description: str, project: str | None) -> SetView:
-        now = self._clock.now()
+        name, now = name.strip(), self._clock.now()
 
         def work(session: Session) -> SetView:
             _free_name(session, name)
@@ -129,7 +138,13 @@ class EvalService:
 
         await self._db.write(work)
 
-    async def uphold(self, eval_id: str, trace_id: str, *, upheld: bool) -> None:
+    async def decide(self, eval_id: str, trace_id: str, wrong: Wrong) -> None:
+        if wrong is Wrong.LABEL:
+            await self._turn_label(eval_id, trace_id)
+        else:
+            await self._uphold(eval_id, trace_id, upheld=wrong is Wrong.EVAL)
+
+    async def _uphold(self, eval_id: str, trace_id: str, *, upheld: bool) -> None:
         """Records that the label is right and the eval wrong about a trace, or withdraws that. The label stays."""
         now = self._clock.now()
 
@@ -146,7 +161,7 @@ class EvalService:
 
         await self._db.write(work)
 
-    async def turn_label(self, eval_id: str, trace_id: str) -> None:
+    async def _turn_label(self, eval_id: str, trace_id: str) -> None:
         """Flips a wrong label to agree with the eval and updates the counts in the same transaction."""
         now = self._clock.now()
 

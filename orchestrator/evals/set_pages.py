@@ -15,17 +15,17 @@ from starlette.responses import Response
 
 from orchestrator.costs.quote import DEFAULT_MAX_TOKENS, quote
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
+from orchestrator.db.idempotency import keyed
 from orchestrator.errors import ClientError
 from orchestrator.evals import queries as eval_queries
-from orchestrator.evals import routes as api
 from orchestrator.evals.schemas import EvalOut, EvalSetChange, EvalSetCreate, EvalSetOut, GenerateCreate
 from orchestrator.evals.service import known_set
 from orchestrator.evals.training_data import HELD_OUT_SHARE, MOST_LABELLED, NEEDED_PER_LABEL
+from orchestrator.evals.views import eval_list, eval_sets
 from orchestrator.gateway.ledger.prices import Prices
 from orchestrator.gateway.wiring import prices_of
 from orchestrator.http.policy import ADMIN, READ, RUN, Policy
-from orchestrator.jobs.routes import list_jobs
-from orchestrator.jobs.schemas import JobOut
+from orchestrator.jobs.views import jobs_view
 from orchestrator.models import queries as model_queries
 from orchestrator.models.demo import EVAL_MODELS
 from orchestrator.models.tables import LlmModel
@@ -81,16 +81,16 @@ async def create_set(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
         body = EvalSetCreate.model_validate({name: given[name] for name in EvalSetCreate.model_fields if name in given})
-        made = await api.create_eval_set(body, page.context, Response())
+        made = await page.context.evals.create_set(body.name, body.description, body.project)
     except (ValidationError, ClientError) as error:
         return await _list(page, 422, given=given, error=said(error))
-    return page.go(f"/eval-sets/{made.id}")
+    return page.go(f"/eval-sets/{made.row.id}")
 
 
 async def _list(
     page: Frame, status: int = 200, *, after: str = "", given: dict[str, str] | None = None, error: str | None = None
 ) -> Response:
-    listed = await api.list_eval_sets(page.context, limit=SETS_ON_A_PAGE, after=after or None)
+    listed = await eval_sets(page.context, SETS_ON_A_PAGE, after)
     ids = [each.id for each in listed.items]
 
     def read(session: Session) -> tuple[dict[str, int], dict[str, EvalOut]]:
@@ -116,9 +116,7 @@ def _traces(counts: dict[str, int], project: str | None) -> int:
 
 def _newest(session: Session, ids: list[str]) -> dict[str, EvalOut]:
     rows = eval_queries.newest(session, ids)
-    slugs = model_queries.slugs(session, (row.model_id for row in rows.values()))
-    disputed = eval_queries.disputed_counts(session, [row.id for row in rows.values()])
-    return {set_id: EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for set_id, row in rows.items()}
+    return dict(zip(rows, eval_list(session, list(rows.values())), strict=True))
 
 
 @router.get("/eval-sets/{set_id}", policy=Policy(READ))
@@ -132,7 +130,7 @@ async def change_set(page: Page, set_id: SetId) -> Response:
     fields: dict[str, Any] = {name: given.get(name, "") for name in ("name", "description")}
     try:
         body = EvalSetChange.model_validate({**fields, "project": given.get("project") or None})
-        await api.change_eval_set(set_id, body, page.context)
+        await page.context.evals.change_set(set_id, body.change())
     except (ValidationError, ClientError) as error:
         return await _set(page, set_id, status=422, error=said(error))
     return page.go(f"/eval-sets/{set_id}")
@@ -141,7 +139,7 @@ async def change_set(page: Page, set_id: SetId) -> Response:
 @router.post("/eval-sets/{set_id}/remove", policy=Policy(ADMIN))
 async def remove_set(page: Page, set_id: SetId) -> Response:
     try:
-        await api.delete_eval_set(set_id, page.context)
+        await page.context.evals.delete_set(set_id)
     except ClientError as error:
         return await _set(page, set_id, status=error.status, error=error.detail)
     return page.go("/eval-sets")
@@ -150,7 +148,7 @@ async def remove_set(page: Page, set_id: SetId) -> Response:
 async def _set(
     page: Frame, set_id: str, *, show: str = "", text: str = "", after: int = 0, status: int = 200, error: str | None = None
 ) -> Response:
-    it = await api.get_eval_set(set_id, page.context)
+    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
 
     def read(session: Session) -> tuple[Search, list[EvalOut], int]:
         newest = eval_queries.newest(session, [set_id]).get(set_id)
@@ -164,14 +162,11 @@ async def _set(
             after=after,
             limit=TRACES_ON_A_PAGE,
         )
-        rows = eval_queries.page(session, limit=100, eval_set_id=set_id)
-        slugs = model_queries.slugs(session, (row.model_id for row in rows))
-        disputed = eval_queries.disputed_counts(session, [row.id for row in rows])
-        evals = [EvalOut.of(row, slugs.get(row.model_id), disputed.get(row.id, 0)) for row in rows]
+        evals = eval_list(session, eval_queries.page(session, limit=100, eval_set_id=set_id))
         return traces, evals, trace_queries.count(session, it.project)
 
     search, evals, total = await page.context.db.read(read)
-    jobs: list[JobOut] = (await list_jobs(page.context, limit=JOBS_SHOWN, eval_set_id=set_id)).items
+    jobs = (await jobs_view(page.context, limit=JOBS_SHOWN, eval_set_id=set_id)).items
     kept = {name: value for name, value in (("show", show), ("text", text)) if value}
 
     def link(**more: str) -> str:
@@ -226,8 +221,8 @@ async def generate(page: Page, set_id: SetId) -> Response:
             except ValueError:
                 body[name] = text
     try:
-        key = given.get("key", "")[:200] or None
-        made = await api.generate_eval(set_id, GenerateCreate.model_validate(body), page.context, Response(), key)
+        key = keyed("POST generate", given.get("key", "")[:200] or None)
+        made = await page.context.eval_jobs.generate(set_id, GenerateCreate.model_validate(body).generation(), key)
     except (ValidationError, ClientError) as error:
         return await _form(page, set_id, given, said(error))
     return page.go(f"/jobs/{made.job_id}")
@@ -242,7 +237,7 @@ async def _form(page: Frame, set_id: str, given: dict[str, str], error: str | No
         names = dict.fromkeys(row.name for row in eval_queries.evals_of_set(session, set_id))
         return list(model_queries.page(session, limit=1000)), sizes, list(names)
 
-    it = await api.get_eval_set(set_id, page.context)
+    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
     models, sizes, names = await page.context.db.read(read)
     slugs = [(each.slug, each.slug) for each in models] + [(slug, words) for slug, (words, _) in EVAL_MODELS.items()]
     slug = given.get("model") or (slugs[0][0] if slugs else "")

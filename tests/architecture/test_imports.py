@@ -100,14 +100,6 @@ def test_outside_db_sqlmodel_is_only_the_type_of_a_session() -> None:
                 assert names == ("Session",), f"{name} imports {names} of sqlmodel"
 
 
-REST_ON_PAGES = {
-    "orchestrator.evals.labelling_pages",
-    "orchestrator.evals.pages",
-    "orchestrator.evals.set_pages",
-}
-"""Pages that still call REST handlers. None may be added."""
-
-
 def test_pages_call_services_and_no_rest_handlers() -> None:
     calling = {
         name
@@ -116,7 +108,7 @@ def test_pages_call_services_and_no_rest_handlers() -> None:
         for module, names in found
         if any(re.search(r"(^|\.|_)routes$", full) for full in (module, *(f"{module}.{each}" for each in names)))
     }
-    assert calling == REST_ON_PAGES
+    assert calling == set()
 
 
 def test_migrations_are_only_run_by_their_own_module() -> None:
