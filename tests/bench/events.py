@@ -31,7 +31,10 @@ from tests.faults.service import free_ports
 from tests.rows import a_benchmark_task
 
 BATCH = 4
-ITEM = {"type": "progress", "item": {"benchmark": "sample", "outcome": "wrong_answer", "answer": "x = 1\n" * 300, "code": "x = 1"}}
+ITEM = {
+    "type": "progress",
+    "item": {"benchmark": "sample", "outcome": "wrong_answer", "answer": "x = 1\n" * 300, "code": "x = 1"},
+}
 
 
 async def runner(client: httpx.AsyncClient, run_id: str, token: str, until: float, waits: list[float]) -> int:

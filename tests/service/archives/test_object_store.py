@@ -246,15 +246,18 @@ def test_a_store_that_is_not_fully_described_is_one_sentence(settings: dict[str,
 
 @pytest.mark.anyio
 async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked, answered = [], asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append((await reader.readline()).decode().split()[:2])
         writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         writer.close()
+        await writer.wait_closed()
+        answered.set()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
         with pytest.raises(StoreError, match="does not answer"):
             await open_s3("https://store.example").delete("r", "result.tar.gz")
+        await answered.wait()
     assert asked == [["CONNECT", "store.example:443"]]
