@@ -98,21 +98,7 @@ class OpenAIChat:
         yield encode("[DONE]")
 
     def usage(self, message: Message) -> TokenUsage | None:
-        usage = message.get("usage")
-        if not isinstance(usage, dict):
-            return None
-        prompt, completion = part_of(usage, "prompt_tokens_details"), part_of(usage, "completion_tokens_details")
-        asked, answered = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-        return said(
-            TokenUsage(
-                input_tokens=asked,
-                # Some servers leave reasoning out of this count, but include it in the total.
-                output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
-                cached_tokens=count(prompt.get("cached_tokens")),
-                cache_write_tokens=count(prompt.get("cache_write_tokens")),
-                reasoning_tokens=count(completion.get("reasoning_tokens")),
-            )
-        )
+        return token_usage(message, "prompt_tokens", "completion_tokens")
 
     def finish(self, message: Message) -> Finish:
         choice = message["choices"][0]
@@ -302,3 +288,22 @@ def told_in_stream(error: GatewayError) -> Message:
     body = error_body(error)
     body["error"]["status"] = error.status
     return body
+
+
+def token_usage(message: Message, asked_name: str, answered_name: str) -> TokenUsage | None:
+    """The usage of an answer; OpenAI's two protocols differ only in these names."""
+    usage = message.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    details, output = part_of(usage, f"{asked_name}_details"), part_of(usage, f"{answered_name}_details")
+    asked, answered = count(usage.get(asked_name)), count(usage.get(answered_name))
+    return said(
+        TokenUsage(
+            input_tokens=asked,
+            # Some servers leave reasoning out of this count, but include it in the total.
+            output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
+            cached_tokens=count(details.get("cached_tokens")),
+            cache_write_tokens=count(details.get("cache_write_tokens")),
+            reasoning_tokens=count(output.get("reasoning_tokens")),
+        )
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.gateway.edge.errors import GatewayError
-from orchestrator.gateway.protocols.openai_chat import error_body, told_in_stream
+from orchestrator.gateway.protocols.openai_chat import error_body, token_usage, told_in_stream
 from orchestrator.gateway.protocols.protocol import (
     TOKEN_LIMITS,
     Asked,
@@ -18,11 +18,8 @@ from orchestrator.gateway.protocols.protocol import (
     PlainReply,
     StreamedError,
     TokenUsage,
-    count,
-    part_of,
     pieces,
     positive,
-    said,
     texts_of,
     told_error,
 )
@@ -67,20 +64,7 @@ class OpenAIResponses:
             yield encode({**event, "sequence_number": number}, event["type"])
 
     def usage(self, message: Message) -> TokenUsage | None:
-        usage = message.get("usage")
-        if not isinstance(usage, dict):
-            return None
-        details, output = part_of(usage, "input_tokens_details"), part_of(usage, "output_tokens_details")
-        asked, answered = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-        return said(
-            TokenUsage(
-                input_tokens=asked,
-                output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
-                cached_tokens=count(details.get("cached_tokens")),
-                cache_write_tokens=count(details.get("cache_write_tokens")),
-                reasoning_tokens=count(output.get("reasoning_tokens")),
-            )
-        )
+        return token_usage(message, "input_tokens", "output_tokens")
 
     def finish(self, message: Message) -> Finish:
         if message.get("status") == "incomplete":
