@@ -62,7 +62,7 @@ def scratch_bytes(kind: InstanceType, limit: DiskLimit) -> int | None:
     A file system in memory counts as the container's memory: if it took more than half, a command that fills its disk would
     be killed for its memory use.
     """
-    if limit is DiskLimit.QUOTA:
+    if limit in (DiskLimit.QUOTA, DiskLimit.EVICTION):
         return kind.disk_bytes
     return min(kind.disk_bytes, kind.memory_bytes // 2) if limit is DiskLimit.MEMORY else None
 
@@ -70,6 +70,9 @@ def scratch_bytes(kind: InstanceType, limit: DiskLimit) -> int | None:
 def disk_sentence(limit: DiskLimit) -> str:
     return {
         DiskLimit.QUOTA: "Commands have the disk of their instance type under /tmp, limited by the engine's quota.",
+        DiskLimit.EVICTION: (
+            "Commands have the disk of their instance type under /tmp; the container of one that writes more is evicted."
+        ),
         DiskLimit.MEMORY: (
             "This engine cannot limit disk (that needs XFS with pquota under its data): commands have /tmp in memory "
             "instead, as large as their type's disk or half its memory, whichever is less."
@@ -78,10 +81,10 @@ def disk_sentence(limit: DiskLimit) -> str:
     }[limit]
 
 
-def check_fits(kind: InstanceType, engine_cpus: int) -> None:
+def check_fits(kind: InstanceType, engine_cpus: float) -> None:
     """Docker refuses more CPUs than it has, but with an unhelpful message."""
     if kind.vcpu > engine_cpus:
         raise EngineError(
-            f"Instance type {kind.name} wants {kind.vcpu:g} vCPU and this engine has {engine_cpus}: "
+            f"Instance type {kind.name} wants {kind.vcpu:g} vCPU and this engine has {engine_cpus:g}: "
             "choose a smaller instance type, or lower its vcpu in the settings."
         )

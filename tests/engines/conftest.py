@@ -14,7 +14,10 @@ import pytest
 
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.engines.docker.options import DockerEngineConfig
+from tests.engines.fake_kubernetes.cluster import FakeCluster
+from tests.engines.fake_kubernetes.rig import SECOND_S, FakeKubernetesRig
 from tests.engines.rigs import PATIENT, PROGRAM, DockerRig, FakeRig, ProcessRig, Rig
+from tests.kubernetes.cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,7 +102,37 @@ async def fake_rig() -> AsyncIterator[FakeRig]:
     await rig.close()
 
 
-@pytest.fixture(params=["fake", "process", pytest.param("docker", marks=pytest.mark.engine)])
+@pytest.fixture
+async def kubernetes_rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+    from tests.engines.kubernetes_rig import KubernetesRig
+
+    cluster: Cluster = request.getfixturevalue("cluster")
+    with cluster.namespace() as namespace:
+        rig = KubernetesRig(cluster, namespace)
+        yield rig
+        await rig.close()
+
+
+@pytest.fixture
+async def fake_kubernetes_rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    with FakeCluster(second_s=SECOND_S) as cluster:
+        rig = FakeKubernetesRig(cluster, tmp_path)
+        yield rig
+        await rig.close()
+
+
+ON_ONE_MACHINE = ["fake", "process", pytest.param("docker", marks=pytest.mark.engine)]
+
+
+@pytest.fixture(params=[*ON_ONE_MACHINE, "fake_kubernetes", pytest.param("kubernetes", marks=pytest.mark.kubernetes)])
 def rig(request: pytest.FixtureRequest) -> Rig:
     found: Rig = request.getfixturevalue(f"{request.param}_rig")
+    return found
+
+
+@pytest.fixture(params=ON_ONE_MACHINE)
+def pausing_rig(request: pytest.FixtureRequest) -> Rig:
+    """An engine whose containers somebody can pause."""
+    found: Rig = request.getfixturevalue(f"{request.param}_rig")
+    assert found.abilities.pauses
     return found

@@ -34,10 +34,25 @@ def order(do: str, **more: Any) -> bytes:
     return json.dumps({"do": do, "token": TOKEN, **more}).encode()
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """In what engines may differ; `engine` says how far."""
+
+    pauses: bool = True
+    counts: bool = True
+    """`stats` has counters."""
+    unstarted: ContainerState = ContainerState.CREATED
+    """What a container is that was created and not started."""
+    killed: frozenset[int] = frozenset({137})
+    """The exit codes of a program that listens to SIGTERM, when it is killed."""
+    isolated: bool = False
+
+
 class Rig(Protocol):
     kind: str
     engine: Engine
     image: str
+    abilities: Abilities
 
     def sibling(self, instance: str) -> Engine:
         """An engine of another instance on the same machine."""
@@ -48,7 +63,8 @@ class Rig(Protocol):
     def restarted(self) -> Engine:
         """What a new process of the same orchestrator would have."""
 
-    async def pause(self, name: str) -> None: ...
+    async def pause(self, name: str) -> None:
+        """Only asked of a rig whose engine can."""
 
     async def create_only(self, request: LaunchRequest) -> None:
         """What a crash between create and start leaves behind; of a version that wrote no owner on it."""
@@ -72,6 +88,7 @@ class DockerRig:
     config: DockerEngineConfig
     image: str
     kind: str = "docker"
+    abilities: Abilities = Abilities(isolated=True)
     opened: list[DockerEngine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -116,6 +133,7 @@ class ProcessRig:
     root: Path
     kind: str = "process"
     image: str = "none"
+    abilities: Abilities = Abilities()
     opened: list[ProcessEngine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -184,6 +202,7 @@ async def acts(container: FakeContainer) -> int:
 class FakeRig:
     kind: str = "fake"
     image: str = "none"
+    abilities: Abilities = Abilities()
 
     def __post_init__(self) -> None:
         self.engine = FakeEngine("test", owner="we", behaviour=acts, cpus=2)
@@ -230,6 +249,18 @@ def request(rig: Rig, boot_line: bytes, **changes: Any) -> LaunchRequest:
         **changes,
     }
     return LaunchRequest(**values)
+
+
+async def launch(engine: Engine, request: LaunchRequest, seconds: float = 300) -> ContainerFacts:
+    """Launch, and wait until it has a place and has been started."""
+    facts: ContainerFacts | None = await engine.launch(request)
+    end = time.monotonic() + seconds
+    while facts is None or facts.state is ContainerState.WAITING:
+        if facts is None or time.monotonic() > end:
+            raise AssertionError(f"{request.name} did not start: {facts}")
+        await asyncio.sleep(0.05)
+        facts = await engine.inspect(request.name)
+    return facts
 
 
 async def until(engine: Engine, name: str, state: ContainerState, seconds: float = 300) -> ContainerFacts:

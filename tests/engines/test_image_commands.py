@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.commands.images import image_problem
+from orchestrator.cli.commands.operating.images import image_problem
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.images.sources import find_sources
 from orchestrator.settings import Settings

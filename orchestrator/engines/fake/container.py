@@ -38,6 +38,11 @@ class FakeContainer:
     finished_at: datetime | None = None
     exit_code: int | None = None
     oom_killed: bool = False
+    detail: str | None = None
+    machine: str | None = None
+    placed_at: datetime | None = None
+    image_missing: bool = False
+    evicted: bool = False
     terminate: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by SIGTERM; a behaviour may wait for it and end cleanly."""
     cpu_s: float = 0.1
@@ -118,6 +123,11 @@ class FakeContainer:
             finished_at=self.finished_at,
             exit_code=self.exit_code,
             oom_killed=self.oom_killed,
+            detail=self.detail,
+            machine=self.machine,
+            placed_at=self.placed_at,
+            image_missing=self.image_missing,
+            evicted=self.evicted,
         )
 
     def stats(self) -> ContainerStats | None:

@@ -23,8 +23,11 @@ from orchestrator.engines.engine import (
     EngineUnreachable,
     ImageMissing,
     LaunchRequest,
+    Machine,
+    NoRoom,
+    Unguarded,
 )
-from orchestrator.engines.fake.container import KILLED, Behaviour, FakeContainer, until_terminated
+from orchestrator.engines.fake.container import KILLED, TERMINATED, Behaviour, FakeContainer, until_terminated
 from orchestrator.engines.launch_rules import check_fits, check_ours, check_same_attempt, is_runner, labels_of
 
 
@@ -51,6 +54,9 @@ class Faults:
     watch_silent: bool = False  #: watch reports nothing
     watch_ends: bool = False  #: watch ends at once
     network_gone: str | None = None  #: check and prepare are refused with this message
+    unguarded: str | None = None  #: runners would reach too much: check and prepare are refused with this message
+    no_room: str | None = None  #: launch finds no room, with this message
+    waits: str | None = None  #: a launched container waits for a machine, with these words, until `place`
 
 
 class FakeEngine:
@@ -76,6 +82,8 @@ class FakeEngine:
         """Every call, answered or not, as (call, container name)."""
         self.most_live = 0
         """The largest number of containers that ran at once."""
+        self.machines: tuple[Machine, ...] = ()
+        """If it stands for a cluster."""
         self._cpus = cpus
         self._memory_bytes = memory_bytes
         self._now = now
@@ -103,6 +111,27 @@ class FakeEngine:
         self.containers[name].end(KILLED if oom else exit_code, self._now(), oom=oom)
         self._changed(name)
 
+    def place(self, name: str, machine: str = "machine-1") -> None:
+        """The cluster finds a machine for a container that waits; it still has to start."""
+        container = self.containers[name]
+        container.machine, container.placed_at, container.detail = machine, self._now(), None
+        self._changed(name)
+
+    def begin(self, name: str) -> None:
+        """A container that waits starts."""
+        container = self.containers[name]
+        assert container.request is not None
+        container.start(container.request.boot_line, self._behaviour_now(), self._now, self._changed)
+        self._changed(name)
+
+    def evict(self, name: str, words: str, *, at_once: bool = True) -> None:
+        """The cluster takes a container's place: it ends, or is about to."""
+        container = self.containers[name]
+        container.detail, container.evicted = words, True
+        if at_once:
+            container.end(TERMINATED, self._now())
+        self._changed(name)
+
     async def end_all(self) -> None:
         """At the end of a test: kill and forget everything."""
         for name in [*self.containers]:
@@ -115,11 +144,15 @@ class FakeEngine:
         await self._asked("prepare")
         if self.faults.network_gone:
             raise EngineError(self.faults.network_gone)
+        if self.faults.unguarded:
+            raise Unguarded(self.faults.unguarded)
 
     async def check(self) -> None:
         await self._asked("check")
         if self.faults.network_gone:
             raise EngineError(self.faults.network_gone)
+        if self.faults.unguarded:
+            raise Unguarded(self.faults.unguarded)
 
     async def teardown(self) -> None:
         """There is nothing to undo."""
@@ -133,6 +166,7 @@ class FakeEngine:
             memory_bytes=self._memory_bytes,
             isolation="Nothing runs: containers exist in memory only, for tests.",
             less_isolated=True,
+            machines=self.machines,
         )
 
     async def launch(self, request: LaunchRequest) -> ContainerFacts:
@@ -145,12 +179,17 @@ class FakeEngine:
             raise ImageMissing(f"Image {request.image} is not on this engine.")
         if faults.launch_error:
             raise EngineError(faults.launch_error)
+        if faults.no_room:
+            raise NoRoom(faults.no_room)
         container = self.containers.get(request.name)
         if container is None:
             container = self._make(request.name, labels_of(request, self.instance, self.owner), request)
         check_same_attempt(container.labels, request, self.instance, self.owner)
         if faults.start_lost:
             raise EngineUnreachable("The connection broke before the start.")
+        if container.state is ContainerState.CREATED and faults.waits is not None:
+            container.state, container.detail = ContainerState.WAITING, faults.waits
+            self._changed(container.name)
         if container.state is ContainerState.CREATED:
             container.start(request.boot_line, self._behaviour_now(), self._now, self._changed)
             self._after_start(container)
@@ -174,6 +213,9 @@ class FakeEngine:
         container = await self._ours("stop", name)
         if container is None or self.faults.kill_lost:
             return
+        if container.state is ContainerState.WAITING:
+            self.vanish(name)
+            return
         container.terminate.set()
         if container.state is ContainerState.RUNNING:
             await container.wait(grace_s)
@@ -181,7 +223,9 @@ class FakeEngine:
 
     async def kill(self, name: str) -> None:
         container = await self._ours("kill", name)
-        if container is not None and not self.faults.kill_lost:
+        if container is not None and container.state is ContainerState.WAITING:
+            self.vanish(name)
+        elif container is not None and not self.faults.kill_lost:
             container.end(KILLED, self._now())
             self._changed(name)
 
