@@ -20,6 +20,8 @@ from orchestrator.datasets.packs.build import SUFFIX, build, pack_path
 from orchestrator.datasets.packs.pack import Entry, Pack
 from orchestrator.datasets.packs.selection import Selection, choose, flaw
 from orchestrator.datasets.packs.writer import sweep
+from orchestrator.datasets.preview import Preview, Statistics, shortened, spread, statistics
+from runner.contract.grading_rules import GradingRules
 
 SAMPLE = "sample"
 SAMPLE_FILE = Path(__file__).parent / "sample" / "problems.jsonl"
@@ -47,6 +49,12 @@ class BenchmarkInfo:
     source: str
     left_out: tuple[str, ...] = ()
     """Records of the source that cannot be scored, with position and reason."""
+    revision: str = ""
+    """The commit that the source files are from, if they have one."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and sha256 of each source file."""
+    definition: dict[str, Any] | None = None
+    rules: GradingRules | None = None
 
 
 class Catalogue:
@@ -113,6 +121,19 @@ class Catalogue:
         """Yields the problems in the given order, in the format of the benchmark's adapter, one at a time in memory."""
         return self._pack(name).records(problem_ids)
 
+    def statistics(self, name: str) -> Statistics:
+        """Numbers of problems by difficulty, category, platform and date."""
+        return statistics(self._pack(name).entries)
+
+    def preview(self, name: str, count: int) -> list[Preview]:
+        """Some problems from all over the pack, their records cut to a readable size."""
+        pack = self._pack(name)
+        by_id = {entry.id: entry for entry in pack.entries}
+        ids = spread(list(by_id), count)
+        return [
+            Preview(by_id[problem_id], shortened(record)) for problem_id, record in zip(ids, pack.records(ids), strict=True)
+        ]
+
     def verify(self, name: str) -> None:
         """Reads the whole pack and compares its digest; raises `PackDamaged` if they differ."""
         self._pack(name).verify()
@@ -164,4 +185,8 @@ def _info(pack: Pack) -> BenchmarkInfo:
         licence=facts.licence,
         source=facts.source,
         left_out=facts.left_out,
+        revision=facts.revision,
+        files=facts.files,
+        definition=facts.definition,
+        rules=facts.rules,
     )

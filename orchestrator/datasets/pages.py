@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 from fastapi import Path
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ router = page_router()
 
 RELEASES = [LATEST_RELEASE, *(f"release_v{number}" for number in range(len(LCB_FILES), 0, -1))]
 SHOWN_JOBS = 20
+SHOWN_RECORDS = 3
 
 Name = Annotated[str, Path(max_length=64)]
 
@@ -29,6 +31,22 @@ Name = Annotated[str, Path(max_length=64)]
 @router.get("/datasets", policy=Policy(READ))
 async def datasets_page(page: Page) -> Response:
     return await _show(page)
+
+
+@router.get("/datasets/{name}", policy=Policy(READ, deadline=False))
+async def dataset_page(page: Page, name: Name) -> Response:
+    catalogue = page.context.catalogue
+
+    def content() -> dict[str, Any]:
+        previews = catalogue.preview(name, SHOWN_RECORDS)
+        return {
+            "info": catalogue.get(name),
+            "statistics": catalogue.statistics(name),
+            "flagged": catalogue.flagged(name),
+            "previews": [(it.entry, json.dumps(it.record, indent=2, ensure_ascii=False)) for it in previews],
+        }
+
+    return page.show("datasets/dataset.html", **await asyncio.to_thread(content))
 
 
 @router.post("/datasets", policy=Policy(OWNER))

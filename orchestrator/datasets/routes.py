@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
 
 from orchestrator.datasets import wiring
+from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.fetching import library
 from orchestrator.datasets.jobs import Job
-from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut, DatasetOut, DatasetsOut
+from orchestrator.datasets.preview import MAX_RECORDS
+from orchestrator.datasets.schemas import (
+    DatasetCreate,
+    DatasetJobOut,
+    DatasetOut,
+    DatasetRecordOut,
+    DatasetsOut,
+    DatasetStatisticsOut,
+)
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context
 from orchestrator.http.policy import OWNER, READ, Body, Policy, Router
@@ -21,7 +31,7 @@ from orchestrator.http.policy import OWNER, READ, Body, Policy, Router
 router = Router(prefix="/api/datasets", tags=["datasets"])
 
 Name = Annotated[str, Path(min_length=1, max_length=64, description="Name of a dataset, which is that of its benchmark.")]
-_FILE: dict[str, Any] = {
+FILE_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The file as it is.",
@@ -34,7 +44,9 @@ _FILE: dict[str, Any] = {
 async def list_datasets(context: Context) -> DatasetsOut:
     """The datasets of this installation, and those being added since the service started."""
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
-    return DatasetsOut(items=[DatasetOut.of(info) for info in infos], jobs=[_job(job) for job in context.dataset_jobs.all()])
+    return DatasetsOut(
+        items=[DatasetOut.of(info) for info in infos], jobs=[job_out(job) for job in context.dataset_jobs.all()]
+    )
 
 
 @router.post("", policy=Policy(OWNER), status_code=202)
@@ -42,10 +54,10 @@ async def add_dataset(body: DatasetCreate, context: Context, response: Response)
     """Download and build a dataset: the public files of a known benchmark, or those at a URL."""
     job = await wiring.fetch_dataset(body, context.settings, context.dataset_jobs)
     response.headers["location"] = f"/api/datasets/{body.name}"
-    return _job(job)
+    return job_out(job)
 
 
-@router.put("/{name}", policy=Policy(OWNER, body=Body.DATASET, deadline=False), status_code=202, openapi_extra=_FILE)
+@router.put("/{name}", policy=Policy(OWNER, body=Body.DATASET, deadline=False), status_code=202, openapi_extra=FILE_BODY)
 async def upload_dataset(
     name: Name,
     request: Request,
@@ -56,34 +68,50 @@ async def upload_dataset(
     sha256: Annotated[str | None, Query(pattern=r"^[0-9a-fA-F]{64}$")] = None,
 ) -> DatasetJobOut:
     """Build a dataset from the file in the body. 413 if it is larger than allowed, 507 if the disk is too full."""
-    await asyncio.to_thread(library.check, name, source=filename, form=format)
+    await asyncio.to_thread(library.check, library.Order(name, source=filename, form=format))
     context.dataset_jobs.refuse_second(name)
     path = await asyncio.to_thread(context.uploads.place, filename)
     remove = partial(shutil.rmtree, path.parent, ignore_errors=True)
     try:
         await context.uploads.write(path, request.stream(), announced_size(request.headers))
         data_dir = context.settings.data.absolute()
-        work = partial(library.add, data_dir, name, source=str(path), form=format, sha256=sha256, room=context.settings.room)
+        order = library.Order(name, source=str(path), form=format, sha256=sha256)
+        work = partial(library.add, data_dir, order, room=context.settings.room)
         job = context.dataset_jobs.start(name, lambda report: work(report=report), remove)
     except BaseException:
         remove()
         raise
     response.headers["location"] = f"/api/datasets/{name}"
-    return _job(job)
+    return job_out(job)
 
 
 @router.get("/{name}", policy=Policy(READ, deadline=False))
-async def get_dataset(name: Name, context: Context) -> DatasetJobOut:
-    """A dataset, or the progress of adding it."""
+async def get_dataset(
+    name: Name,
+    context: Context,
+    records: Annotated[int, Query(ge=0, le=MAX_RECORDS, description="How many of its problems to show.")] = 0,
+) -> DatasetJobOut:
+    """A dataset with its statistics and some of its problems, or the progress of adding it."""
     job = next((job for job in context.dataset_jobs.all() if job.name == name), None)
+    shown = job_out(job) if job else DatasetJobOut(name=name, state="done")
     try:
-        info = await asyncio.to_thread(context.catalogue.get, name)
+        return await asyncio.to_thread(_with_content, shown, context.catalogue, records)
     except UnknownBenchmark:
         if job is None:
             raise
-        info = None
-    shown = _job(job) if job else DatasetJobOut(name=name, state="done")
-    return shown.model_copy(update={"dataset": DatasetOut.of(info) if info else None})
+        return shown
+
+
+def _with_content(shown: DatasetJobOut, catalogue: Catalogue, records: int) -> DatasetJobOut:
+    name = shown.name
+    counts = asdict(catalogue.statistics(name))
+    return shown.model_copy(
+        update={
+            "dataset": DatasetOut.of(catalogue.get(name)),
+            "statistics": DatasetStatisticsOut(**counts, flagged=len(catalogue.flagged(name))),
+            "records": [DatasetRecordOut.of(preview) for preview in catalogue.preview(name, records)] if records else [],
+        }
+    )
 
 
 @router.post("/{name}/verify", policy=Policy(OWNER, deadline=False))
@@ -99,6 +127,6 @@ async def remove_dataset(name: Name, context: Context) -> None:
     await wiring.remove_dataset(name, context.catalogue)
 
 
-def _job(job: Job) -> DatasetJobOut:
+def job_out(job: Job) -> DatasetJobOut:
     facts = {name: value for name, value in vars(job).items() if name in DatasetJobOut.model_fields}
     return DatasetJobOut(**{**facts, "job_id": job.id, "left_out_lines": list(job.left_out_lines)})

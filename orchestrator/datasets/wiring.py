@@ -17,18 +17,19 @@ from orchestrator.settings import Settings
 
 
 async def fetch_dataset(body: DatasetCreate, settings: Settings, jobs: DatasetJobs) -> Job:
-    work = partial(
-        library.add,
-        settings.data.absolute(),
+    order = library.Order(
         body.name,
         source=body.source,
         release=body.release,
         form=body.format,
         sha256=body.sha256,
-        room=settings.room,
-        judge=_allowed(settings.dataset_allow).judge,
+        revision=body.revision,
+        config=body.config,
+        split=body.split,
     )
-    await asyncio.to_thread(library.check, body.name, source=body.source, release=body.release, form=body.format)
+    await asyncio.to_thread(library.check, order)
+    judge = _allowed(settings.dataset_allow).judge
+    work = partial(library.add, settings.data.absolute(), order, room=settings.room, judge=judge)
     return jobs.start(body.name, lambda report: work(report=report))
 
 

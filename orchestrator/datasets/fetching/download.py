@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from orchestrator.datasets.errors import DownloadFailed
+from orchestrator.datasets.fetching.hub import hub_token
 from orchestrator.datasets.fetching.sources import RemoteFile, hub_endpoint
 from orchestrator.datasets.formats.source import Progress
 from orchestrator.outbound.addresses import AddressRefused, AddressRule
@@ -40,9 +41,8 @@ class _Stopped(Exception):
 
 def hub_headers(url: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The Authorization header for the Hugging Face hub, if there is a token and the URL is the hub's."""
-    token = environment.get("HF_TOKEN")
     ours, hub = urlsplit(url), urlsplit(hub_endpoint(environment))
-    if token and (ours.scheme, ours.netloc) == (hub.scheme, hub.netloc):
+    if (ours.scheme, ours.netloc) == (hub.scheme, hub.netloc) and (token := hub_token(environment)):
         return {"Authorization": f"Bearer {token}"}
     return {}
 
@@ -103,7 +103,7 @@ def _transfer(
         if response.status_code in _PASSING:
             raise _Stopped(f"the server answered {response.status_code}")
         if not response.is_success:
-            raise DownloadFailed(_refusal(file.url, response.status_code))
+            raise DownloadFailed(_refusal(file.url, response))
         if response.status_code != httpx.codes.PARTIAL_CONTENT:
             have = 0
         elif not mark.continues(response, have):
@@ -193,7 +193,11 @@ def _check(file: RemoteFile, part: Path, said: RemoteFile) -> None:
         )
 
 
-def _refusal(url: str, status: int) -> str:
+def _refusal(url: str, response: httpx.Response) -> str:
+    status = response.status_code
+    if response.headers.get("x-error-code") == "GatedRepo":
+        page = url.partition("/resolve/")[0]
+        return f"{url} is gated: accept the terms at {page}, set HF_TOKEN to a token of that account, and try again."
     hint = {
         401: "It needs a token: set HF_TOKEN.",
         403: "The token has no access: accept the dataset's terms, or set another HF_TOKEN.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from orchestrator.datasets.errors import BadSource
@@ -49,6 +49,10 @@ FORMATS: Mapping[str, Format] = {
     "gsm8k": Gsm8k(),
 }
 
+HUB_SCHEME = "hf://"
+ON_GITHUB = "github"
+"""The release of a benchmark that means: the files that its authors published before the hub had them."""
+
 _ON_GITHUB: Mapping[str, RemoteFile] = {
     "humaneval": RemoteFile(
         f"{GITHUB}/openai/human-eval/raw/master/data/HumanEval.jsonl.gz",
@@ -77,6 +81,55 @@ _ON_GITHUB: Mapping[str, RemoteFile] = {
 }
 
 
+@dataclass(frozen=True)
+class HubSplits:
+    """Splits of a data set on the hub; a revision is a branch, a tag or a commit."""
+
+    repo: str
+    config: str | None = None
+    splits: tuple[str, ...] = ("test",)
+    revision: str | None = None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.repo, self.config, "+".join(self.splits)) if part)
+
+
+_ON_HUB: Mapping[str, HubSplits] = {
+    "mmlu_pro": HubSplits("TIGER-Lab/MMLU-Pro", "default", ("test", "validation")),
+    "gsm8k": HubSplits("openai/gsm8k", "main", ("test",)),
+    "humaneval": HubSplits("openai/openai_humaneval", None, ("test",)),
+    "mbpp": HubSplits("google-research-datasets/mbpp", "full", ("prompt", "test", "validation", "train")),
+}
+"""Problems have the order of the splits in the pack; MBPP's follow its numbers."""
+
+
+def hub_splits(
+    name: str,
+    source: str | None = None,
+    release: str | None = None,
+    revision: str | None = None,
+    config: str | None = None,
+    split: str | None = None,
+) -> HubSplits | None:
+    """What to take from the hub; None if the benchmark or the source is elsewhere. Raises `BadSource`."""
+    if source is not None and source.startswith(HUB_SCHEME):
+        repo = source.removeprefix(HUB_SCHEME).removeprefix("datasets/").strip("/")
+        repo, _, at = repo.partition("@")
+        if not re.fullmatch(r"[\w.-]{1,96}(/[\w.-]{1,96})?", repo, re.ASCII):
+            raise BadSource(f"{source!r} is not a hub data set: write hf://owner/name, or hf://owner/name@revision.")
+        if release:
+            raise BadSource("A release can be chosen only without --from; a revision is chosen with --revision.")
+        return HubSplits(repo, config, (split,) if split else ("test",), revision or at or None)
+    if source is None and name in _ON_HUB and release != ON_GITHUB:
+        if release:
+            raise BadSource(f"{name!r} has no releases; leave --release out, or give --revision for another version.")
+        known = _ON_HUB[name]
+        return replace(known, config=config or known.config, splits=(split,) if split else known.splits, revision=revision)
+    if revision or config or split:
+        raise BadSource("Revision, config and split can be chosen only for data sets on the hub (--from hf://owner/name).")
+    return None
+
+
 def hub_endpoint(environment: Mapping[str, str] = os.environ) -> str:
     return (environment.get("HF_ENDPOINT") or HF_ENDPOINT).rstrip("/")
 
@@ -89,7 +142,7 @@ def remote_files(name: str, release: str | None, endpoint: str) -> list[RemoteFi
     if name not in _ON_GITHUB:
         known = ", ".join(sorted(FORMATS))
         raise BadSource(f"It is not known where {name!r} comes from. Give a file or an address with --from; known: {known}.")
-    if release:
+    if release not in (None, ON_GITHUB):
         raise BadSource(f"{name!r} has no releases; leave --release out.")
     return [_ON_GITHUB[name]]
 

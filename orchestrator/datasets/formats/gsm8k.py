@@ -1,19 +1,23 @@
 """GSM8K word problems: a question and a worked answer whose last line is `#### <number>`.
 
-The file has no ids: a problem is named `<file stem>/<line>`, for example `test/12`.
+The file has no ids: a problem is named `<file stem>/<number of the record>`, for example `test/12`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, text
-from orchestrator.datasets.formats.source import Source, TooLong, parse_object
+from orchestrator.datasets.formats.source import Source
+from orchestrator.datasets.formats.tabular import rows_of
 from orchestrator.datasets.packs.pack import Entry
 
 MARK = "#### "
+_SHARD = re.compile(r"-00000-of-00001$")
+"""The end of the name of a Parquet file on the hub: `test-00000-of-00001`."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +28,16 @@ class Gsm8k:
     origin: str = "openai/grade-school-math"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        stem = source.path.name.split(".", 1)[0]
-        for number, line in source.lines():
-            place = f"{source.path.name} line {number}"
-            if isinstance(line, TooLong):
-                yield LeftOut(place, "longer than a line may be")
+        name = _SHARD.sub("", source.path.name.split(".", 1)[0])
+        for row in rows_of(source):
+            if isinstance(row, LeftOut):
+                yield row
                 continue
             try:
-                raw = parse_object(line)
-                record = {"question": text(raw, "question"), "answer": final_number(text(raw, "answer"))}
-                yield Found(place, Entry(id=f"{stem}/{number}"), record)
-            except (Unusable, ValueError) as error:
-                yield LeftOut(place, str(error))
+                record = {"question": text(row.values, "question"), "answer": final_number(text(row.values, "answer"))}
+                yield Found(row.position, Entry(id=f"{name}/{row.number}"), record)
+            except Unusable as error:
+                yield LeftOut(row.position, str(error))
 
 
 def final_number(answer: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_lines, text
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records, text
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 
@@ -20,7 +20,7 @@ class HumanEval:
     origin: str = "openai/human-eval"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        return read_lines(source, humaneval_problem)
+        return read_records(source, humaneval_problem)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class HumanEvalPlus:
     origin: str = "evalplus/humanevalplus"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        return read_lines(source, humaneval_plus_problem)
+        return read_records(source, humaneval_plus_problem)
 
 
 def humaneval_problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from orchestrator.datasets.formats.json_array import json_items
 from orchestrator.datasets.formats.pickled_text import ForeignPickle, pickled_text_pieces
-from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, json_items
-from orchestrator.datasets.formats.source import Source, TooLong, parse_object
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records
+from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 
 FIELDS = (
@@ -49,18 +50,7 @@ class LiveCodeBench:
     origin: str = "livecodebench/code_generation_lite"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        for number, line in source.lines():
-            place = f"{source.path.name} line {number}"
-            if isinstance(line, TooLong):
-                yield LeftOut(place, "longer than a line may be")
-                continue
-            try:
-                held = [line]
-                del line
-                raw = parse_object(held.pop())
-                yield Found(place, *problem(raw))
-            except (Unusable, ValueError) as error:
-                yield LeftOut(place, str(error))
+        return read_records(source, problem)
 
 
 def problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:

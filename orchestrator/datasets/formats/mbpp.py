@@ -1,4 +1,4 @@
-"""MBPP in its three forms: the full JSON lines, the sanitized JSON array, and EvalPlus' MBPP+.
+"""MBPP in its three forms: the full set, the sanitized one, and EvalPlus' MBPP+.
 
 Ids are `MBPP/<number>`. The category is the split of the full set (given by the numbers), so the usual 500 test problems can
 be selected.
@@ -6,14 +6,12 @@ be selected.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.formats.humaneval import inputs_of
-from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_array, read_lines, text, texts
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records, text, texts
 from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 
@@ -28,16 +26,7 @@ class Mbpp:
     origin: str = "google-research/mbpp"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        if source.path.suffix != ".json":
-            yield from read_lines(source, mbpp_problem)
-            return
-        try:
-            rows = json.loads(source.whole())
-        except (ValueError, RecursionError) as error:
-            raise BadSource(f"{source.path.name} is not JSON ({error}); nothing was built.") from None
-        if not isinstance(rows, list):
-            raise BadSource(f"{source.path.name} is not a list of problems; nothing was built.")
-        yield from read_array(source.path.name, rows, mbpp_problem)
+        return read_records(source, mbpp_problem)
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class MbppPlus:
     origin: str = "evalplus/mbppplus"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        return read_lines(source, mbpp_plus_problem)
+        return read_records(source, mbpp_plus_problem)
 
 
 def mbpp_problem(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:

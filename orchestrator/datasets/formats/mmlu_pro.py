@@ -1,5 +1,4 @@
-"""MMLU-Pro questions: JSON lines, a JSON array, or a zip that holds one (the form in which its authors publish model
-outputs).
+"""MMLU-Pro questions: the published Parquet files, or a zip of model outputs as its authors publish them.
 
 Only the fields of the question are read, not a model's answers. A question is unusable if its answer letter and index
 contradict each other. Records with a worked answer (`cot_content`: the validation split) are not problems: the first five of
@@ -8,16 +7,12 @@ a category accompany each of its questions as the examples of the published prom
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_array, read_lines, text, texts
-from orchestrator.datasets.formats.source import MAX_WHOLE_BYTES, Source
+from orchestrator.datasets.formats.records import Found, LeftOut, Unusable, read_records, text, texts
+from orchestrator.datasets.formats.source import Source
 from orchestrator.datasets.packs.pack import Entry
 
 LETTERS = "ABCDEFGHIJ"
@@ -34,26 +29,14 @@ class MmluPro:
     origin: str = "TIGER-Lab/MMLU-Pro"
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]:
-        yield from _with_examples(self._all(source))
+        return self.read_together([source])
 
-    def _all(self, source: Source) -> Iterator[Found | LeftOut]:
-        if source.path.suffix not in (".json", ".zip"):
-            yield from read_lines(source, question)
-            return
-        document = source.whole()
-        if document[:2] == b"PK":
-            document = unzipped(source.path.name, document)
-        try:
-            rows = json.loads(document)
-        except (ValueError, RecursionError) as error:
-            raise BadSource(f"{source.path.name} is not JSON ({error}); nothing was built.") from None
-        del document
-        if not isinstance(rows, list):
-            raise BadSource(f"{source.path.name} is not a list of questions; nothing was built.")
-        yield from read_array(source.path.name, rows, question)
+    def read_together(self, sources: Sequence[Source]) -> Iterator[Found | LeftOut]:
+        """The validation split may be in a file of its own."""
+        return _with_examples(item for source in sources for item in read_records(source, question))
 
 
-def _with_examples(items: Iterator[Found | LeftOut]) -> Iterator[Found | LeftOut]:
+def _with_examples(items: Iterable[Found | LeftOut]) -> Iterator[Found | LeftOut]:
     """Adds the examples of its category to each problem. Holds all problems in memory, since examples may come last."""
     held = list(items)
     examples: dict[str, list[dict[str, Any]]] = {}
@@ -94,15 +77,3 @@ def question(raw: dict[str, Any]) -> tuple[Entry, dict[str, Any]]:
     if isinstance(worked, str) and worked.strip():
         record[WORKED] = worked.strip().removeprefix("A:").strip()
     return Entry(id=problem_id, category=category), record
-
-
-def unzipped(name: str, document: bytes) -> bytes:
-    """The only JSON document in a zip."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(document)) as archive:
-            inside = [info for info in archive.infolist() if info.filename.endswith(".json")]
-            if len(inside) != 1 or inside[0].file_size > MAX_WHOLE_BYTES:
-                raise BadSource(f"{name} does not hold exactly one JSON file of a sensible size; nothing was built.")
-            return archive.read(inside[0])
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise BadSource(f"{name} is damaged (zip: {error}); fetch it again.") from None

@@ -1,14 +1,17 @@
-"""Records of a source file: their fields, the elements of a JSON array, and the problems made from them."""
+"""Records of a source file: their fields, and the problems made from them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from orchestrator.datasets.formats.source import Source, TooLong, parse_object
+from orchestrator.datasets.formats.rows import LeftOut
+from orchestrator.datasets.formats.source import Source
+from orchestrator.datasets.formats.tabular import rows_of
 from orchestrator.datasets.packs.pack import Entry
+
+__all__ = ["Format", "Found", "LeftOut", "Reader", "Unusable", "problems_of", "read_records", "text", "texts"]
 
 
 class Unusable(Exception):
@@ -24,17 +27,6 @@ class Found:
     record: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A record that was left out."""
-
-    place: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.why}"
-
-
 class Format(Protocol):
     """Reads one source file of a benchmark. Raises `BadSource` if the file as a whole cannot be read."""
 
@@ -48,6 +40,20 @@ class Format(Protocol):
     def origin(self) -> str: ...
 
     def read(self, source: Source) -> Iterator[Found | LeftOut]: ...
+
+
+@runtime_checkable
+class JointFormat(Format, Protocol):
+    """A format whose files belong together: what one holds is needed for the problems of another."""
+
+    def read_together(self, sources: Sequence[Source]) -> Iterator[Found | LeftOut]: ...
+
+
+def problems_of(form: Format, sources: Sequence[Source]) -> Iterator[Found | LeftOut]:
+    """Everything that a format finds in its files, in their order."""
+    if isinstance(form, JointFormat):
+        return form.read_together(sources)
+    return (item for source in sources for item in form.read(source))
 
 
 Reader = Callable[[dict[str, Any]], tuple[Entry, dict[str, Any]]]
@@ -67,89 +73,13 @@ def texts(record: Mapping[str, Any], field: str) -> list[str]:
     return value
 
 
-def read_lines(source: Source, read: Reader) -> Iterator[Found | LeftOut]:
-    """Applies `read` to every line of a JSON-lines file."""
-    for number, line in source.lines():
-        place = f"{source.path.name} line {number}"
-        if isinstance(line, TooLong):
-            yield LeftOut(place, "longer than a line may be")
+def read_records(source: Source, read: Reader) -> Iterator[Found | LeftOut]:
+    """Applies `read` to every record of a file of any kind."""
+    for row in rows_of(source):
+        if isinstance(row, LeftOut):
+            yield row
             continue
         try:
-            yield Found(place, *read(parse_object(line)))
-        except (Unusable, ValueError) as error:
-            yield LeftOut(place, str(error))
-
-
-def read_array(name: str, rows: list[Any], read: Reader) -> Iterator[Found | LeftOut]:
-    """Applies `read` to every element of a JSON array."""
-    for number, row in enumerate(rows, start=1):
-        place = f"{name} record {number}"
-        try:
-            if not isinstance(row, dict):
-                raise Unusable("not a JSON object")
-            yield Found(place, *read(row))
+            yield Found(row.position, *read(row.values))
         except Unusable as error:
-            yield LeftOut(place, str(error))
-
-
-_SPACE = " \t\n\r"
-_AFTER_NUMBER = f",]{_SPACE}"
-
-
-def json_items(pieces: Iterable[str]) -> Iterator[Any]:
-    """Yields each element; raises `ValueError` if the text is not an array, is truncated, or has trailing data."""
-    window = _Window(iter(pieces))
-    if window.next_mark() != "[":
-        raise ValueError("not a JSON array")
-    if window.next_mark(take=False) == "]":
-        window.next_mark()
-    else:
-        while True:
-            yield window.value()
-            mark = window.next_mark()
-            if mark == "]":
-                break
-            if mark != ",":
-                raise ValueError("no comma between two elements")
-    if window.next_mark():
-        raise ValueError("something follows the array")
-
-
-class _Window:
-    """The part of the text that has arrived and is not parsed yet."""
-
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces = pieces
-        self._text = ""
-        self._decode = json.JSONDecoder().raw_decode
-
-    def next_mark(self, *, take: bool = True) -> str:
-        """The next character that is not a space; empty at the end."""
-        while not (text := self._text.lstrip(_SPACE)):
-            if not self._grow(1):
-                return ""
-        self._text = text[1:] if take else text
-        return text[0]
-
-    def value(self) -> Any:
-        """Parses one complete element. Incomplete text looks invalid, so more is fetched, twice as much each time."""
-        self.next_mark(take=False)
-        while True:
-            try:
-                value, end = self._decode(self._text)
-            except ValueError:
-                if not self._grow(len(self._text)):
-                    raise
-                continue
-            whole = not isinstance(value, (int, float)) or self._text[end : end + 1] in (*_AFTER_NUMBER,)
-            if whole or not self._grow(1):  # "1" may be the beginning of "1.5"
-                self._text = self._text[end:]
-                return value
-
-    def _grow(self, size: int) -> bool:
-        got = []
-        while size > 0 and (piece := next(self._pieces, None)) is not None:
-            got.append(piece)
-            size -= len(piece)
-        self._text = "".join([self._text, *got])
-        return bool(got)
+            yield LeftOut(row.position, str(error))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.records import Format, LeftOut
+from orchestrator.datasets.formats.records import Format, LeftOut, problems_of
 from orchestrator.datasets.formats.source import Progress, Source
 from orchestrator.datasets.packs.pack import Facts
 from orchestrator.datasets.packs.writer import writing
@@ -37,32 +37,38 @@ def pack_path(packs: Path, name: str) -> Path:
 
 
 def build(
-    packs: Path, name: str, form: Format, files: Sequence[Path], *, origin: str = "", progress: Progress | None = None
+    packs: Path,
+    name: str,
+    form: Format,
+    files: Sequence[Path],
+    *,
+    origin: str = "",
+    revision: str = "",
+    progress: Progress | None = None,
 ) -> Built:
-    """Builds the pack `name` from the files' problems, in their order, replacing an older one. Raises `BadSource` on
-    failure.
+    """Builds the pack `name` from the files' problems, in their order, replacing an older one. `origin` and `revision` say
+    where the files are from. Raises `BadSource` on failure.
     """
     target = pack_path(packs, name)
     left_out: list[LeftOut] = []
     places: dict[str, str] = {}
     sources = [Source(file, progress) for file in files]
     with writing(target, form.adapter) as writer:
-        for source in sources:
-            for item in form.read(source):
-                if isinstance(item, LeftOut):
-                    left_out.append(item)
-                    if len(left_out) > MAX_LEFT_OUT:
-                        raise BadSource(
-                            f"More than {MAX_LEFT_OUT} lines cannot be used, the first: {left_out[0]}. Nothing was built."
-                        )
-                    continue
-                if item.entry.id in places:
+        for item in problems_of(form, sources):
+            if isinstance(item, LeftOut):
+                left_out.append(item)
+                if len(left_out) > MAX_LEFT_OUT:
                     raise BadSource(
-                        f"{places[item.entry.id]} and {item.place} both have the id {item.entry.id!r}. "
-                        "Ids must be unique; nothing was built."
+                        f"More than {MAX_LEFT_OUT} records cannot be used, the first: {left_out[0]}. Nothing was built."
                     )
-                places[item.entry.id] = item.place
-                writer.add(item.entry, item.record)
+                continue
+            if item.entry.id in places:
+                raise BadSource(
+                    f"{places[item.entry.id]} and {item.place} both have the id {item.entry.id!r}. "
+                    "Ids must be unique; nothing was built."
+                )
+            places[item.entry.id] = item.place
+            writer.add(item.entry, item.record)
         facts = Facts(
             name=name,
             adapter=form.adapter,
@@ -71,6 +77,8 @@ def build(
             source=origin or form.origin,
             source_sha256=fingerprint([source.sha256 for source in sources]),
             left_out=tuple(map(str, left_out)),
+            revision=revision,
+            files=tuple((source.path.name, source.sha256) for source in sources),
         )
         digest = writer.finish(facts)
     return Built(name, digest, len(places), tuple(left_out))

@@ -15,7 +15,7 @@ import os
 import struct
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from orchestrator.datasets.errors import PackDamaged, UnknownProblem
 from orchestrator.system.zstd import ZstdError, decompress
+from runner.contract.grading_rules import GradingRules
 
 MAGIC = b"BYPACK02"
 FOOTER = struct.Struct("<QQ32s8s")
@@ -63,13 +64,30 @@ class Facts:
     """Of the source file or files."""
     left_out: tuple[str, ...] = ()
     """One sentence per record that was left out, at most 1,000."""
+    revision: str = ""
+    """The commit that the files are from, if the source has one."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and sha256 of each source file."""
+    definition: dict[str, Any] | None = None
+    """The file that describes the benchmark, if one does."""
+    rules: GradingRules | None = None
+    """How its answers are found and judged, if a file describes it."""
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self:
+        """Facts from the index; packs of earlier versions have fewer."""
+        files = tuple((name, sha256) for name, sha256 in stored.get("files", ()))
+        rules = stored.get("rules") and GradingRules.model_validate(stored["rules"])
+        return cls(**{**stored, "left_out": tuple(stored["left_out"]), "files": files, "rules": rules})
 
 
 class ContentDigest:
     """Computes the digest of a pack, problem by problem in pack order."""
 
-    def __init__(self, adapter: str) -> None:
+    def __init__(self, adapter: str, rules: GradingRules | None = None) -> None:
         self._sha = hashlib.sha256(f"benchyard pack {FORMAT} {adapter}\n".encode())
+        if rules is not None:
+            self._sha.update(json.dumps(rules.model_dump(mode="json"), sort_keys=True).encode() + b"\n")
 
     def add(self, problem_id: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Adds a record to the digest and passes its pieces on."""
@@ -95,7 +113,7 @@ class Pack:
         weakref.finalize(self, os.close, self._handle)
         index = self._index()
         self.digest: str = index["digest"]
-        self.facts = Facts(**{**index["facts"], "left_out": tuple(index["facts"]["left_out"])})
+        self.facts = Facts.of(index["facts"])
         self.entries = tuple(Entry(*row[2:]) for row in index["problems"])
         self._places: dict[str, tuple[int, int]] = {row[2]: (row[0], row[1]) for row in index["problems"]}
 
@@ -151,7 +169,7 @@ class Pack:
 
     def verify(self) -> None:
         """Reads everything and compares the digest; raises `PackDamaged` if it differs."""
-        digest = ContentDigest(self.facts.adapter)
+        digest = ContentDigest(self.facts.adapter, self.facts.rules)
         for problem_id, text in self.texts([entry.id for entry in self.entries]):
             deque(digest.add(problem_id, [text]), maxlen=0)
         if digest.hex() != self.digest:

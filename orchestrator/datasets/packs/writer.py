@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.packs.pack import FOOTER, FORMAT, MAGIC, ContentDigest, Entry, Facts
 from orchestrator.system.zstd import compress, compress_pieces
+from runner.contract.grading_rules import GradingRules
 
 UNFINISHED = ".unfinished"
 MAX_LEFT_OUT = 1000
@@ -30,9 +31,9 @@ _SLICE = 1 << 20
 class PackWriter:
     """Receives the problems; created by `writing`."""
 
-    def __init__(self, file: BinaryIO, adapter: str) -> None:
+    def __init__(self, file: BinaryIO, adapter: str, rules: GradingRules | None = None) -> None:
         self._file = file
-        self._digest = ContentDigest(adapter)
+        self._digest = ContentDigest(adapter, rules)
         self._rows: list[tuple[Any, ...]] = []
         self._ids: set[str] = set()
         file.write(MAGIC)
@@ -59,7 +60,8 @@ class PackWriter:
             raise BadSource(f"The source has no usable problem; nothing was built.{reasons}")
         facts = replace(facts, left_out=facts.left_out[:MAX_LEFT_OUT])
         digest = self._digest.hex()
-        index = {"format": FORMAT, "digest": digest, "facts": asdict(facts), "problems": self._rows}
+        described = {**asdict(facts), "rules": facts.rules and facts.rules.model_dump(mode="json")}
+        index = {"format": FORMAT, "digest": digest, "facts": described, "problems": self._rows}
         frame = compress(json.dumps(index, separators=_COMPACT).encode())
         start = self._file.tell()
         self._file.write(frame)
@@ -99,14 +101,14 @@ def _json_text(value: Any) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def writing(target: Path, adapter: str) -> Iterator[PackWriter]:
+def writing(target: Path, adapter: str, rules: GradingRules | None = None) -> Iterator[PackWriter]:
     """Provides a writer whose file becomes `target` if the block succeeds and is removed if it fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED, delete=False) as file:
         unfinished = Path(file.name)
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
-            yield PackWriter(file, adapter)  # type: ignore[arg-type]
+            yield PackWriter(file, adapter, rules)  # type: ignore[arg-type]
             file.flush()
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())

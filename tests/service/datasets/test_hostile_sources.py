@@ -14,7 +14,7 @@ import pytest
 from orchestrator.alerts.webhooks import AllowedAddresses
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.fetching import library
-from orchestrator.datasets.formats import source as source_module
+from orchestrator.datasets.formats import unpacking
 from orchestrator.datasets.formats.source import Source
 from tests.served import Service
 
@@ -48,13 +48,13 @@ def redirects() -> Iterator[HTTPServer]:
 )
 def test_addresses_inside_are_refused(tmp_path: Path, host: str) -> None:
     with pytest.raises(DownloadFailed, match="may not be fetched"):
-        library.add(tmp_path, "mine", source=f"http://{host}:9/x.jsonl", judge=NOBODY.judge)
+        library.add(tmp_path, library.Order("mine", source=f"http://{host}:9/x.jsonl"), judge=NOBODY.judge)
 
 
 def test_a_redirect_is_judged_too(tmp_path: Path, redirects: HTTPServer) -> None:
     url = f"http://127.0.0.1:{redirects.server_port}/x.jsonl"
     with pytest.raises(DownloadFailed, match=r"169\.254\.169\.254"):
-        library.add(tmp_path, "mine", source=url, judge=LOOPBACK.judge)
+        library.add(tmp_path, library.Order("mine", source=url), judge=LOOPBACK.judge)
     assert redirects.asked == ["/x.jsonl"]  # type: ignore[attr-defined]
 
 
@@ -73,21 +73,21 @@ def test_a_file_of_blank_lines_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "blank.jsonl.gz"
     path.write_bytes(gzip.compress(b"\n" * 5_000_000))
     with pytest.raises(BadSource, match="blank lines"):
-        library.add(tmp_path, "mine", source=str(path))
+        library.add(tmp_path, library.Order("mine", source=str(path)))
 
 
 def test_a_file_of_useless_lines_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "useless.jsonl.gz"
     path.write_bytes(gzip.compress(b"x\n" * 300_000))
     with pytest.raises(BadSource, match="cannot be used"):
-        library.add(tmp_path, "mine", source=str(path))
+        library.add(tmp_path, library.Order("mine", source=str(path)))
 
 
 @pytest.mark.parametrize(
     "read", [lambda source: list(source.lines()), lambda source: source.whole()], ids=["lines", "whole"]
 )
 def test_a_file_that_unpacks_without_end_is_given_up(tmp_path: Path, read: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_module, "ROOM_BYTES", 1 << 20)
+    monkeypatch.setattr(unpacking, "ROOM_BYTES", 1 << 20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"x" * (30 << 20)))
     with pytest.raises(BadSource, match="unpacks to more than"):

@@ -58,6 +58,16 @@ async def test_a_sent_file_becomes_a_dataset_that_can_be_checked_and_removed(ser
     assert nothing_left(service)
 
 
+async def test_statistics_and_some_records_are_shown(service: Service) -> None:
+    shown = (await service.client.get("/api/datasets/sample", params={"records": 2})).json()
+    assert sum(shown["statistics"]["difficulties"].values()) == shown["dataset"]["problems"]
+    assert len(shown["records"]) == 2
+    assert {"id", "difficulty", "date", "record"} <= set(shown["records"][0])
+    assert (await service.client.get("/api/datasets/sample")).json()["records"] == []
+    assert (await service.client.get("/api/datasets/sample", params={"records": 21})).status_code == 422
+    assert (await service.client.get("/datasets/absent")).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

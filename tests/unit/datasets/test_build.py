@@ -10,7 +10,7 @@ import pytest
 from orchestrator.datasets.errors import BadSource, PackDamaged
 from orchestrator.datasets.formats.livecodebench import LiveCodeBench
 from orchestrator.datasets.packs.build import build, pack_path
-from orchestrator.datasets.packs.pack import Pack
+from orchestrator.datasets.packs.pack import Facts, Pack
 from orchestrator.datasets.packs.writer import UNFINISHED, sweep, writing
 from tests.benchmark_records.livecodebench import lcb_record
 
@@ -116,3 +116,9 @@ def test_a_damaged_pack_is_noticed(tmp_path: Path, write_lines: Callable[..., Pa
     path.write_bytes(data)
     with pytest.raises(PackDamaged, match="cannot be used"):
         Pack.open(path).verify()
+
+
+def test_packs_made_before_revisions_were_recorded_can_be_opened() -> None:
+    texts = dict.fromkeys(("name", "adapter", "description", "licence", "source", "source_sha256"), "x")
+    facts = Facts.of({**texts, "left_out": ["one"]})
+    assert (facts.left_out, facts.revision, facts.files) == (("one",), "", ())

@@ -126,13 +126,14 @@ def zipped(path: Path, **members: str) -> Path:
     ("name", "suffix", "content", "why"),
     [
         ("mbpp", "json", b"{", "not JSON"),
-        ("mbpp", "json", b"{}", "not a list"),
+        ("mbpp", "json", b"{}", "no usable problem"),
         ("mmlu_pro", "json", b"[" * 100000, "not JSON"),
-        ("mmlu_pro", "json", b"5", "not a list"),
+        ("mmlu_pro", "json", b"5", "not a JSON object"),
+        ("mmlu_pro", "json", b'[{"a": 1} {"a": 2}]', "not JSON after record 1"),
         ("mmlu_pro", "zip", b"PK\x03\x04broken", "damaged"),
         ("gsm8k", "jsonl", b"", "empty"),
         ("humaneval", "jsonl", b"hello\n", "no usable problem"),
-        ("mmlu_pro", "parquet", b"PAR1 and so on", "Make JSON lines of it first"),
+        ("mmlu_pro", "parquet", b"PAR1 and so on", "its end is missing"),
     ],
 )
 def test_broken_documents_are_errors_and_leave_nothing(

@@ -9,14 +9,16 @@ import pytest
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource, DownloadFailed
 from orchestrator.datasets.fetching import library
-from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.library import Order, add
 from orchestrator.datasets.fetching.sources import LCB_FILES, RemoteFile, hub_endpoint, remote_files
 from tests.benchmark_records.livecodebench import lcb_record
 
 
 def test_an_own_file_becomes_a_benchmark(tmp_path: Path, write_lines: Callable[..., Path]) -> None:
     seen: list[tuple[str, str, int, int]] = []
-    built = add(tmp_path, "mine", source=str(write_lines(lcb_record("a"), "{")), report=lambda *step: seen.append(step))
+    built = add(
+        tmp_path, Order("mine", source=str(write_lines(lcb_record("a"), "{"))), report=lambda *step: seen.append(step)
+    )
     info = Catalogue(tmp_path).get("mine")
     assert (built.problems, info.adapter, info.source, info.licence) == (1, "livecodebench", "problems.jsonl", "")
     assert info.left_out[0].startswith("problems.jsonl line 2")
@@ -24,16 +26,16 @@ def test_an_own_file_becomes_a_benchmark(tmp_path: Path, write_lines: Callable[.
 
 
 def test_a_known_name_has_its_own_format(tmp_path: Path, benchmark_files: Path) -> None:
-    add(tmp_path, "gsm8k", source=str(benchmark_files / "gsm8k.jsonl"))
-    add(tmp_path, "mbpp_sanitized", source=str(benchmark_files / "sanitized-mbpp.json"), form="mbpp")
+    add(tmp_path, Order("gsm8k", source=str(benchmark_files / "gsm8k.jsonl")))
+    add(tmp_path, Order("mbpp_sanitized", source=str(benchmark_files / "sanitized-mbpp.json"), form="mbpp"))
     assert [info.adapter for info in Catalogue(tmp_path).benchmarks()] == ["gsm8k", "mbpp"]
 
 
 def test_a_given_sha256_is_checked(tmp_path: Path, write_lines: Callable[..., Path]) -> None:
     source = write_lines(lcb_record("a"))
-    add(tmp_path / "d", "mine", source=str(source), sha256=hashlib.sha256(source.read_bytes()).hexdigest().upper())
+    add(tmp_path / "d", Order("mine", source=str(source), sha256=hashlib.sha256(source.read_bytes()).hexdigest().upper()))
     with pytest.raises(BadSource, match="not the file expected"):
-        add(tmp_path / "e", "mine", source=str(source), sha256="0" * 64)
+        add(tmp_path / "e", Order("mine", source=str(source), sha256="0" * 64))
     assert not (tmp_path / "e").exists()
 
 
@@ -52,7 +54,7 @@ def test_a_given_sha256_is_checked(tmp_path: Path, write_lines: Callable[..., Pa
 )
 def test_what_cannot_be_added_is_said(tmp_path: Path, arguments: dict[str, str], why: str) -> None:
     with pytest.raises(BadSource, match=why):
-        add(tmp_path, **arguments)  # type: ignore[arg-type]
+        add(tmp_path, Order(**arguments))  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -100,7 +102,7 @@ def test_downloads_are_cleared_after_the_build(
 ) -> None:
     first, second = (write_lines(lcb_record(name)).read_bytes() for name in "ab")
     monkeypatch.setattr(library, "fetch", fake_fetch({"test.jsonl": first, "test2.jsonl": second}))
-    assert add(tmp_path / "d", "livecodebench", release="release_v2").problems == 2
+    assert add(tmp_path / "d", Order("livecodebench", release="release_v2")).problems == 2
     assert list((tmp_path / "d" / "downloads").iterdir()) == []
 
 
@@ -110,14 +112,14 @@ def test_files_that_arrived_are_not_fetched_again(
     first, second = (write_lines(lcb_record(name)).read_bytes() for name in "ab")
     monkeypatch.setattr(library, "fetch", fake_fetch({"test.jsonl": first}))
     with pytest.raises(DownloadFailed):
-        add(tmp_path / "d", "livecodebench", release="release_v2")
+        add(tmp_path / "d", Order("livecodebench", release="release_v2"))
     monkeypatch.setattr(library, "fetch", fake_fetch({"test2.jsonl": second}))
-    assert add(tmp_path / "d", "livecodebench", release="release_v2").problems == 2
+    assert add(tmp_path / "d", Order("livecodebench", release="release_v2")).problems == 2
 
 
 def test_a_file_that_cannot_be_built_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "fetch", fake_fetch({"x.jsonl": b"rubbish"}))
     with pytest.raises(BadSource):
-        add(tmp_path, "mine", source="https://files.example/x.jsonl")
+        add(tmp_path, Order("mine", source="https://files.example/x.jsonl"))
     assert list((tmp_path / "downloads").iterdir()) == []
     assert list((tmp_path / "packs").iterdir()) == []

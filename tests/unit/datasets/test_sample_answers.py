@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 JUDGE = ROOT / "scripts/sample_problems/judge.py"
 #: Less than the 4 to 6 s of a real run: an answer that is right needs a fraction of it, one that is too slow far more.
-CPU_S = 2
+CPU_S = 1
 UNEXECUTED = {"truncated": "max_tokens", "refused": "refusal", "no_answer": "end_turn"}
 
 

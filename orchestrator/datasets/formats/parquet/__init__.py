@@ -1,0 +1,1 @@
+"""Parquet: `rows` starts a process that decodes the file (`worker`, which alone imports pyarrow) and reads its rows."""
