@@ -1,39 +1,84 @@
-"""REST for the benchmarks of this installation."""
+"""REST for the benchmarks of this installation, and for describing new ones by a file."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Annotated
 
-from orchestrator.http.context import Context
-from orchestrator.http.policy import READ, Policy, Router
-from orchestrator.http.schemas import Answer, Page
+from fastapi import Path as PathParameter
+from fastapi import Query, Request, Response
+
+from orchestrator.benchmarks.schemas import (
+    BenchmarkCheck,
+    BenchmarkDescription,
+    BenchmarkOut,
+    UploadedFile,
+)
+from orchestrator.benchmarks.service import described
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.routes import FILE_BODY, job_out
+from orchestrator.datasets.schemas import DatasetJobOut
+from orchestrator.grading.uploads import announced_size
+from orchestrator.http.context import Context, Services
+from orchestrator.http.policy import OWNER, READ, Audit, Body, Policy, Router
+from orchestrator.http.schemas import Page
 
 router = Router(prefix="/api/benchmarks", tags=["benchmarks"])
 
-
-class BenchmarkOut(Answer):
-    name: str
-    adapter: str
-    pack_digest: str
-    problems: int
-    difficulties: dict[str, int]
-    first_date: date | None
-    last_date: date | None
-    description: str
-    licence: str
-    source: str
-    default: bool
+Name = Annotated[str, PathParameter(min_length=1, max_length=64, description="Name of a benchmark.")]
 
 
 @router.get("", policy=Policy(READ))
 async def list_benchmarks(context: Context) -> Page[BenchmarkOut]:
+    """The benchmarks that can be run here."""
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
-    names = BenchmarkOut.model_fields.keys() - {"first_date", "last_date", "default"}
-    items = []
-    for info in infos:
-        first, last = info.window or (None, None)
-        fields = {name: getattr(info, name) for name in names}
-        items.append(BenchmarkOut(**fields, first_date=first, last_date=last, default=info.name == default))
-    return Page(items=items)
+    return Page(items=[BenchmarkOut.of(info, default) for info in infos])
+
+
+@router.get("/{name}", policy=Policy(READ))
+async def get_benchmark(name: Name, context: Context) -> BenchmarkOut:
+    """A benchmark, with its description if a file describes it."""
+    info = await asyncio.to_thread(context.catalogue.get, name)
+    return BenchmarkOut.of(info, await asyncio.to_thread(context.catalogue.default_benchmark))
+
+
+@router.post("/files", policy=Policy(OWNER, body=Body.DATASET, deadline=False), status_code=201, openapi_extra=FILE_BODY)
+async def upload_file(
+    request: Request, context: Context, filename: Annotated[str, Query(min_length=1, max_length=200)]
+) -> UploadedFile:
+    """Upload a file of records for a description. It is kept for an hour."""
+    handle = await context.uploads.keep(filename, request.stream(), announced_size(request.headers))
+    return UploadedFile(file=handle, filename=filename)
+
+
+@router.post("/check", policy=Policy(OWNER, audit=Audit.REFUSALS, deadline=False))
+async def check_benchmark(body: BenchmarkDescription, context: Context) -> BenchmarkCheck:
+    """Read a description, and show its first three prompts and how a right and a wrong answer would score."""
+    definition = await asyncio.to_thread(described, body.definition, body.text)
+    files = await asyncio.to_thread(_files, context, body)
+    return BenchmarkCheck.of(definition, await asyncio.to_thread(context.benchmark_files.check, definition, files))
+
+
+@router.post("", policy=Policy(OWNER), status_code=202)
+async def add_benchmark(body: BenchmarkDescription, context: Context, response: Response) -> DatasetJobOut:
+    """Add a benchmark by its description. One of the same name is replaced once the new one is complete."""
+    definition = await asyncio.to_thread(described, body.definition, body.text)
+    files = await asyncio.to_thread(_files, context, body)
+    if missing := context.benchmark_files.missing(definition, files):
+        raise BadSource(f"The description names files that were not uploaded: {', '.join(missing)}.")
+
+    def discard() -> None:
+        for path in files.values():
+            context.uploads.discard(path)
+
+    work = partial(context.benchmark_files.build, definition, files)
+    job = context.dataset_jobs.start(definition.name, lambda report: work(report=report), discard)
+    response.headers["location"] = f"/api/datasets/{definition.name}"
+    return job_out(job)
+
+
+def _files(context: Services, body: BenchmarkDescription) -> dict[str, Path]:
+    return {name: context.uploads.kept(handle) for name, handle in body.files.items()}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from runner.benchmarks.extraction import Extraction
+from runner.benchmarks.defined import DefinedTask
 from runner.benchmarks.gsm8k import Gsm8kTask
 from runner.benchmarks.humaneval import HumanEvalPlusTask, HumanEvalTask
 from runner.benchmarks.livecodebench import LiveCodeBenchTask
@@ -17,6 +17,7 @@ from runner.benchmarks.mmlu_pro import MmluProTask
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
+from runner.rules.extraction import Extraction
 from runner.sandbox.executor import Executor
 
 
@@ -49,5 +50,7 @@ WITHOUT_PARITY: Mapping[str, Adapter] = {"livecodebench": partial(LiveCodeBenchT
 
 def adapter_for(benchmark: BenchmarkSpec) -> Adapter | None:
     """Returns None for an adapter that this version of the runner does not have."""
+    if benchmark.rules is not None:
+        return partial(DefinedTask.read, rules=benchmark.rules)
     adapter = ADAPTERS.get(benchmark.adapter)
     return adapter if benchmark.parity else WITHOUT_PARITY.get(benchmark.adapter, adapter)

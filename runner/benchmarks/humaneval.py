@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.record import entry_point, required
 from runner.contract.run_spec import ExecutionLimits
 from runner.grading.assertions import check_limits, judge_by_check
 from runner.grading.reference import Comparison, atol_of, inputs_of
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
+from runner.rules.extraction import Extraction, extract_code
 from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "humaneval-1"

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from runner.benchmarks.extraction import Extraction, extract_code
 from runner.contract.events import Outcome, TestResult
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.parity import parity_of_calls, parity_of_program
 from runner.grading.verdict import ShownTexts, Verdict, same_output, verdict
 from runner.llm.client import Prompt
+from runner.rules.extraction import Extraction, extract_code
 from runner.sandbox.executor import Executor
 from runner.sandbox.limits import Limits
 from runner.sandbox.outcome import Ending, Execution
@@ -113,9 +113,9 @@ class LiveCodeBenchTask:
         return await self._judge_calls(self.entry, code, executor, limits)
 
     async def _is_fragile(self, judged: Verdict, code: str, executor: Executor, limits: Limits) -> bool:
-        for place in close_to_limit(judged.tests, limits.cpu_s):
-            again = await replace(self, tests=[self.tests[place]])._strict(code, executor, limits)
-            if flips(judged.tests[place].outcome, again.outcome):
+        for index in close_to_limit(judged.tests, limits.cpu_s):
+            again = await replace(self, tests=[self.tests[index]])._strict(code, executor, limits)
+            if flips(judged.tests[index].outcome, again.outcome):
                 return True
         return False
 
@@ -171,11 +171,11 @@ def close_to_limit(tests: Sequence[TestResult], cpu_s: float) -> list[int]:
     A test that ran out of time was already repeated alone, except for the very first, which is therefore included.
     """
     close = [
-        place
-        for place, test in enumerate(tests)
+        index
+        for index, test in enumerate(tests)
         if test.outcome is Outcome.PASSED and test.usage.cpu_s > FRAGILE_SHARE * cpu_s
     ]
-    slowest = sorted(close, key=lambda place: -tests[place].usage.cpu_s)[:MOST_REPEATED]
+    slowest = sorted(close, key=lambda index: -tests[index].usage.cpu_s)[:MOST_REPEATED]
     first = [0] if tests and tests[0].outcome is Outcome.TIME_LIMIT else []
     return first + slowest
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from runner.benchmarks.extraction import Extraction, extract_code
 from runner.benchmarks.record import entry_point, required
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
@@ -23,6 +22,7 @@ from runner.grading.assertions import check_limits, judge_by_check
 from runner.grading.reference import Comparison, atol_of, inputs_of
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
+from runner.rules.extraction import Extraction, extract_code
 from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "mbpp-1"

@@ -7,19 +7,18 @@ The rules are those of the benchmark's authors, with two differences: thinking i
 several times, the last one counts instead of the first. All searches are linear in the text.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Self
 
-from runner.benchmarks.extraction import Extraction, without_thinking
 from runner.benchmarks.record import required
 from runner.contract.events import Outcome
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
+from runner.rules.extraction import Extraction
+from runner.rules.letter_answer import extract_letter
 from runner.sandbox.executor import Executor
 
 PROMPT_VERSION = "mmlu_pro-1"
@@ -49,20 +48,6 @@ Subject: {category}
 Think it through step by step. Then finish with one line of exactly this form, with the letter of your choice for X:
 The answer is (X).
 """
-STATED = re.compile(r"answer is:? ?\(?([A-J])\b")
-LABELLED = re.compile(r"[Aa]nswer: {0,20}\(?([A-J])\b")
-BOXED = re.compile(r"\\boxed\{(?:\\text\{)?\(?([A-J])\)?\}")
-ALONE = re.compile(r"\b([A-J])\b")
-
-
-class LetterRule(StrEnum):
-    """How the letter was found."""
-
-    STATED = "stated"  #: "the answer is (X)", the last one
-    BOXED = "boxed"  #: the last letter in a box
-    LABELLED = "labelled"  #: "Answer: X", the last one
-    LAST_LETTER = "last_letter"  #: the last letter that stands alone
-    NONE = "none"  #: nothing found
 
 
 @dataclass(frozen=True)
@@ -121,25 +106,3 @@ def _example(record: Any) -> Example:
 
 def _listed(options: list[str]) -> str:
     return "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, options, strict=False))
-
-
-def extract_letter(text: str) -> Extraction:
-    """Returns the chosen letter. `LAST_LETTER` applies only to an answer that was not cut off."""
-    text = without_thinking(text).replace("**", "")
-    for rule, pattern in (
-        (LetterRule.STATED, STATED),
-        (LetterRule.BOXED, BOXED),
-        (LetterRule.LABELLED, LABELLED),
-    ):
-        if letter := _last(pattern.finditer(text)):
-            return Extraction(letter, rule)
-    if letter := _last(ALONE.finditer(text)):
-        return Extraction(letter, LetterRule.LAST_LETTER, complete=False)
-    return Extraction(None, LetterRule.NONE)
-
-
-def _last(matches: Iterable[re.Match[str]]) -> str | None:
-    found = None
-    for match in matches:
-        found = match[1]
-    return found

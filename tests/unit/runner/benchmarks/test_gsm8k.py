@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.benchmarks.gsm8k import Gsm8kTask, NumberRule, as_number, extract_number
+from runner.benchmarks.gsm8k import Gsm8kTask
 from runner.contract.events import Outcome
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
+from runner.rules.number_answer import NumberRule, as_number, extract_number
 from tests.benchmark_records import gsm8k
 from tests.benchmark_records.files import records
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from orchestrator.grading.formats import Sample, read_samples
-from runner.benchmarks.mmlu_pro import LetterRule, MmluProTask, extract_letter
+from runner.benchmarks.mmlu_pro import MmluProTask
 from runner.contract.events import Outcome
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
+from runner.rules.letter_answer import LetterRule, extract_letter
 from tests.benchmark_records import mmlu_pro
 from tests.benchmark_records.files import records
 from tests.benchmark_records.mmlu_pro_published import published_letter

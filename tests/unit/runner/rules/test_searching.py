@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from runner.benchmarks.extraction import SHORT_CHARS, Extraction, Rule, search
+from runner.rules.extraction import SHORT_CHARS, Extraction, Rule, search
 
 LONG = "x" * (SHORT_CHARS + 1)
 

@@ -56,8 +56,8 @@ def without_thinking(text: str) -> str:
     text = text[-MAX_TEXT_CHARS:]
     for tag in ("think", "thinking"):
         begin, end = f"<{tag}>", f"</{tag}>"
-        head, found, tail = text.partition(end)
-        if found and begin not in head:
+        head, separator, tail = text.partition(end)
+        if separator and begin not in head:
             text = tail
         kept: list[str] = []
         at = 0

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from runner.benchmarks.extraction import Rule, extract_code, without_thinking
+from runner.rules.extraction import Rule, extract_code, without_thinking
 
 F = "```"
 CASES: dict[str, tuple[str, str | None, Rule, bool]] = {

@@ -1,0 +1,111 @@
+"""Request and response bodies for benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from orchestrator.benchmarks.building import Preview
+from orchestrator.benchmarks.definition import Definition
+from orchestrator.benchmarks.trial import trials
+from orchestrator.datasets.catalogue import BenchmarkInfo
+from orchestrator.http.schemas import Answer, Body, Text
+
+Handle = Annotated[Text, Field(max_length=100)]
+
+
+class BenchmarkDescription(Body):
+    """A benchmark described by a file: the parsed document, or its text in YAML or JSON."""
+
+    definition: dict[str, Any] | None = Field(default=None, description="The description as an object.")
+    text: Annotated[Text, Field(max_length=1 << 20)] | None = Field(default=None, description="Or as YAML or JSON text.")
+    files: dict[Text, Handle] = Field(
+        default_factory=dict,
+        max_length=1000,
+        description="For each file that the description names: the handle from POST /api/benchmarks/files.",
+    )
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.definition is None) == (self.text is None):
+            raise ValueError("give either `definition` or `text`")
+        return self
+
+
+class UploadedFile(Answer):
+    file: str = Field(description="The handle of the file, for `files` of a description.")
+    filename: str
+
+
+class TrialOut(Answer):
+    kind: str = Field(description="`right` or `wrong`: what the answer is meant to be.")
+    answer: str
+    taken: str | None = Field(description="The part of the answer that counts.")
+    passed: bool
+
+
+class ProblemPreview(Answer):
+    id: str
+    system: str
+    prompt: str
+    target: Any
+    trials: list[TrialOut] = Field(description="How a right and a wrong answer would score; empty for programs.")
+
+    @classmethod
+    def of(cls, definition: Definition, problem: Mapping[str, Any]) -> Self:
+        record = problem["record"]
+        return cls(
+            id=problem["entry"]["id"],
+            system=record.get("system", ""),
+            prompt=record["prompt"],
+            target=record["target"],
+            trials=[TrialOut(**vars(trial)) for trial in trials(definition.rules, record["target"])],
+        )
+
+
+class BenchmarkCheck(Answer):
+    name: str
+    digest: str = Field(description="Of everything that decides scores; it is part of the prompt version.")
+    prompt_version: str
+    problems: list[ProblemPreview]
+    left_out: list[str]
+
+    @classmethod
+    def of(cls, definition: Definition, preview: Preview) -> Self:
+        return cls(
+            name=definition.name,
+            digest=f"sha256:{definition.digest}",
+            prompt_version=definition.rules.prompt_version,
+            problems=[ProblemPreview.of(definition, problem) for problem in preview.problems],
+            left_out=preview.left_out,
+        )
+
+
+class BenchmarkOut(Answer):
+    name: str
+    adapter: str
+    pack_digest: str
+    problems: int
+    difficulties: dict[str, int]
+    first_date: date | None
+    last_date: date | None
+    description: str
+    licence: str
+    source: str
+    default: bool
+    prompt_version: str | None = Field(default=None, description="Of a benchmark that a file describes.")
+    definition: dict[str, Any] | None = Field(default=None, description="The file that describes it, if one does.")
+
+    @classmethod
+    def of(cls, info: BenchmarkInfo, default: str) -> Self:
+        first, last = info.window or (None, None)
+        own = {
+            "first_date": first,
+            "last_date": last,
+            "default": info.name == default,
+            "prompt_version": info.rules.prompt_version if info.rules else None,
+        }
+        return cls(**{name: getattr(info, name) for name in cls.model_fields if name not in own}, **own)

@@ -1,0 +1,65 @@
+"""Shows how answers to a problem would score, by the same rules as in the runner. Pure; programs are not executed here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from runner.contract.grading_rules import CODE, AnswerRule, By, Find, GradingRules
+from runner.rules.answers import find_answer
+from runner.rules.comparison import is_right, texts
+
+RIGHT, WRONG = "right", "wrong"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One answer and what would become of it."""
+
+    kind: str
+    """`right` or `wrong`: what the answer is meant to be."""
+    answer: str
+    taken: str | None
+    """The part of the answer that counts; None if nothing in it does."""
+    passed: bool
+
+
+def trials(rules: GradingRules, target: Any) -> list[Trial]:
+    """A right and a wrong answer, made from the target. Empty for programs, and where no right answer can be derived."""
+    if rules.judge.by in CODE or (rules.judge.by is By.REGEX and rules.judge.pattern is not None):
+        return []
+    if rules.answer.find is Find.REGEX or (rules.judge.by is By.REGEX):
+        return []
+    right = texts(target)[0] if rules.judge.by is not By.JSON else json.dumps(target)
+    wrong = {"A": "B"}.get(right, "A") if rules.judge.by is By.CHOICE else "0" if right != "0" else "1"
+    return [trial(rules, kind, written(rules.answer, value), target) for kind, value in ((RIGHT, right), (WRONG, wrong))]
+
+
+def trial(rules: GradingRules, kind: str, answer: str, target: Any) -> Trial:
+    found = find_answer(rules.answer, answer)
+    passed = found.code is not None and is_right(rules.judge, found.code, target)
+    return Trial(kind, answer, found.code, passed)
+
+
+def written(rule: AnswerRule, value: str) -> str:
+    """A model's text in which the rule finds the value."""
+    match rule.find:
+        case Find.LETTER:
+            return f"The answer is ({value})."
+        case Find.NUMBER:
+            return f"Step by step, this gives\n#### {value}"
+        case Find.LAST_LINE:
+            return f"Let me think.\n{value}"
+        case Find.JSON if rule.path:
+            return json.dumps(_at(rule.path, value))
+        case _:
+            return value
+
+
+def _at(path: str, value: str) -> Any:
+    """The smallest JSON value that has `value` at the path; only paths of names are written."""
+    nested: Any = value
+    for name in reversed([part for part in path.removeprefix("$").split(".") if part]):
+        nested = {name: nested}
+    return nested

@@ -1,0 +1,144 @@
+"""Commands about benchmarks: list, show, check and add those that a file describes, remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json
+from orchestrator.cli.commands.measuring.datasets import wait_for_dataset
+from orchestrator.cli.context import command, command_group
+from orchestrator.cli.errors import BadUsage
+from orchestrator.cli.files.batch_config import read_config
+from orchestrator.cli.view.datasets import dates_of
+from orchestrator.cli.view.output import Columns, JsonFlag, Output
+from orchestrator.cli.view.text import clean
+
+BENCHMARK_COLUMNS: Columns = {
+    "Benchmark": lambda row: f"{row['name']} (default)" if row["default"] else row["name"],
+    "Problems": "problems",
+    "Difficulties": lambda row: ", ".join(f"{count} {name}" for name, count in row["difficulties"].items()),
+    "Dates": dates_of,
+    "Licence": "licence",
+    "Description": "description",
+}
+SHOWN_CHARS = 2000
+File = Annotated[Path, typer.Argument(help="The file that describes the benchmark: YAML or JSON.", metavar="FILE")]
+Name = Annotated[str, typer.Argument(help="A benchmark.")]
+
+benchmarks_app = command_group("Benchmarks: list (the default), show, check and add your own, remove.")
+
+
+@benchmarks_app.command("list")
+def list_benchmarks(as_json: JsonFlag = False) -> None:
+    """List the benchmarks that can be run here."""
+    with command(as_json) as cmd:
+        cmd.out.items(cmd.client.items("/api/benchmarks"), BENCHMARK_COLUMNS, right=("Problems",))
+
+
+@benchmarks_app.command("show")
+def show_benchmark(name: Name, as_json: JsonFlag = False) -> None:
+    """Show a benchmark, and its description if a file describes it."""
+    with command(as_json) as cmd:
+        found = cmd.client.get(_path(name))
+        lines = [f"{clean(found['name'])}: {found['problems']} problems, {clean(found['pack_digest'])}"]
+        for label, field in (("Description", "description"), ("Source", "source"), ("Licence", "licence")):
+            if found[field]:
+                lines.append(f"{label}: {clean(found[field])}")
+        if found["prompt_version"]:
+            lines.append(f"Prompt version: {clean(found['prompt_version'])}")
+        if found["definition"]:
+            lines += ["", *_outline(found["definition"])]
+        cmd.out.result(found, "\n".join(lines))
+
+
+@benchmarks_app.command("check")
+def check_benchmark(file: File, as_json: JsonFlag = False) -> None:
+    """Show the first three prompts of a description, and how a right and a wrong answer would score. Adds nothing."""
+    with command(as_json) as cmd:
+        checked = cmd.client.post("/api/benchmarks/check", _body(cmd.client, file), timeout=UPLOAD_TIMEOUT)
+        _show_check(cmd.out, checked)
+
+
+@benchmarks_app.command("add")
+def add_benchmark(file: File, as_json: JsonFlag = False) -> None:
+    """Add a benchmark that a file describes; one of the same name is replaced."""
+    with command(as_json) as cmd:
+        job = cmd.client.post("/api/benchmarks", _body(cmd.client, file))
+        built = wait_for_dataset(cmd.client, job["name"], lambda *_: None)
+        cmd.out.warn_some([f"Left out: {clean(line)}" for line in built["left_out_lines"]], built["left_out"])
+        name = clean(built["name"])
+        cmd.out.result(
+            built,
+            f"Added {name}: {built['problems']} problems, {clean(built['pack_digest'])}.\n"
+            f"Run it: benchyard run --benchmark {name} --model MODEL",
+        )
+
+
+@benchmarks_app.command("remove")
+def remove_benchmark(name: Name, as_json: JsonFlag = False) -> None:
+    """Delete a benchmark's problems; results stay."""
+    with command(as_json) as cmd:
+        cmd.client.delete(f"/api/datasets/{quote(name, safe='')}")
+        cmd.out.result({"removed": name}, f"Removed {clean(name)}.")
+
+
+def _path(name: str) -> str:
+    return f"/api/benchmarks/{quote(name, safe='')}"
+
+
+def _body(client: Client, file: Path) -> Json:
+    """The description, with the files that it names uploaded. Their paths are relative to the description."""
+    document = read_config(file)
+    handles = {}
+    for name in _named_files(document):
+        path = file.parent / Path(name).expanduser()
+        if not path.is_file():
+            raise BadUsage(f"{clean(file)} names the file {clean(name)}, and there is no {clean(path)}.")
+        handles[name] = client.upload("POST", "/api/benchmarks/files", path, filename=path.name)["file"]
+    return {"definition": document, "files": handles}
+
+
+def _named_files(document: Json) -> list[str]:
+    prompt = document.get("prompt")
+    examples = prompt.get("examples") if isinstance(prompt, dict) else None
+    parts = [document.get("records"), examples.get("records") if isinstance(examples, dict) else None]
+    names: list[str] = []
+    for part in parts:
+        listed = part.get("files") or part.get("file") if isinstance(part, dict) else part
+        names += [listed] if isinstance(listed, str) else [name for name in listed or [] if isinstance(name, str)]
+    return list(dict.fromkeys(names))
+
+
+def _show_check(out: Output, checked: Json) -> None:
+    lines = []
+    for problem in checked["problems"]:
+        lines.append(f"── {clean(problem['id'])}")
+        if problem["system"]:
+            lines.append(f"[system] {clean(problem['system'], lines=True)[:SHOWN_CHARS]}")
+        lines.append(clean(problem["prompt"], lines=True)[:SHOWN_CHARS])
+        lines.append(f"[target] {clean(problem['target'])[:SHOWN_CHARS]}")
+        for trial in problem["trials"]:
+            verdict = "passes" if trial["passed"] else "fails"
+            taken = "nothing is taken as the answer" if trial["taken"] is None else f"taken: {clean(trial['taken'])[:100]}"
+            lines.append(f"[{trial['kind']}] {clean(trial['answer'])[:200]!r} {verdict} ({taken})")
+        lines.append("")
+    out.warn_some([f"Left out: {clean(line)}" for line in checked["left_out"]], len(checked["left_out"]))
+    out.result(checked, "\n".join([*lines, f"{clean(checked['name'])}: prompts {clean(checked['prompt_version'])}"]))
+
+
+def _outline(value: Any, indent: int = 0) -> list[str]:
+    """A description as indented lines."""
+    pad = "  " * indent
+    if not isinstance(value, dict):
+        return [pad + line for line in clean(value, lines=True).splitlines() or [""]]
+    lines = []
+    for name, entry in value.items():
+        if isinstance(entry, dict) or (isinstance(entry, str) and "\n" in entry):
+            lines += [f"{pad}{clean(name)}:", *_outline(entry, indent + 1)]
+        else:
+            lines.append(f"{pad}{clean(name)}: {clean(entry)}")
+    return lines

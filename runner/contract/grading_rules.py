@@ -1,0 +1,114 @@
+"""How a benchmark that a file describes finds and judges answers. The orchestrator reads these rules from the user's
+file; the runner applies them."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from runner.contract.message import Message
+from runner.contract.patterns import BadPattern, compiled
+
+DEFINED = "defined"
+"""The adapter of benchmarks that a file describes."""
+
+
+class Find(StrEnum):
+    """What part of the model's text is its answer. Thinking is removed first."""
+
+    TEXT = "text"  #: all of it, without surrounding white space
+    LAST_LINE = "last_line"  #: the last line that is not blank
+    CODE = "code"  #: the last code block
+    LETTER = "letter"  #: the last stated letter of a choice
+    NUMBER = "number"  #: the last stated number
+    REGEX = "regex"  #: the last match of `pattern`: its first group, or all of it
+    JSON = "json"  #: the last JSON value in the text, or what `path` names in it
+
+
+class AnswerRule(Message):
+    find: Find = Find.TEXT
+    pattern: str | None = None
+    path: str | None = Field(default=None, max_length=500)
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, pattern: str | None) -> str | None:
+        return pattern if pattern is None else usable_pattern(pattern)
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        if (self.find is Find.REGEX) != (self.pattern is not None):
+            raise ValueError("`find: regex` needs a `pattern`, and only it takes one")
+        if self.path is not None and self.find is not Find.JSON:
+            raise ValueError("only `find: json` takes a `path`")
+        return self
+
+
+class By(StrEnum):
+    """How an answer is compared with the record's target."""
+
+    EXACT = "exact"  #: it equals the target
+    ANY_OF = "any_of"  #: it equals one of the targets
+    CONTAINS = "contains"  #: it contains the target, or one of them
+    REGEX = "regex"  #: `pattern`, or the target as a pattern, matches somewhere in it
+    NUMBER = "number"  #: it equals the target as a number, within `tolerance`
+    CHOICE = "choice"  #: it is the letter of the right choice
+    JSON = "json"  #: it equals the target as a JSON value, whatever the order of keys
+    STDIN = "stdin"  #: as a program, it gives the expected output for each input
+    ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
+
+
+CODE = frozenset({By.STDIN, By.ASSERTIONS})
+
+
+class Ignore(StrEnum):
+    """Differences that do not count when texts are compared."""
+
+    CASE = "case"
+    PUNCTUATION = "punctuation"
+    ARTICLES = "articles"  #: the words a, an and the
+    WHITESPACE = "whitespace"  #: runs of white space count as one blank
+
+
+class JudgeRule(Message):
+    by: By
+    ignore: list[Ignore] = []
+    pattern: str | None = None
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    relative: bool = False
+    """Whether the tolerance is a share of the target."""
+    cpu_s: Annotated[float, Field(gt=0, le=600)] | None = None
+    """CPU seconds for one test of a program, if not the usual limit."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_compiles(cls, pattern: str | None) -> str | None:
+        return pattern if pattern is None else usable_pattern(pattern)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.pattern is not None and self.by is not By.REGEX:
+            raise ValueError("only `by: regex` takes a `pattern`")
+        if (self.tolerance or self.relative) and self.by is not By.NUMBER:
+            raise ValueError("only `by: number` takes a `tolerance`")
+        if self.ignore and self.by not in (By.EXACT, By.ANY_OF, By.CONTAINS):
+            raise ValueError(f"`by: {self.by}` compares no texts, so it takes no `ignore`")
+        if self.cpu_s is not None and self.by not in CODE:
+            raise ValueError("only `by: stdin` and `by: assertions` take `cpu_s`")
+        return self
+
+
+class GradingRules(Message):
+    """What the runner needs of a definition, beside the records: rendered prompts are in the records."""
+
+    answer: AnswerRule
+    judge: JudgeRule
+    prompt_version: str = Field(max_length=100)
+
+
+def usable_pattern(pattern: str) -> str:
+    try:
+        compiled(pattern)
+    except BadPattern as error:
+        raise ValueError(f"the pattern cannot be used: {error}") from None
+    return pattern
