@@ -3,15 +3,26 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator demo up down test test-fast test-data test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator demo up down test test-fast test-data test-kubernetes test-exhaustive check bench lock clean
+# Hundreds of processes import the same modules in a test run: each is compiled once, also where the environment forbids that.
+unexport PYTHONDONTWRITEBYTECODE
 
 bin := .venv/bin
 pytest := $(bin)/python -m pytest -q
-# What `make test` leaves to targets of their own: tests of many minutes, and those that read the public benchmark files.
-ours := not exhaustive and not data
-# The stages of `make test`, quick ones first. Networks that an engine makes disturb a browser: what uses both runs alone.
-quick := tests/unit tests/service tests/contract tests/architecture
-middle := tests/engines tests/sandbox
+# What `make test` leaves to targets of their own: tests of many minutes, those that read the public benchmark files, and those on a cluster.
+ours := not exhaustive and not data and not kubernetes
+quick := tests/unit tests/service tests/contract tests/architecture tests/deploy
+on_cluster := tests/engines/test_conformance.py tests/kubernetes
+# What runs side by side: the tools of `make check`; what the tests need, in tracks that share no package manager; and the
+# stages of `make test` with `jobs=3`, where one that waits for containers leaves processors to one that computes. One by one
+# is the default: all of them side by side have not been seen to pass in one run yet.
+checks := check-style check-types check-imports
+tracks := track-images track-packages
+stages := stage-quick stage-engines stage-browser stage-stories stage-containers stage-faults
+.PHONY: $(checks) $(tracks) $(stages)
+jobs ?= 1
+# Each reports in one piece when it ends; make before version 4 mixes their lines.
+side-by-side := $(MAKE) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -35,21 +46,52 @@ down:  ## Stop the service and remove its containers and networks; the data stay
 	@if [ -x $(bin)/benchyard ]; then $(bin)/benchyard down; else echo "Nothing of Benchyard was set up here."; fi
 
 check: setup  ## Lint, formatting, types, who imports whom
+	@$(side-by-side) --jobs=2 $(checks)
+
+check-style:
 	@$(bin)/ruff check
 	@$(bin)/ruff format --check --quiet
+
+check-types:
 	@$(bin)/mypy
+
+check-imports:
 	@$(bin)/lint-imports
 
 test-fast: setup  ## The tests that need neither engine nor browser
 	@$(pytest) -m "not engine and not browser and $(ours)" $(quick)
 
-test: setup images postgres browser identity-provider azure-emulator client-generator  ## Everything: set up what the tests need, then run them all, quick ones first
-	@$(MAKE) check
-	@$(pytest) -m "$(ours)" -n 4 --dist loadfile $(quick)
-	@$(pytest) -m "$(ours)" -n 2 --dist loadfile $(middle)
+test: setup  ## Everything: set up what the tests need, then run them all, quick ones first
+	@$(side-by-side) --jobs=4 $(checks) $(tracks)
+	@echo "Tests run in $(words $(stages)) stages, $(jobs) at a time; each reports when it ends. None starts once one has failed."
+	@$(side-by-side) --jobs=$(jobs) $(stages)
+
+track-images:
+	@$(MAKE) images
+	@$(MAKE) postgres
+	@$(MAKE) browser
+
+track-packages:
+	@$(MAKE) identity-provider
+	@$(MAKE) azure-emulator
+	@$(MAKE) client-generator
+
+stage-quick:
+	@$(pytest) -m "$(ours)" -n 2 --dist loadfile $(quick)
+
+stage-engines:
+	@$(pytest) -m "$(ours)" -n 2 --dist loadfile tests/engines tests/sandbox
+
+stage-browser:
 	@$(pytest) -m "browser and not engine and $(ours)" -n 2 --dist loadfile tests/e2e
+
+stage-stories:
 	@$(pytest) -m "browser and engine and $(ours)" tests/e2e
+
+stage-containers:
 	@$(pytest) -m "not browser and $(ours)" -n 2 --dist loadfile tests/e2e
+
+stage-faults:
 	@$(pytest) -m "$(ours)" -n 3 --dist worksteal tests/faults
 
 test-data: setup  ## The tests on the public benchmark files in BENCHYARD_TEST_DATA; names what it cannot run
@@ -57,8 +99,14 @@ test-data: setup  ## The tests on the public benchmark files in BENCHYARD_TEST_D
 	 else echo "make test-data: BENCHYARD_TEST_DATA names no directory with the public benchmark files, so none of these tests runs:"; fi
 	@$(pytest) -m "data and not exhaustive" -n 2 --dist loadfile -rs --no-fold-skipped tests/published
 
+test-kubernetes: setup images  ## The tests on a Kubernetes cluster: the one in KUBECONFIG, or two nodes that are made here (first time: 12 CPU minutes)
+	@if [ -n "$${KUBECONFIG:-}" ]; then \
+	   echo "make test-kubernetes: uses the cluster in KUBECONFIG, so the tests that kill or cut off nodes do not run"; \
+	   $(pytest) -m "kubernetes and not own_nodes" $(on_cluster); \
+	 else scripts/kubernetes-here build && $(pytest) -m kubernetes $(on_cluster); fi
+
 test-exhaustive: setup images  ## The tests that take many minutes; with BENCHYARD_TEST_DATA, every published answer graded again
-	@$(pytest) -m exhaustive -rs --no-fold-skipped tests
+	@$(pytest) -m "exhaustive and not kubernetes" -rs --no-fold-skipped tests
 
 postgres: engine  ## Find or build a PostgreSQL image for the tests
 	@scripts/postgres-image >/dev/null

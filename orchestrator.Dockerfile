@@ -7,7 +7,8 @@ COPY requirements/build.txt /src/
 RUN pip install --no-cache-dir --no-compile --disable-pip-version-check --root-user-action=ignore --require-hashes -r /src/build.txt
 COPY requirements/orchestrator.txt /src/
 RUN uv venv --quiet --no-project --python python3 /opt/venv \
- && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt
+ && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt \
+ && rm -rf /opt/venv/lib/python3*/site-packages/kubernetes/aio
 # The project without its packages: its metadata and the command. The sources come last, as a small layer of their own.
 COPY pyproject.toml /src/project/
 RUN touch /src/project/README.md /src/project/LICENSE \
@@ -26,6 +27,7 @@ COPY scripts/orchestrator-entrypoint /usr/local/bin/orchestrator-entrypoint
 RUN mkdir -p /opt/benchyard/bin && ln -s /usr/local/bin/orchestrator-entrypoint /opt/benchyard/bin/benchyard
 COPY runner/__init__.py /app/runner/
 COPY runner/contract /app/runner/contract
+COPY runner/rules /app/runner/rules
 COPY orchestrator /app/orchestrator
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app
 ARG SOURCE=unknown

@@ -20,6 +20,7 @@ from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.routes import batch_snapshot
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
+from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.commands.service import CommandRuns
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
@@ -38,15 +39,15 @@ from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.health.service import Readiness
 from orchestrator.http import openapi, problems, routers
+from orchestrator.http.access.authentication import load_token
+from orchestrator.http.access.guard import Guard
+from orchestrator.http.access.identity import Authority
+from orchestrator.http.access.login_throttle import LoginThrottle
+from orchestrator.http.access.rate_limits import RateLimits
 from orchestrator.http.audit_trail import AuditBook
-from orchestrator.http.authentication import load_token
 from orchestrator.http.context import Services
-from orchestrator.http.guard import Guard
-from orchestrator.http.identity import Authority
-from orchestrator.http.login_throttle import LoginThrottle
 from orchestrator.http.middleware_stack import add_layers
 from orchestrator.http.policy import ANYONE, Audit, Body, Policy, set_policy
-from orchestrator.http.rate_limits import RateLimits
 from orchestrator.http.route_table import RouteTable, include
 from orchestrator.installation.identity import DataLock, Presence
 from orchestrator.installation.wiring import open_installation
@@ -57,7 +58,7 @@ from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import ModelSync
 from orchestrator.retention.service import RunDeletion
 from orchestrator.runs.intake.routes import RunnerDeps, runner_router
-from orchestrator.runs.live import Live
+from orchestrator.runs.live.feed import Live
 from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.wiring import open_runs
 from orchestrator.schedules.wiring import open_schedules
@@ -92,7 +93,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
 
     data_dir = settings.data.absolute()
     private_directory(data_dir)
-    token, made = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
+    token, is_new = load_token(settings.token.get_secret_value() if settings.token else None, data_dir)
     app = FastAPI(
         title="Benchyard",
         summary="Measures language models: one short-lived container per run.",
@@ -107,7 +108,7 @@ def create_app(settings: Settings, *, clock: Clock | None = None, engine: Engine
     app.state.vault = load_vault(master_key, settings.master_key_file, data_dir)
     app.state.rate_limits = RateLimits(clock)
     app.state.login_throttle = LoginThrottle()
-    app.state.login_link = f"{settings.address}/login?token={token}" if made else None
+    app.state.login_link = f"{settings.address}/login?token={token}" if is_new else None
     problems.install(app)
     routers.install(app)
     pages.install(app)
@@ -263,6 +264,7 @@ async def open_services(
             db=db,
             installation=installation,
             catalogue=catalogue,
+            benchmark_files=BenchmarkFiles(catalogue, settings.room),
             models=ModelCatalogue(db, clock),
             runs=runs.service,
             commands=commands,

@@ -75,11 +75,11 @@ def _without_traceback(app: FastAPI) -> ASGIApp:
     """Hide uvicorn's traceback if the application itself says why it cannot start."""
 
     async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-        async def told(message: Message) -> None:
+        async def send_startup(message: Message) -> None:
             if message["type"] == "lifespan.startup.failed" and hasattr(app.state, "cannot_start"):
                 message = {"type": "lifespan.startup.failed"}
             await send(message)
 
-        await app(scope, receive, told if scope["type"] == "lifespan" else send)
+        await app(scope, receive, send_startup if scope["type"] == "lifespan" else send)
 
     return wrapped

@@ -5,15 +5,25 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from orchestrator.engines.engine import InstanceType
+from orchestrator.engines.engine import InstanceType, Placement
+from orchestrator.setting_checks import (
+    addresses_with_ports,
+    json_object,
+    kube_labels,
+    kube_name,
+    kube_names,
+    resource_name,
+    store_url,
+    web_address,
+)
 from orchestrator.setting_checks import database_url as check_database_url
-from orchestrator.setting_checks import json_object, resource_name, store_url, web_address
+from orchestrator.setting_checks import kube_tolerations as check_tolerations
 from orchestrator.setting_checks import log_level as check_log_level
 from orchestrator.setting_checks import token as check_token
 from orchestrator.system.files import DiskRoom
@@ -31,6 +41,9 @@ class InstanceTypeSetting(BaseModel):
     max_instances: int | None = Field(default=None, ge=1)
     warm: int = Field(default=0, ge=0)
     sleep_after_s: float = Field(default=900, gt=0)
+    node_selector: Annotated[dict[str, str], BeforeValidator(kube_labels)] = {}
+    tolerations: Annotated[tuple[dict[str, Any], ...], BeforeValidator(check_tolerations)] = ()
+    priority_class: Annotated[str | None, BeforeValidator(kube_name)] = None
 
 
 DEFAULT_INSTANCE_TYPES = {
@@ -43,11 +56,11 @@ DEFAULT_INSTANCE_TYPES = {
 }
 
 
-def _hosts_and_networks(given: object) -> object:
+def _hosts_and_networks(value: object) -> object:
     """A comma-separated list of host names, addresses and networks."""
-    if not isinstance(given, str):
-        return given
-    entries = tuple(filter(None, (entry.strip() for entry in given.split(","))))
+    if not isinstance(value, str):
+        return value
+    entries = tuple(filter(None, (entry.strip() for entry in value.split(","))))
     for entry in entries:
         try:
             ipaddress.ip_network(entry)
@@ -59,30 +72,30 @@ def _hosts_and_networks(given: object) -> object:
     return entries
 
 
-def _networks(given: object) -> object:
+def _networks(value: object) -> object:
     """A comma-separated list of addresses and networks."""
-    if not isinstance(given, str):
-        return given
+    if not isinstance(value, str):
+        return value
     try:
-        return tuple(ipaddress.ip_network(entry.strip()) for entry in given.split(",") if entry.strip())
+        return tuple(ipaddress.ip_network(entry.strip()) for entry in value.split(",") if entry.strip())
     except ValueError as error:
         raise ValueError(f"{error}; write for example '10.1.0.0/16, 127.0.0.1'") from None
 
 
-def _origins(given: object) -> object:
+def _origins(value: object) -> object:
     """A comma-separated list of origins as browsers send them."""
-    if not isinstance(given, str):
-        return given
-    entries = tuple(entry.strip().rstrip("/") for entry in given.split(",") if entry.strip())
+    if not isinstance(value, str):
+        return value
+    entries = tuple(entry.strip().rstrip("/") for entry in value.split(",") if entry.strip())
     for entry in entries:
         if not re.fullmatch(r"https?://[a-z0-9.\-\[\]:]+", entry):
-            raise ValueError(f"{entry!r} is no origin; write for example 'https://lab.example' and no path, nor *")
+            raise ValueError(f"{entry!r} is not an origin; write for example 'https://lab.example', without a path or *")
     return entries
 
 
-def _patterns(given: object) -> object:
+def _patterns(value: object) -> object:
     """A comma-separated list."""
-    return tuple(filter(None, (each.strip() for each in given.split(",")))) if isinstance(given, str) else given
+    return tuple(filter(None, (pattern.strip() for pattern in value.split(",")))) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -119,7 +132,7 @@ class Settings(BaseSettings):
         default=None, validation_alias="DATABASE_URL"
     )
 
-    engine: Literal["auto", "docker", "process"] = "auto"
+    engine: Literal["auto", "docker", "kubernetes", "process"] = "auto"
     docker_host: str | None = None
     in_container: bool = False
     instance: Annotated[str | None, BeforeValidator(resource_name)] = None
@@ -148,6 +161,23 @@ class Settings(BaseSettings):
     command_network: Annotated[str | None, BeforeValidator(resource_name)] = None
     vcpu_capacity: float | None = Field(default=None, gt=0)
     memory_capacity_mib: int | None = Field(default=None, gt=0)
+
+    kube_config: Path | None = None
+    kube_context: str | None = None
+    kube_namespace: Annotated[str, BeforeValidator(kube_name)] = "benchyard-runners"
+    kube_runner_address: str | None = None
+    kube_service_account: Annotated[str | None, BeforeValidator(kube_name)] = None
+    kube_pull_secrets: Annotated[tuple[str, ...], NoDecode, BeforeValidator(kube_names)] = ()
+    kube_runtime_class: Annotated[str | None, BeforeValidator(kube_name)] = None
+    kube_user_namespaces: bool = False
+    kube_node_selector: Annotated[dict[str, str], NoDecode, BeforeValidator(kube_labels)] = {}
+    kube_tolerations: Annotated[tuple[dict[str, Any], ...], NoDecode, BeforeValidator(check_tolerations)] = ()
+    kube_priority_class: Annotated[str | None, BeforeValidator(kube_name)] = None
+    kube_queue: Annotated[str | None, BeforeValidator(kube_name)] = None
+    kube_pod_security: Literal["baseline", "restricted"] = "baseline"
+    kube_require_policy: bool = True
+    kube_probe_targets: Annotated[tuple[str, ...], NoDecode, BeforeValidator(addresses_with_ports)] = ("169.254.169.254:80",)
+    kube_max_wait_s: float = Field(default=3600, gt=0)
 
     start_timeout_s: float = Field(default=120, gt=0)
     lease_s: float = Field(default=30, gt=0)
@@ -198,12 +228,19 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         """Checks that involve several settings. Each message names the variable to change."""
-        known = ", ".join(self.instance_types)
+        types = ", ".join(self.instance_types)
         if self.default_instance_type not in self.instance_types:
-            wanted = self.default_instance_type[:60]
-            raise ValueError(f"BENCHYARD_DEFAULT_INSTANCE_TYPE is not valid: there is no type {wanted!r}; known: {known}")
+            default_type = self.default_instance_type[:60]
+            raise ValueError(
+                f"BENCHYARD_DEFAULT_INSTANCE_TYPE is not valid: there is no type {default_type!r}; known: {types}"
+            )
         if unknown := [name for name in self.warm if name not in self.instance_types]:
-            raise ValueError(f"BENCHYARD_WARM is not valid: there is no type {unknown[0][:60]!r}; known: {known}")
+            raise ValueError(f"BENCHYARD_WARM is not valid: there is no type {unknown[0][:60]!r}; known: {types}")
+        if self.engine == "kubernetes" and self.command_network:
+            raise ValueError(
+                "BENCHYARD_COMMAND_NETWORK is a network of Docker: leave it out with BENCHYARD_ENGINE=kubernetes, "
+                "where commands have no network"
+            )
         if self.oidc_issuer and not self.oidc_client_id:
             raise ValueError("BENCHYARD_OIDC_CLIENT_ID is missing: BENCHYARD_OIDC_ISSUER needs it")
         return self
@@ -211,6 +248,13 @@ class Settings(BaseSettings):
     @property
     def effective_runner_port(self) -> int:
         return self.port + 1 if self.runner_port is None else self.runner_port
+
+    @property
+    def least_sandbox_level(self) -> str | None:
+        """The weakest sandbox that will do, if it is set or follows from another setting."""
+        if self.sandbox_level is None and self.engine == "kubernetes" and self.kube_pod_security == "restricted":
+            return "shared-uid"
+        return self.sandbox_level
 
     @property
     def room(self) -> DiskRoom:
@@ -241,4 +285,5 @@ class Settings(BaseSettings):
             memory_bytes=setting.memory_mib * MIB,
             disk_bytes=setting.disk_gb * 10**9,
             max_instances=setting.max_instances,
+            placement=Placement(setting.node_selector, setting.tolerations, setting.priority_class),
         )

@@ -62,7 +62,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     try:
         spec = RunSpec.model_validate(raw)
     except ValidationError as error:
-        log("runner.refused", why=f"the run cannot be understood: {error}")
+        log("runner.refused", why=f"the run is invalid: {error}")
         return RunnerExit(EXIT_REFUSED)
     sys.set_int_max_str_digits(MAX_DIGITS)
     usage = UsageLog(read, age_s=process_age_s(), early=early.stop())

@@ -231,7 +231,7 @@ async def _command_work(
     if measuring is None:
         raise RunFailed(
             FailureReason.RUNNER_ERROR,
-            f"the runner was not put into the image {spec.command.image}: what starts containers here is of another version",
+            f"the image {spec.command.image} has no runner: the orchestrator is of another version",
         )
     if (why := become_ordinary(log)) is not None:
         reporter.log("warning", why)
@@ -250,7 +250,7 @@ def become_ordinary(log: Log) -> str | None:
         drop_privileges(RUNNER_UID)
         hide_memory()  # changing the user resets it
         return None
-    why = "the runner stays root: its interpreter lies in a folder that only root may enter"
+    why = "the runner stays root: only root can read the folder of its interpreter"
     log("run.still_root", why=why)
     return why
 

@@ -47,8 +47,8 @@ async def stand_ready(boot: Boot, log: Log) -> RunnerExit:
 
         def try_sandbox() -> dict[str, Any]:
             asyncio.run_coroutine_threadsafe(_try(executor), loop).result()
-            until_now[0] = found = read()  # before the claim, because afterwards every millisecond counts
-            return {} if found is None else {"idle": {"cpu_s": found.cpu_s, "memory_bytes": found.memory_bytes}}
+            until_now[0] = usage = read()  # before the claim, because afterwards every millisecond counts
+            return {} if usage is None else {"idle": {"cpu_s": usage.cpu_s, "memory_bytes": usage.memory_bytes}}
 
         def claim_and_announce() -> tuple[dict[str, Any], float, int]:
             raw = claim(link, boot, runner_id(), log, before=try_sandbox)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tests.postgres_from_wheel import TEMPLATE, PostgresFromWheel
 if TYPE_CHECKING:  # what a test does not use, it does not wait for
     from orchestrator.db.session import Database
     from orchestrator.settings import Settings
+    from tests.kubernetes.cluster import Cluster
     from tests.served import Service
 
 
@@ -27,6 +29,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 hypothesis.settings.register_profile("no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("no clock")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays until the end: the garbage collector need not look at it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +66,15 @@ def postgres() -> Iterator[PostgresFromWheel]:
         yield server
     finally:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """The user's cluster or two nodes on this machine, for the whole session."""
+    from tests.kubernetes.cluster import any_cluster
+
+    with any_cluster() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

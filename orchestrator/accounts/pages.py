@@ -21,17 +21,17 @@ from orchestrator.accounts.schemas import (
     WorkspaceCreate,
 )
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
-from orchestrator.db.session import KeyTaken
+from orchestrator.db.session import DuplicateKey
 from orchestrator.errors import ClientError, Invalid, NotFound, RateLimited
-from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
+from orchestrator.http.access.authentication import COOKIE, drop_cookie, put_cookie
+from orchestrator.http.access.identity import SESSION_S
+from orchestrator.http.access.login_throttle import LoginThrottle
 from orchestrator.http.context import caller_of, user_of
-from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import LoginThrottle
 from orchestrator.http.policy import ADMIN, OWNER, READ, Policy
 from orchestrator.scopes import Role, Scope
-from orchestrator.sign_in.pages import wanted_page
+from orchestrator.sign_in.pages import page_after_login
 from orchestrator.system.identifiers import new_token
-from orchestrator.tokens.pages import LIFETIMES, SCOPES, Secret, make_token, wanted_token
+from orchestrator.tokens.pages import LIFETIMES, SCOPES, Secret, make_token, token_request
 from orchestrator.tokens.schemas import TokenCreate, TokenOut
 
 router = page_router()
@@ -53,16 +53,18 @@ async def choose_workspace(page: Page) -> Response:
     form = await page.form()
     slug = form.get("slug", [""])[0]
     caller = caller_of(page.request)
-    places = await page.context.accounts.members.places(caller.user_id, caller.role) if not caller.token_id else []
-    place = next((each for each in places if each.slug == slug), None)
-    if place is None:
-        raise NotFound(f"There is no workspace {slug[:60]!r} for you.")
+    workspaces = (
+        await page.context.accounts.members.workspaces_of(caller.user_id, caller.role) if not caller.token_id else []
+    )
+    workspace = next((access for access in workspaces if access.slug == slug), None)
+    if workspace is None:
+        raise NotFound(f"You have no workspace {slug[:60]!r}.")
     response = page.go("/")
-    response.headers["location"] = wanted_page(form.get("next", [""])[0], page.root)
+    response.headers["location"] = page_after_login(form.get("next", [""])[0], page.root)
     if caller.session_id is not None:
-        await page.context.accounts.sessions.go_to(caller.session_id, place.id)
+        await page.context.accounts.sessions.go_to(caller.session_id, workspace.id)
     else:
-        moved = replace(caller, workspace_id=place.id, workspace=place.slug)
+        moved = replace(caller, workspace_id=workspace.id, workspace=workspace.slug)
         cookie = await page.context.authority.session_for(moved)
         put_cookie(response, page.request, page.context.settings, COOKIE, cookie, SESSION_S)
     return response
@@ -75,13 +77,13 @@ async def become_owner(page: Page) -> Response:
     delay: LoginThrottle = page.request.app.state.login_throttle
     address = page.request.client.host if page.request.client else ""
     if caller.user_id is None:
-        return await _view(page, 409, error="You are not signed in as a person.")
+        return await _view(page, 409, error="Sign in with an account, not with a token.")
     try:
         await asyncio.sleep(delay.wait_s(address, page.context.clock.monotonic()))
     except RateLimited as error:
         return await _view(page, error.status, error=error.detail)
-    shown = await page.context.authority.by_token((await page.form()).get("token", [""])[0])
-    if shown is None or shown.token_id or shown.role is not Role.OWNER:
+    owner = await page.context.authority.by_token((await page.form()).get("token", [""])[0])
+    if owner is None or owner.token_id or owner.role is not Role.OWNER:
         delay.wrong(address, page.context.clock.monotonic())
         return await _view(page, 422, error="That is not the installation's token.")
     delay.right(address)
@@ -105,9 +107,9 @@ async def end_one(page: Page, session_id: Annotated[str, Path(max_length=60)]) -
 
 @router.post("/account/tokens", policy=Policy(READ, needs_workspace=False))
 async def make_own_token(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
     try:
-        secret = await make_token(page, wanted_token(given), user_of(page.request)[0])
+        secret = await make_token(page, token_request(form), user_of(page.request)[0])
     except (ValidationError, ClientError) as error:
         return await _view(page, 422, error=said(error))
     return await _view(page, 201, secret=secret)
@@ -132,20 +134,20 @@ async def allow_command_line(page: Page) -> Response:
     form = {name: values[-1] for name, values in (await page.form()).items()}
     port = form.get("port", "")
     if not port.isdecimal() or not 0 < int(port[:6]) < 65536 or len(form.get("challenge", "")) < 20:
-        return await _view(page, 422, error="The command line's request is not whole; start `benchyard login` again.")
+        return await _view(page, 422, error="The request of the command line is incomplete. Run `benchyard login` again.")
     caller = caller_of(page.request)
     scope = Scope.ADMIN if caller.scope is Scope.OWNER else caller.scope
     name = f"command line {form.get('device', '')[:40]} {new_token()[:6]}"
     try:
         body = TokenCreate(name=name, scope=scope, expires_in_days=CLI_DAYS)
-        made = await make_token(page, body, caller)
-    except (ValidationError, ClientError, KeyTaken) as error:
+        token = await make_token(page, body, caller)
+    except (ValidationError, ClientError, DuplicateKey) as error:
         detail = said(error) if isinstance(error, ValidationError | ClientError) else "try again"
         return await _view(page, 422, error=detail)
-    code = page.context.accounts.command_lines.allow(made.value, form["challenge"])
-    done = f"http://127.0.0.1:{int(port)}/?code={code}&state={form.get('state', '')[:100]}"
-    response = page.show("sign_in/command_line.html", done=done, port=port, state="", challenge="", device="")
-    response.headers["refresh"] = f"0;url={done}"
+    code = page.context.accounts.command_lines.allow(token.value, form["challenge"])
+    callback = f"http://127.0.0.1:{int(port)}/?code={code}&state={form.get('state', '')[:100]}"
+    response = page.show("sign_in/command_line.html", done=callback, port=port, state="", challenge="", device="")
+    response.headers["refresh"] = f"0;url={callback}"
     return response
 
 
@@ -162,7 +164,7 @@ async def _view(
     return page.show(
         "accounts/account.html",
         status,
-        account=AccountOut.of(caller, await accounts.members.places(caller.user_id, caller.role, only=only)),
+        account=AccountOut.of(caller, await accounts.members.workspaces_of(caller.user_id, caller.role, only=only)),
         person=person,
         sessions=sessions,
         tokens=tokens,
@@ -221,8 +223,8 @@ async def make_workspace(page: Page) -> Response:
 @router.post("/members/users/{user_id}", policy=Policy(OWNER))
 async def change_user(page: Page, user_id: UserId) -> Response:
     form = await _form(page)
-    given = {name: form[name] == "yes" for name in ("owner", "disabled") if name in form}
-    await page.context.accounts.members.change_user(user_id, **given)
+    changes = {name: form[name] == "yes" for name in ("owner", "disabled") if name in form}
+    await page.context.accounts.members.change_user(user_id, **changes)
     return page.go("/members")
 
 
@@ -256,15 +258,15 @@ def _role(form: dict[str, str]) -> Any:
 async def _members_view(page: Frame, status: int = 200, *, error: str | None = None) -> Response:
     caller, context = caller_of(page.request), page.context
     owner = caller.role is Role.OWNER
-    place = await context.db.read(lambda s: account_queries.by_slug(s, caller.workspace))
+    workspace = await context.db.read(lambda s: account_queries.by_slug(s, caller.workspace))
     members = context.accounts.members
     return page.show(
         "accounts/members.html",
         status,
-        place=place,
+        workspace=workspace,
         members=[MemberOut.of(*member) for member in await members.of(caller.workspace)],
         roles=[role.value for role in ROLES],
-        places=await members.places(caller.user_id, caller.role) if owner else [],
+        workspaces=await members.workspaces_of(caller.user_id, caller.role) if owner else [],
         users=[UserOut.of(user) for user in await members.users()] if owner else [],
         error=error,
     )

@@ -44,7 +44,7 @@ def membership(session: Session, user_id: int, workspace_id: int) -> Membership 
     return session.get(Membership, (user_id, workspace_id))
 
 
-def places(session: Session, user_id: int) -> list[WorkspaceAccess]:
+def workspaces_of(session: Session, user_id: int) -> list[WorkspaceAccess]:
     """The workspaces of a user, oldest first."""
     query = (
         select(Workspace, Membership.role)
@@ -82,8 +82,8 @@ def role_in(session: Session, user_id: int, workspace_id: int) -> str | None:
         )
         .where(User.id == user_id, col(User.disabled_at).is_(None))
     )
-    found = session.exec(query).first()
-    if found is None:
+    row = session.exec(query).first()
+    if row is None:
         return None
-    owner, role = found
+    owner, role = row
     return "owner" if owner else role

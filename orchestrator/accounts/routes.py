@@ -22,8 +22,8 @@ from orchestrator.accounts.schemas import (
     WorkspaceOut,
 )
 from orchestrator.errors import NotFound
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.context import Context, Services, caller_of, user_of
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ADMIN, OWNER, READ, Policy, Router
 from orchestrator.http.schemas import Page
 from orchestrator.scopes import Role
@@ -40,7 +40,7 @@ UserId = Annotated[int, Path(ge=0, le=2**31 - 1)]
 async def get_account(request: Request, context: Context) -> AccountOut:
     """The caller: name, role, workspace, and the workspaces that `X-Benchyard-Workspace` can select."""
     caller = caller_of(request)
-    return AccountOut.of(caller, await _places(caller, context))
+    return AccountOut.of(caller, await _workspaces(caller, context))
 
 
 @router.get("/account/sessions", policy=Policy(READ, needs_workspace=False))
@@ -84,33 +84,33 @@ async def revoke_own_token(token_id: UserId, request: Request, context: Context)
 @router.get("/workspaces", policy=Policy(READ))
 async def list_workspaces(request: Request, context: Context) -> Page[OwnWorkspace]:
     """The workspaces that I may use."""
-    return Page(items=[OwnWorkspace.of(place) for place in await _places(caller_of(request), context)])
+    return Page(items=[OwnWorkspace.of(workspace) for workspace in await _workspaces(caller_of(request), context)])
 
 
 @router.post("/workspaces", policy=Policy(OWNER), status_code=201)
 async def create_workspace(body: WorkspaceCreate, context: Context) -> WorkspaceOut:
     """Create a workspace; owners only."""
-    made = await context.accounts.members.make_workspace(body.slug, body.name.strip())
-    return WorkspaceOut(slug=made.slug, name=made.name)
+    workspace = await context.accounts.members.make_workspace(body.slug, body.name.strip())
+    return WorkspaceOut(slug=workspace.slug, name=workspace.name)
 
 
 @router.patch("/workspaces/{slug}", policy=Policy(ADMIN))
 async def rename_workspace(slug: Slug, body: WorkspaceChange, request: Request, context: Context) -> WorkspaceOut:
-    _mine(slug, request)
+    _check_own_workspace(slug, request)
     row = await context.accounts.members.rename(slug, body.name.strip())
     return WorkspaceOut(slug=row.slug, name=row.name)
 
 
 @router.get("/workspaces/{slug}/members", policy=Policy(READ))
 async def list_members(slug: Slug, request: Request, context: Context) -> Page[MemberOut]:
-    _mine(slug, request)
-    return Page(items=[MemberOut.of(*each) for each in await context.accounts.members.of(slug)])
+    _check_own_workspace(slug, request)
+    return Page(items=[MemberOut.of(*member) for member in await context.accounts.members.of(slug)])
 
 
 @router.post("/workspaces/{slug}/members", policy=Policy(ADMIN), status_code=201)
 async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Context) -> MemberOut:
     """Add somebody by e-mail address; they must have signed in once."""
-    _mine(slug, request)
+    _check_own_workspace(slug, request)
     user = await context.accounts.members.by_email(body.email.strip())
     return MemberOut.of(*await context.accounts.members.put(slug, user.id or 0, body.role, new=True))
 
@@ -118,7 +118,7 @@ async def add_member(slug: Slug, body: MemberAdd, request: Request, context: Con
 @router.put("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN))
 async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Request, context: Context) -> MemberOut:
     """Change a member's role. Owners can also add a member this way."""
-    _mine(slug, request)
+    _check_own_workspace(slug, request)
     owner = caller_of(request).role is Role.OWNER
     return MemberOut.of(*await context.accounts.members.put(slug, user_id, body.role, new=owner))
 
@@ -126,7 +126,7 @@ async def put_member(slug: Slug, user_id: UserId, body: MemberPut, request: Requ
 @router.delete("/workspaces/{slug}/members/{user_id}", policy=Policy(ADMIN), status_code=204)
 async def remove_member(slug: Slug, user_id: UserId, request: Request, context: Context) -> None:
     """Remove a member. Everything they created stays; their tokens for this workspace stop working."""
-    _mine(slug, request)
+    _check_own_workspace(slug, request)
     await context.accounts.members.remove(slug, user_id)
 
 
@@ -142,13 +142,13 @@ async def change_user(user_id: UserId, body: UserChange, context: Context) -> Us
     return UserOut.of(await context.accounts.members.change_user(user_id, owner=body.owner, disabled=body.disabled))
 
 
-def _mine(slug: str, request: Request) -> None:
+def _check_own_workspace(slug: str, request: Request) -> None:
     """Limits callers who are not owners to their own workspace; for them, other workspaces do not exist."""
     caller = caller_of(request)
     if caller.role is not Role.OWNER and slug != caller.workspace:
         raise NotFound(f"there is no workspace {slug[:60]!r} for you; GET /api/account lists yours")
 
 
-async def _places(caller: Caller, context: Services) -> list[WorkspaceAccess]:
+async def _workspaces(caller: Caller, context: Services) -> list[WorkspaceAccess]:
     only = caller.workspace if caller.token_id else None
-    return await context.accounts.members.places(caller.user_id, caller.role, only=only)
+    return await context.accounts.members.workspaces_of(caller.user_id, caller.role, only=only)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.accounts.queries import WorkspaceAccess
 from orchestrator.accounts.tables import Membership, User
-from orchestrator.http.identity import Caller
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.schemas import Answer, Body, Text
 from orchestrator.scopes import Role, Scope
 from orchestrator.sign_in.tables import LoginSession
@@ -24,8 +24,8 @@ class OwnWorkspace(Answer):
     role: Role
 
     @classmethod
-    def of(cls, place: WorkspaceAccess) -> Self:
-        return cls(slug=place.slug, name=place.name, role=Role(place.role))
+    def of(cls, workspace: WorkspaceAccess) -> Self:
+        return cls(slug=workspace.slug, name=workspace.name, role=Role(workspace.role))
 
 
 class AccountOut(Answer):
@@ -39,14 +39,14 @@ class AccountOut(Answer):
     workspaces: list[OwnWorkspace]
 
     @classmethod
-    def of(cls, caller: Caller, places: Iterable[WorkspaceAccess]) -> Self:
+    def of(cls, caller: Caller, workspaces: Iterable[WorkspaceAccess]) -> Self:
         return cls(
             name=caller.name,
             user_id=caller.user_id,
             scope=caller.scope,
             role=caller.role,
             workspace=caller.workspace,
-            workspaces=[OwnWorkspace.of(place) for place in places],
+            workspaces=[OwnWorkspace.of(workspace) for workspace in workspaces],
         )
 
 
@@ -102,8 +102,8 @@ class UserOut(Answer):
 
     @classmethod
     def of(cls, user: User) -> Self:
-        known = {name: getattr(user, name) for name in cls.model_fields if name not in ("id", "disabled")}
-        return cls(id=user.id or 0, disabled=user.disabled_at is not None, **known)
+        fields = {name: getattr(user, name) for name in cls.model_fields if name not in ("id", "disabled")}
+        return cls(id=user.id or 0, disabled=user.disabled_at is not None, **fields)
 
 
 class SessionOut(Answer):
@@ -117,8 +117,8 @@ class SessionOut(Answer):
 
     @classmethod
     def of(cls, row: LoginSession, caller: Caller) -> Self:
-        known = {name: getattr(row, name) for name in cls.model_fields if name != "this"}
-        return cls(**known, this=row.id == caller.session_id)
+        fields = {name: getattr(row, name) for name in cls.model_fields if name != "this"}
+        return cls(**fields, this=row.id == caller.session_id)
 
 
 class Ended(Answer):

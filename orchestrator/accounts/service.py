@@ -11,7 +11,7 @@ from sqlmodel import Session
 from orchestrator.accounts import queries as account_queries
 from orchestrator.accounts.queries import WorkspaceAccess
 from orchestrator.accounts.tables import Membership, User, Workspace
-from orchestrator.db.session import Database, KeyTaken
+from orchestrator.db.session import Database, DuplicateKey
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.scopes import Role
 from orchestrator.sign_in import queries as login_queries
@@ -27,7 +27,7 @@ class Members:
         self._db = db
         self._clock = clock
 
-    async def places(self, user_id: int | None, role: Role, *, only: str | None = None) -> list[WorkspaceAccess]:
+    async def workspaces_of(self, user_id: int | None, role: Role, *, only: str | None = None) -> list[WorkspaceAccess]:
         """The workspaces that a user may use; owners may use all. `only` restricts a named token to its own workspace."""
 
         if only is not None:
@@ -38,7 +38,7 @@ class Members:
                 return [
                     WorkspaceAccess(row.id or 0, row.slug, row.name, "owner") for row in account_queries.workspaces(session)
                 ]
-            return account_queries.places(session, user_id) if user_id is not None else []
+            return account_queries.workspaces_of(session, user_id) if user_id is not None else []
 
         return await self._db.read(read)
 
@@ -53,11 +53,11 @@ class Members:
             return row
 
         try:
-            made = await self._db.write(work)
-        except KeyTaken as error:
+            workspace = await self._db.write(work)
+        except DuplicateKey as error:
             raise Conflict(f"there is a workspace {slug!r} already; choose another slug") from error
-        log.info("workspace made", action="workspace_made", workspace=made.id, slug=slug)
-        return made
+        log.info("workspace made", action="workspace_made", workspace=workspace.id, slug=slug)
+        return workspace
 
     async def rename(self, slug: str, name: str) -> Workspace:
         """The slug stays, because URLs and scripts use it."""
@@ -76,34 +76,34 @@ class Members:
     async def put(self, slug: str, user_id: int, role: Role, *, new: bool = False) -> tuple[User, Membership]:
         """Changes a member's role, or with `new` adds a member."""
         if role is Role.OWNER:
-            raise Invalid("role: viewer, member or admin; owners are made by owners, of the whole installation")
+            raise Invalid("role: viewer, member or admin; only an owner can make another owner, for the whole installation")
         now = self._clock.now()
 
         def work(session: Session) -> tuple[User, Membership]:
-            place = known_workspace(session, slug)
-            row = account_queries.membership(session, user_id, place.id or 0)
+            workspace = known_workspace(session, slug)
+            row = account_queries.membership(session, user_id, workspace.id or 0)
             if row is None and not new:
-                raise NotFound(f"user {user_id} is no member of {slug!r}")
+                raise NotFound(f"user {user_id} is not a member of {slug!r}")
             user = known_user(session, user_id)
             if row is None:
-                row = Membership(user_id=user_id, workspace_id=place.id or 0, role=role.value, created_at=now)
+                row = Membership(user_id=user_id, workspace_id=workspace.id or 0, role=role.value, created_at=now)
             row.role = role.value
             session.add(row)
             session.flush()
             return user, row
 
-        found = await self._db.write(work)
+        member = await self._db.write(work)
         log.info("member changed", action="member_put", workspace=slug, user=user_id, role=role.value)
-        return found
+        return member
 
     async def remove(self, slug: str, user_id: int) -> None:
         """Removes a member. Everything they created stays; their tokens for this workspace stop working."""
 
         def work(session: Session) -> None:
-            place = known_workspace(session, slug)
-            row = account_queries.membership(session, user_id, place.id or 0)
+            workspace = known_workspace(session, slug)
+            row = account_queries.membership(session, user_id, workspace.id or 0)
             if row is None:
-                raise NotFound(f"user {user_id} is no member of {slug!r}")
+                raise NotFound(f"user {user_id} is not a member of {slug!r}")
             session.delete(row)
 
         await self._db.write(work)
@@ -114,10 +114,10 @@ class Members:
 
     async def by_email(self, email: str) -> User:
         """Finds a user to add as a member. Raises `NotFound` if nobody or more than one user has the address."""
-        found = [user for user in await self.users() if email and user.email.casefold() == email.casefold()]
-        if len(found) != 1:
-            raise NotFound(f"{len(found)} users here have the address {email!r}; they must have signed in once")
-        return found[0]
+        users = [user for user in await self.users() if email and user.email.casefold() == email.casefold()]
+        if len(users) != 1:
+            raise NotFound(f"{len(users)} users here have the address {email!r}; they must have signed in once")
+        return users[0]
 
     async def change_user(self, user_id: int, *, owner: bool | None = None, disabled: bool | None = None) -> User:
         """Changes ownership, or disables the account, which ends the user's sessions and makes their tokens useless."""
@@ -152,5 +152,5 @@ def known_workspace(session: Session, slug: str) -> Workspace:
 def known_user(session: Session, user_id: int) -> User:
     row = account_queries.user(session, user_id)
     if row is None:
-        raise NotFound(f"there is no user {user_id}; they come into being when they sign in for the first time")
+        raise NotFound(f"there is no user {user_id}; a user is created at the first sign-in")
     return row

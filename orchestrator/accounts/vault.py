@@ -44,23 +44,23 @@ class Vault:
         self._first = _name(keys[0])
         self._entropy = entropy
 
-    def seal(self, secret: str, place: str) -> str:
+    def seal(self, secret: str, purpose: str) -> str:
         nonce = self._entropy(NONCE_BYTES)
-        closed = self._ciphers[self._first].encrypt(nonce, secret.encode(), place.encode())
+        closed = self._ciphers[self._first].encrypt(nonce, secret.encode(), purpose.encode())
         return f"{VERSION}.{self._first}.{base64.urlsafe_b64encode(nonce + closed).decode()}"
 
-    def open(self, sealed: str, place: str) -> str:
+    def open(self, sealed: str, purpose: str) -> str:
         """The secret that was sealed for this place. Raises `CannotOpen`, which reveals nothing about the secret."""
         version, _, rest = sealed.partition(".")
         name, _, body = rest.partition(".")
         cipher = self._ciphers.get(name)
         if version != VERSION or cipher is None:
             raise CannotOpen(
-                f"it was sealed with master key {name[:8]!r}, which is not given here; add it to BENCHYARD_MASTER_KEY"
+                f"it was sealed with master key {name[:8]!r}, which is not configured here; add it to BENCHYARD_MASTER_KEY"
             )
         try:
             raw = base64.urlsafe_b64decode(body)
-            return cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], place.encode()).decode()
+            return cipher.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], purpose.encode()).decode()
         except (InvalidTag, ValueError, binascii.Error):
             raise CannotOpen("it was changed in the database, or belongs to another row; enter it again") from None
 
@@ -96,10 +96,10 @@ def load_vault(configured: str | None, file: Path | None, data_dir: Path) -> Vau
         return Vault(read_keys(_text(path)))
     except OSError as error:
         raise BadMasterKey(f"The master key {path} cannot be written: {error.strerror}.") from error
-    with os.fdopen(fresh, "w") as made:
-        made.write(base64.b64encode(os.urandom(KEY_BYTES)).decode() + "\n")
-        made.flush()
-        os.fsync(made.fileno())
+    with os.fdopen(fresh, "w") as key_file:
+        key_file.write(base64.b64encode(os.urandom(KEY_BYTES)).decode() + "\n")
+        key_file.flush()
+        os.fsync(key_file.fileno())
     return Vault(read_keys(path.read_text()))
 
 

@@ -16,7 +16,7 @@ from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.settings import Settings
 from orchestrator.sign_in.oidc import Client, Provider
 from orchestrator.sign_in.service import CommandLines, SignIn
-from orchestrator.sign_in.sessions import Life, Sessions
+from orchestrator.sign_in.sessions import SessionLifetime, Sessions
 from orchestrator.system.clock import Clock
 from orchestrator.tokens.service import Tokens
 
@@ -48,7 +48,7 @@ def client_of(settings: Settings) -> Client | None:
 async def open_accounts(settings: Settings, db: Database, clock: Clock, vault: Vault) -> AsyncIterator[Accounts]:
     client = client_of(settings)
     provider = Provider(client, clock) if client else None
-    life = Life(timedelta(seconds=settings.session_idle_s), timedelta(seconds=settings.session_max_s))
+    life = SessionLifetime(timedelta(seconds=settings.session_idle_s), timedelta(seconds=settings.session_max_s))
     sessions = Sessions(db, clock, vault, life, provider, settings.oidc_model_scope)
     policy = KeyPolicy(settings.system_keys == "everyone", settings.oidc_model_scope and settings.oidc_model_provider)
     try:

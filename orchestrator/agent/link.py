@@ -61,7 +61,7 @@ class Link:
             except (httpx.HTTPError, ValueError) as error:
                 trouble = f"{type(error).__name__}: {error}"
             if self._now() + pause > give_up:
-                raise LinkLost(f"the orchestrator did not answer for {self._patience_s:.0f} s, at last: {trouble}")
+                raise LinkLost(f"the orchestrator did not answer for {self._patience_s:.0f} s; the last error: {trouble}")
             failures += 1
             log.warning("no answer", action="agent_retry", path=path, trouble=trouble, pause_s=round(pause, 1))
             await self._sleep(pause)

@@ -43,7 +43,7 @@ def forwarding_app(client: httpx.AsyncClient) -> ASGIApp:
 async def _forward(client: httpx.AsyncClient, request: Request) -> Response:
     path = request.url.path
     if not path.startswith(FORWARDED) or ".." in path:
-        return _problem(404, "runners reach only their own paths here")
+        return _problem(404, "runners can use only their own paths here")
     query = f"?{request.url.query}" if request.url.query else ""
     headers = [(name, value) for name, value in request.headers.items() if name not in HOP_BY_HOP]
     length = request.headers.get("content-length")
@@ -57,8 +57,8 @@ async def _forward(client: httpx.AsyncClient, request: Request) -> Response:
         answer = await client.send(outgoing, stream=True)
     except (httpx.HTTPError, ClientDisconnect) as error:
         return _problem(503, f"the orchestrator cannot be reached from this machine: {type(error).__name__}: {error}")
-    kept = {name: value for name, value in answer.headers.items() if name not in HOP_BY_HOP}
-    return StreamingResponse(_body(answer), answer.status_code, kept)
+    answer_headers = {name: value for name, value in answer.headers.items() if name not in HOP_BY_HOP}
+    return StreamingResponse(_body(answer), answer.status_code, answer_headers)
 
 
 async def _body(answer: httpx.Response) -> AsyncIterator[bytes]:

@@ -35,6 +35,7 @@ LOG_TAILS_BYTES = 128 * 1024
 """For all log tails of one report: a byte may become six of JSON, and the service accepts 1 MiB."""
 STOP_GRACE_S = 4.0
 MEMORY_SHARE = 0.9
+ALIVE = (ContainerState.WAITING, ContainerState.RUNNING, ContainerState.PAUSED)
 SMALLEST_PER_CPU = 16
 """Default maximum per CPU, of the smallest type: high, so that CPUs and memory are the limit rather than this count."""
 
@@ -49,6 +50,7 @@ class AgentOptions:
     max_at_once: int | None = None
     debug: bool = False
     heartbeat_s: float = HEARTBEAT_S
+    stop_grace_s: float = STOP_GRACE_S
 
 
 class AgentLoop:
@@ -94,7 +96,7 @@ class AgentLoop:
             fetching.cancel()
         with contextlib.suppress(EngineError):
             for name in await self._living():
-                await self._engine.stop(name, grace_s=STOP_GRACE_S)
+                await self._engine.stop(name, grace_s=self._options.stop_grace_s)
         with contextlib.suppress(EngineError, LinkLost, LinkRefused, TimeoutError):
             async with asyncio.timeout(10):
                 await self._report()
@@ -126,7 +128,7 @@ class AgentLoop:
             elif answer["action"] == "launch":
                 await self._launch(answer)
 
-    def _introduction(self, info: EngineInfo, known: list[str]) -> dict[str, Any]:
+    def _introduction(self, info: EngineInfo, names: list[str]) -> dict[str, Any]:
         options = self._options
         return {
             "agent_id": options.agent_id,
@@ -139,7 +141,7 @@ class AgentLoop:
             "vcpu": float(info.cpus),
             "memory_bytes": int(info.memory_bytes * MEMORY_SHARE),
             "door_url": self._door_url(),
-            "known": [*known, *self._refused],
+            "known": [*names, *self._refused],
         }
 
     def _fetch_and_launch(self, order: dict[str, Any], tasks: asyncio.TaskGroup) -> None:
@@ -195,11 +197,11 @@ class AgentLoop:
         tail_bytes = min(LOG_TAIL_BYTES, LOG_TAILS_BYTES // max(ended, 1))
         reports = [await self._container_report(fact, tail_bytes) for fact in facts]
         refused = dict(self._refused)
-        there = {fact.name for fact in facts}
-        reports += [{"name": name, "ended": True, "gone": True} for name in self._alive - there - self.kept]
-        reports += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in there]
+        names = {fact.name for fact in facts}
+        reports += [{"name": name, "ended": True, "gone": True} for name in self._alive - names - self.kept]
+        reports += [{"name": name, "ended": False, "fetching": True} for name in self._fetching if name not in names]
         reports += [
-            {"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in there
+            {"name": name, "ended": True, "detail": why[:2000]} for name, why in refused.items() if name not in names
         ]
         try:
             answer = await self._link.post("/api/agents/report", {"agent_id": self._options.agent_id, "containers": reports})
@@ -209,13 +211,13 @@ class AgentLoop:
             if not self._dismissed:  # the service does not know us yet; the next claim introduces us
                 return
             answer = {"stop": []}
-        self._alive = {fact.name for fact in facts if fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)}
+        self._alive = {fact.name for fact in facts if fact.state in ALIVE}
         for name in refused:
             self._refused.pop(name, None)
         for name in answer["stop"]:
             if (fetching := self._fetching.get(name)) is not None:
                 fetching.cancel()
-            await self._engine.stop(name, grace_s=STOP_GRACE_S)
+            await self._engine.stop(name, grace_s=self._options.stop_grace_s)
         for fact in facts:
             never_started = fact.state is ContainerState.CREATED and fact.name not in self._untouched
             if fact.state in ENDED or never_started:
@@ -231,6 +233,8 @@ class AgentLoop:
     async def _container_report(self, fact: ContainerFacts, tail_bytes: int) -> dict[str, Any]:
         ended = fact.state in ENDED
         report: dict[str, Any] = {"name": fact.name, "ended": ended, "container_id": fact.container_id}
+        if fact.state is ContainerState.WAITING and fact.placed_at is None:
+            report["fetching"] = True  # the time to report counts from when it got a machine
         if ended:
             tail = await self._engine.logs(fact.name, tail_bytes=tail_bytes)
             report |= {

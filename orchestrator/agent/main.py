@@ -89,10 +89,10 @@ async def _to_the_end(loop: AgentLoop, work: asyncio.Task[None]) -> str | None:
     except (LinkLost, LinkRefused, EngineError) as error:
         trouble = str(error)
     except ExceptionGroup as group:  # raised by the tasks that claim and report
-        known = [each for each in group.exceptions if isinstance(each, LinkLost | LinkRefused)]
-        if not known:
+        causes = [cause for cause in group.exceptions if isinstance(cause, LinkLost | LinkRefused)]
+        if not causes:
             raise
-        trouble = str(known[0])
+        trouble = str(causes[0])
     await loop.stop_all()
     return trouble
 

@@ -12,16 +12,16 @@ ATOM = "http://www.w3.org/2005/Atom"
 
 
 def atom(
-    alerts: Sequence[Alert], base_url: str, now: datetime, *, own: str | None = None, title: str = "Benchyard alerts"
+    alerts: Sequence[Alert], base_url: str, now: datetime, *, self_url: str | None = None, title: str = "Benchyard alerts"
 ) -> bytes:
-    """Alerts in the given order, newest first. Characters that XML cannot hold are left out. `own` is the feed's address."""
-    own = own or f"{base_url}/api/alerts/feed"
+    """Alerts in the given order, newest first, without characters that XML cannot hold. `self_url` is the feed's address."""
+    self_url = self_url or f"{base_url}/api/alerts/feed"
     ET.register_namespace("", ATOM)
     feed = ET.Element(f"{{{ATOM}}}feed")
     _text(feed, "title", title)
-    _text(feed, "id", own)
+    _text(feed, "id", self_url)
     _text(feed, "updated", (alerts[0].at if alerts else now).isoformat())
-    _link(feed, own, "self")
+    _link(feed, self_url, "self")
     author = ET.SubElement(feed, f"{{{ATOM}}}author")
     _text(author, "name", "Benchyard")
     for alert in alerts:

@@ -23,17 +23,19 @@ AlertId = Annotated[int, Path(ge=0, le=2**53)]
 
 @router.post("/settings/webhooks", policy=Policy(ADMIN))
 async def add_webhook(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    form = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
-        every = given.get("every_failed_run") == "yes"
+        every = form.get("every_failed_run") == "yes"
         body = WebhookCreate.model_validate(
-            {"url": given.get("url", ""), "model_id": given.get("model"), "every_failed_run": every}
+            {"url": form.get("url", ""), "model_id": form.get("model"), "every_failed_run": every}
         )
         model = None if body.model_id is None else await page.context.runs.find_model(body.model_id)
-        made = await page.context.webhooks.add(body.url, model.id if model else None, every_failed_run=body.every_failed_run)
+        webhook = await page.context.webhooks.add(
+            body.url, model.id if model else None, every_failed_run=body.every_failed_run
+        )
     except (ValidationError, ClientError) as error:
-        return await settings_view(page, 422, error=said(error), given=given)
-    return await settings_view(page, 201, secret=Secret("The secret that signs what is posted there", made.secret))
+        return await settings_view(page, 422, error=said(error), form=form)
+    return await settings_view(page, 201, secret=Secret("Signing secret", webhook.secret))
 
 
 @router.get("/settings/webhooks/{webhook_id}", policy=Policy(ADMIN))
@@ -59,16 +61,14 @@ async def try_webhook(page: Page, webhook_id: Id) -> Response:
     """Send a test message and show the result."""
     tried = await page.context.webhooks.test(webhook_id)
     if tried.error is None:
-        return await settings_view(page, notice=f"The test message was accepted: the address answered {tried.status}.")
-    return await settings_view(page, 422, error=f"The test message was not accepted: {tried.error}.")
+        return await settings_view(page, notice=f"Test delivered: HTTP {tried.status}")
+    return await settings_view(page, 422, error=f"Test failed: {tried.error}")
 
 
 @router.post("/settings/webhooks/{webhook_id}/rotate", policy=Policy(ADMIN))
 async def rotate_secret(page: Page, webhook_id: Id) -> Response:
-    made = await page.context.webhooks.rotate(webhook_id, timedelta(seconds=SecretChange().keep_old_s))
-    return await settings_view(
-        page, secret=Secret("The new secret; for a day messages carry the signature of the old one too", made.secret)
-    )
+    webhook = await page.context.webhooks.rotate(webhook_id, timedelta(seconds=SecretChange().keep_old_s))
+    return await settings_view(page, secret=Secret("New signing secret (the old one stays valid for a day)", webhook.secret))
 
 
 @router.post("/settings/webhooks/{webhook_id}/remove", policy=Policy(ADMIN))

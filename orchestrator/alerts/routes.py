@@ -24,7 +24,7 @@ from orchestrator.alerts.schemas import (
     WebhookOut,
     WebhookTried,
 )
-from orchestrator.alerts.share_links import ShareLinks, Shown, fact_of, workspace_of_key
+from orchestrator.alerts.share_links import SharedResource, ShareLinks, fact_of, workspace_of_key
 from orchestrator.db.workspaces import Actor, set_workspace, workspace_of
 from orchestrator.errors import NotFound
 from orchestrator.http.context import Context, Services, base_url
@@ -197,7 +197,7 @@ async def remove_share_links(context: Context) -> None:
 @share_router.get("/shared/badges/{model_id}/{key}.svg", policy=Policy(ANYONE), response_class=Response)
 async def get_shared_badge_image(model_id: ModelId, key: Key, context: Context) -> Response:
     """A model's badge as an image."""
-    badge = await context.db.read(lambda s: read_badge(s, _shared_model(s, key, Shown.BADGE, model_id)))
+    badge = await context.db.read(lambda s: read_badge(s, _shared_model(s, key, SharedResource.BADGE, model_id)))
     return Response(svg(badge.label, badge.message, badge.color), media_type="image/svg+xml", headers=FRESH)
 
 
@@ -205,13 +205,13 @@ async def get_shared_badge_image(model_id: ModelId, key: Key, context: Context) 
 async def get_shared_badge(model_id: ModelId, key: Key, context: Context, response: Response) -> Badge:
     """A model's badge in the form that shields.io reads from an endpoint."""
     response.headers.update(FRESH)
-    return await context.db.read(lambda s: read_badge(s, _shared_model(s, key, Shown.BADGE, model_id)))
+    return await context.db.read(lambda s: read_badge(s, _shared_model(s, key, SharedResource.BADGE, model_id)))
 
 
 @share_router.get("/shared/feeds/{model_id}/{key}", policy=Policy(ANYONE), response_class=Response)
 async def get_shared_feed_of_model(model_id: ModelId, key: Key, context: Context, request: Request) -> Response:
     """The alerts of a model as an Atom feed."""
-    return await context.db.read(lambda s: _feed(s, context, request, _shared_model(s, key, Shown.FEED, model_id)))
+    return await context.db.read(lambda s: _feed(s, context, request, _shared_model(s, key, SharedResource.FEED, model_id)))
 
 
 @share_router.get("/shared/feed/{key}", policy=Policy(ANYONE), response_class=Response)
@@ -219,7 +219,7 @@ async def get_shared_feed(key: Key, context: Context, request: Request) -> Respo
     """All alerts as an Atom feed."""
 
     def read(session: Session) -> Response:
-        if not _links(session, key).opens(key, Shown.ALL_ALERTS):
+        if not _links(session, key).opens(key, SharedResource.ALL_ALERTS):
             raise _not_shared()
         return _feed(session, context, request, None)
 
@@ -241,18 +241,18 @@ def _sharing(session: Session, base: str) -> Sharing:
     links = ShareLinks(value, workspace_id)
     models = []
     for schedule, model in schedule_queries.page(session, limit=MANY):
-        badge = base + links.path(Shown.BADGE, schedule.model_id)
-        feed = base + links.path(Shown.FEED, schedule.model_id)
+        badge = base + links.path(SharedResource.BADGE, schedule.model_id)
+        feed = base + links.path(SharedResource.FEED, schedule.model_id)
         models.append(
             SharedModel(
                 model_id=schedule.model_id, model=model.slug, badge_url=badge, badge_svg_url=f"{badge}.svg", feed_url=feed
             )
         )
-    return Sharing(enabled=True, feed_url=base + links.path(Shown.ALL_ALERTS), models=models)
+    return Sharing(enabled=True, feed_url=base + links.path(SharedResource.ALL_ALERTS), models=models)
 
 
-def _shared_model(session: Session, key: str, shown: Shown, model_id: int) -> LlmModel:
-    model = model_queries.get(session, model_id) if _links(session, key).opens(key, shown, model_id) else None
+def _shared_model(session: Session, key: str, resource: SharedResource, model_id: int) -> LlmModel:
+    model = model_queries.get(session, model_id) if _links(session, key).opens(key, resource, model_id) else None
     if model is None:
         raise _not_shared()
     return model
@@ -271,11 +271,11 @@ def _links(session: Session, key: str) -> ShareLinks:
 def _feed(session: Session, context: Services, request: Request, model: LlmModel | None) -> Response:
     rows = queries.page(session, limit=ALERTS, model_id=model.id if model else None)
     base = base_url(context, request)
-    own = f"{base}{request.url.path}"
+    self_url = f"{base}{request.url.path}"
     title = f"Benchyard alerts: {model.slug}" if model else "Benchyard alerts"
-    content = atom(rows, base, context.clock.now(), own=own, title=title)
+    content = atom(rows, base, context.clock.now(), self_url=self_url, title=title)
     return Response(content, media_type="application/atom+xml", headers=FRESH)
 
 
 def _not_shared() -> NotFound:
-    return NotFound("nothing is shared at this address, or no longer; ask for the new address where you got this one")
+    return NotFound("nothing is shared at this address (any more); ask whoever sent you the address for the new one")

@@ -34,7 +34,7 @@ def _web_address(url: str) -> str:
     if parts.port == 0:  # `port` itself raises an error if it is too large or not a number
         raise ValueError("port 0 is not an address")
     if parts.username or parts.password:
-        raise ValueError("the address must not hold a name or password")
+        raise ValueError("the address must not contain a name or password")
     return url
 
 
@@ -69,8 +69,8 @@ class WebhookOut(Answer):
     @classmethod
     def of(cls, row: Webhook, deliveries: dict[str, int], now: datetime) -> Self:
         until = row.previous_until if row.previous_until and row.previous_until > now else None
-        own = {name: getattr(row, name) for name in ("id", "url", "model_id", "every_failed_run", "created_at")}
-        return cls(**own, old_secret_until=until, deliveries=deliveries)
+        values = {name: getattr(row, name) for name in ("id", "url", "model_id", "every_failed_run", "created_at")}
+        return cls(**values, old_secret_until=until, deliveries=deliveries)
 
 
 class WebhookCreated(WebhookOut):
@@ -103,8 +103,8 @@ class DeliveryOut(Answer):
     @classmethod
     def of(cls, row: WebhookDelivery, alert: Alert) -> Self:
         fields = ("uid", "kind", "title")
-        own = {name: getattr(row, name) for name in cls.model_fields if name not in fields}
-        return cls(**own, **{name: getattr(alert, name) for name in fields})
+        values = {name: getattr(row, name) for name in cls.model_fields if name not in fields}
+        return cls(**values, **{name: getattr(alert, name) for name in fields})
 
 
 class Badge(Answer):

@@ -117,7 +117,7 @@ class WebhookService:
             existing(session, webhook_id)
             delivery = queries.delivery_with_alert(session, webhook_id, alert_id)
             if delivery is None:
-                raise NotFound(f"alert {alert_id} was never meant for webhook {webhook_id}")
+                raise NotFound(f"alert {alert_id} has no delivery to webhook {webhook_id}")
             queries.send_again(session, delivery[0], now)
             return delivery
 
@@ -149,5 +149,5 @@ class WebhookService:
 def existing(session: Session, webhook_id: int) -> Webhook:
     row = queries.webhook(session, webhook_id)
     if row is None:
-        raise NotFound(f"there is no webhook {webhook_id}; GET /api/alerts/webhooks lists those there are")
+        raise NotFound(f"there is no webhook {webhook_id}; GET /api/alerts/webhooks lists the existing ones")
     return row

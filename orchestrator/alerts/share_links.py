@@ -31,7 +31,7 @@ def workspace_of_key(key: str) -> int:
     return int(match[1]) if match else DEFAULT_WORKSPACE
 
 
-class Shown(StrEnum):
+class SharedResource(StrEnum):
     BADGE = "badges"  #: the newest judged run of a model
     FEED = "feeds"  #: the alerts of a model
     ALL_ALERTS = "feed"  #: all alerts
@@ -42,15 +42,15 @@ class ShareLinks:
     secret: str
     workspace_id: int = DEFAULT_WORKSPACE
 
-    def key(self, shown: Shown, model_id: int | None = None) -> str:
-        what = f"benchyard share 1: {shown.value} {'' if model_id is None else model_id}"
-        digest = hmac.new(self.secret.encode(), what.encode(), hashlib.sha256).digest()
+    def key(self, resource: SharedResource, model_id: int | None = None) -> str:
+        message = f"benchyard share 1: {resource.value} {'' if model_id is None else model_id}"
+        digest = hmac.new(self.secret.encode(), message.encode(), hashlib.sha256).digest()
         text = base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
         return text if self.workspace_id == DEFAULT_WORKSPACE else f"w{self.workspace_id}.{text}"
 
-    def opens(self, given: str, shown: Shown, model_id: int | None = None) -> bool:
-        return same_token(given, self.key(shown, model_id))
+    def opens(self, candidate: str, resource: SharedResource, model_id: int | None = None) -> bool:
+        return same_token(candidate, self.key(resource, model_id))
 
-    def path(self, shown: Shown, model_id: int | None = None) -> str:
+    def path(self, resource: SharedResource, model_id: int | None = None) -> str:
         middle = "" if model_id is None else f"/{model_id}"
-        return f"/shared/{shown.value}{middle}/{self.key(shown, model_id)}"
+        return f"/shared/{resource.value}{middle}/{self.key(resource, model_id)}"

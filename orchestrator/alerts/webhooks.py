@@ -65,9 +65,7 @@ class AllowedAddresses:
             if (why := refusal(address, allow_private=False)) is None:
                 return None
             if refusal(address, allow_private=True) is None:
-                return (
-                    f"it is a private address; {self._setting} lists the hosts and networks that may be called all the same"
-                )
+                return f"it is a private address; {self._setting} lists the private hosts and networks that may be called"
             return why
 
         return why_not
@@ -110,7 +108,7 @@ class WebhookSender:
             return DeliveryResult(error=f"{type(error).__name__}: {error}".rstrip(": ")[:500])
         if 200 <= status < 300:
             return DeliveryResult(status)
-        return DeliveryResult(status, f"it answered {status}", is_gone=status == GONE)
+        return DeliveryResult(status, f"HTTP {status}", is_gone=status == GONE)
 
 
 PREFIX = "whsec_"

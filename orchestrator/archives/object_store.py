@@ -89,16 +89,16 @@ class ObjectStore:
     async def delete_all(self) -> list[Stored]:
         """Deletes everything under our prefix and returns what there was."""
         objects = await self.list()
-        for each in objects:
-            await _on_thread(lambda key=each.key: self._delete(key))  # type: ignore[misc]
+        for stored in objects:
+            await _on_thread(lambda key=stored.key: self._delete(key))  # type: ignore[misc]
         return objects
 
     async def list(self) -> list[Stored]:
         """Everything under our prefix. A prefix need not end at a slash, but the library lists whole folders."""
         folder = self._prefix.rpartition("/")[0]
         pages = await _on_thread(lambda: [*obstore.list(self._client, folder or None)])
-        objects = [Stored(each["path"], each["size"]) for page in pages for each in page]
-        return [each for each in objects if each.key.startswith(self._prefix)]
+        objects = [Stored(entry["path"], entry["size"]) for page in pages for entry in page]
+        return [stored for stored in objects if stored.key.startswith(self._prefix)]
 
     async def signed_url(self, folder: str, filename: str) -> str:
         """A download URL that is valid for an hour. Google is asked to sign it if our credentials hold no private key."""

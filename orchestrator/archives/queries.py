@@ -20,15 +20,17 @@ EXPIRED = "expired"
 RUN, BATCH = "run", "batch"
 
 
-def want(session: Session, run_id: str, now: datetime) -> None:
+def request_archive(session: Session, run_id: str, now: datetime) -> None:
     """Requests an archive for a run that has ended."""
     insert_once(session, ArchiveRow(run_id=run_id, not_before=now))
 
 
 def due(session: Session, now: datetime, limit: int) -> Sequence[ArchiveRow]:
     """Archives to make or upload now, longest waiting first. A container's log is complete once the container is removed."""
-    left = exists().where(col(Attempt.run_id) == col(ArchiveRow.run_id), col(Attempt.removed_at).is_(None))
-    query = select(ArchiveRow).where(col(ArchiveRow.state).in_((WAITING, BUILT)), col(ArchiveRow.not_before) <= now, ~left)
+    container_remains = exists().where(col(Attempt.run_id) == col(ArchiveRow.run_id), col(Attempt.removed_at).is_(None))
+    query = select(ArchiveRow).where(
+        col(ArchiveRow.state).in_((WAITING, BUILT)), col(ArchiveRow.not_before) <= now, ~container_remains
+    )
     return session.exec(query.order_by(col(ArchiveRow.not_before), col(ArchiveRow.run_id)).limit(limit)).all()
 
 
@@ -57,13 +59,13 @@ def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
     batches = select(BatchArchiveRow.batch_id, BatchArchiveRow.size_bytes, BatchArchiveRow.stored_at).where(
         BatchArchiveRow.state == STORED
     )
-    found = [
-        ((kind, each), size or 0, at)
+    archives = [
+        ((kind, archive_id), size or 0, at)
         for kind, query in ((RUN, runs), (BATCH, batches))
-        for each, size, at in session.exec(query).all()
+        for archive_id, size, at in session.exec(query).all()
         if at is not None
     ]
-    return sorted(found, key=lambda each: (each[2], each[0]))
+    return sorted(archives, key=lambda archive: (archive[2], archive[0]))
 
 
 # -- batch archives: only with an object store
@@ -71,9 +73,11 @@ def stored(session: Session) -> list[tuple[tuple[str, str], int, datetime]]:
 
 def due_batch(session: Session, now: datetime, oldest: datetime | None) -> str | None:
     """An ended batch whose members' archives are not pending and whose own archive is not in the object store."""
-    own = col(ContainerRun.batch_id) == col(Batch.id)
-    going = exists().where(own, col(ContainerRun.status).not_in(("completed", "failed", "cancelled")))
-    unmade = exists().where(own, col(ArchiveRow.run_id) == col(ContainerRun.id), col(ArchiveRow.state).in_((WAITING, BUILT)))
+    in_batch = col(ContainerRun.batch_id) == col(Batch.id)
+    going = exists().where(in_batch, col(ContainerRun.status).not_in(("completed", "failed", "cancelled")))
+    unmade = exists().where(
+        in_batch, col(ArchiveRow.run_id) == col(ContainerRun.id), col(ArchiveRow.state).in_((WAITING, BUILT))
+    )
     row = BatchArchiveRow
     query = (
         select(Batch.id)

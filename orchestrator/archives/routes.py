@@ -70,14 +70,14 @@ async def get_run_archive(run_id: RunId, context: Context) -> Response:
 async def get_batch_archive(batch_id: BatchId, context: Context) -> Response:
     """All ended members in one file, each in `<instance-type>-<run-id>/`. The others are named in `batch.json`."""
     batch = await context.batches.find(batch_id)
-    found = await batch_snapshot(context.db, batch)
+    snapshot = await batch_snapshot(context.db, batch)
     if context.archives.batches is not None:
-        address = await context.archives.batches.address(batch.id, found.runs)
+        address = await context.archives.batches.address(batch.id, snapshot.runs)
         if address is not None:
             return RedirectResponse(address, 307)
-    await _containers_gone(context.db, [each.run_id for each in found.members if each.ended])
+    await _containers_gone(context.db, [member.run_id for member in snapshot.members if member.ended])
     headers = {"content-disposition": f'attachment; filename="batch-{batch.external_id}.tar.gz"'}
-    pieces = batch_tar_gz(found.about, found.members, context.archives.runs.contents)
+    pieces = batch_tar_gz(snapshot.about, snapshot.members, context.archives.runs.contents)
     return StreamingResponse(pieces, media_type=MEDIA, headers=headers)
 
 
@@ -85,12 +85,12 @@ async def batch_snapshot(db: Database, batch: Batch) -> BatchSnapshot:
     def read(session: Session) -> BatchSnapshot:
         runs = batch_queries.members(session, [batch.id])
         newest = newest_by_slot(runs)
-        about = BatchOut.of(batch, newest, runs).model_dump(
+        document = BatchOut.of(batch, newest, runs).model_dump(
             mode="json", include={"id", "external_id", "name", "state", "request", "created_at"}
         )
         members = [BatchMember(run.id, run.instance_type, run.status, run.status in TERMINAL) for run, _ in newest]
-        in_order = sorted(members, key=lambda each: each.instance_type)
-        return BatchSnapshot({"batch": about}, in_order, len(runs))
+        in_order = sorted(members, key=lambda member: member.instance_type)
+        return BatchSnapshot({"batch": document}, in_order, len(runs))
 
     return await db.read(read)
 

@@ -99,9 +99,9 @@ class RunArchives(ArchiveRounds):
                 row = await self._note(row.run_id, state=queries.BUILT, place=DISK, **built)
             if self._store is not None:
                 await self._store.put(row.run_id, self.path(row).name, _pieces(self.path(row)))
-            place = DISK if self._store is None else self._store.scheme
+            scheme = DISK if self._store is None else self._store.scheme
             fresh = {"error": None, "stored_at": self._clock.now()}
-            await self._note(row.run_id, state=queries.STORED, place=place, **fresh)
+            await self._note(row.run_id, state=queries.STORED, place=scheme, **fresh)
             if self._store is not None:
                 await asyncio.to_thread(self._remove, row)
         except (DatabaseUnavailable, LeadershipLost):

@@ -30,8 +30,8 @@ async def audit_page(
     outcome: Word = "",
     after: Annotated[str, Query(pattern=r"^\d{0,15}$")] = "",
 ) -> Response:
-    given = {"actor": actor, "action": action, "object_id": object_id, "outcome": outcome}
-    kept = {name: value for name, value in given.items() if value}
+    filters = {"actor": actor, "action": action, "object_id": object_id, "outcome": outcome}
+    query = {name: value for name, value in filters.items() if value}
     rows = await page.context.db.read(
         lambda session: audit_queries.page(
             session,
@@ -45,14 +45,14 @@ async def audit_page(
         )
     )
     entries = [AuditOut.of(row) for row in rows[:PAGE_SIZE]]
-    more = {**kept, "after": entries[-1].id} if len(rows) > PAGE_SIZE else None
+    more = {**query, "after": entries[-1].id} if len(rows) > PAGE_SIZE else None
     return page.show(
         "audit/audit.html",
         entries=entries,
-        given=given,
-        filtered=bool(kept),
+        given=filters,
+        filtered=bool(query),
         paged=bool(after),
         outcomes=OUTCOMES,
-        first_link=f"{page.root}/audit?{urlencode(kept)}",
+        first_link=f"{page.root}/audit?{urlencode(query)}",
         next_link=f"{page.root}/audit?{urlencode(more)}" if more else None,
     )

@@ -61,8 +61,8 @@ async def list_audit(
 @router.post("/prune", policy=Policy(OWNER))
 async def prune_audit(body: AuditPrune, request: Request, context: Context) -> AuditPruned:
     """Delete old entries. The deletion, its author and its limit stay recorded."""
-    now, who = context.clock.now(), caller_of(request).name
+    now, actor = context.clock.now(), caller_of(request).name
     if body.before > now - KEPT:
         raise Invalid(f"before: entries are kept for {KEPT.days} days at least; choose an earlier time")
-    deleted = await context.db.write(lambda session: audit_queries.prune(session, body.before, now, who))
+    deleted = await context.db.write(lambda session: audit_queries.prune(session, body.before, now, actor))
     return AuditPruned(deleted=deleted)

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from orchestrator.audit.queries import ActorKind
 from orchestrator.audit.tables import AuditEntry
-from orchestrator.http.identity import Caller
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.schemas import Answer, Body
 from orchestrator.scopes import Scope
 

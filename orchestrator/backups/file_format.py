@@ -29,7 +29,7 @@ class BadBackup(Exception):
 
 
 @dataclass(frozen=True)
-class About:
+class BackupInfo:
     program: str
     format: int
     version: str
@@ -41,7 +41,7 @@ class About:
     contains: list[str]
 
 
-def write(target: IO[bytes], about: About, files: Iterable[tuple[str, Path]]) -> dict[str, int]:
+def write(target: IO[bytes], about: BackupInfo, files: Iterable[tuple[str, Path]]) -> dict[str, int]:
     """Write a backup of (name inside, file). Returns the bytes per top-level folder. Files that vanish meanwhile are left
     out."""
     sums: dict[str, dict[str, Any]] = {}
@@ -54,7 +54,7 @@ def write(target: IO[bytes], about: About, files: Iterable[tuple[str, Path]]) ->
             except FileNotFoundError:
                 continue  # removed since it was listed: its run was deleted, or its archive expired
             with file:
-                hashed = _Hashed(file, os.fstat(file.fileno()).st_size)
+                hashed = _HashingReader(file, os.fstat(file.fileno()).st_size)
                 info = tarfile.TarInfo(name)
                 info.size, info.mode = hashed.size, 0o600
                 tar.addfile(info, hashed)
@@ -65,7 +65,7 @@ def write(target: IO[bytes], about: About, files: Iterable[tuple[str, Path]]) ->
     return totals
 
 
-def read_about(path: Path) -> About:
+def read_about(path: Path) -> BackupInfo:
     """Read the file's header without the rest."""
     with _opened(path) as tar:
         first = tar.next()
@@ -74,11 +74,11 @@ def read_about(path: Path) -> About:
         return _about(path, _json(tar, first))
 
 
-def extract(path: Path, folder: Path) -> About:
+def extract(path: Path, folder: Path) -> BackupInfo:
     """Unpack everything into an empty folder and compare it with the manifest."""
     sums: dict[str, dict[str, Any]] = {}
     manifest: dict[str, Any] | None = None
-    about: About | None = None
+    about: BackupInfo | None = None
     try:
         with _opened(path) as tar:
             for member in tar:
@@ -133,9 +133,9 @@ def _opened(path: Path) -> tarfile.TarFile:
         raise BadBackup(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _about(path: Path, found: dict[str, Any]) -> About:
+def _about(path: Path, fields: dict[str, Any]) -> BackupInfo:
     try:
-        about = About(**found)
+        about = BackupInfo(**fields)
     except TypeError as error:
         raise BadBackup(f"{path} is not a backup of Benchyard") from error
     if about.program != "benchyard" or about.format != FORMAT:
@@ -146,12 +146,12 @@ def _about(path: Path, found: dict[str, Any]) -> About:
 def _json(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
     source = tar.extractfile(member) if member.isreg() and member.size <= MAX_JSON else None
     try:
-        found = json.loads(source.read()) if source else None
+        document = json.loads(source.read()) if source else None
     except ValueError as error:
         raise BadBackup(f"the backup's {member.name} is damaged") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise BadBackup(f"the backup's {member.name} is damaged")
-    return found
+    return document
 
 
 def _add_json(tar: tarfile.TarFile, name: str, value: object) -> None:
@@ -161,7 +161,7 @@ def _add_json(tar: tarfile.TarFile, name: str, value: object) -> None:
     tar.addfile(info, io.BytesIO(data))
 
 
-class _Hashed:
+class _HashingReader:
     """Reads exactly the announced number of bytes and hashes them; a file that grows meanwhile is cut off there."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from orchestrator.backups.file_format import FORMAT, About, BadBackup, extract, read_about, write
+from orchestrator.backups.file_format import FORMAT, BackupInfo, BadBackup, extract, read_about, write
 from orchestrator.db import dump
 from orchestrator.db.migrate import known_revisions, newest_revision, stored_revision
 from orchestrator.installation.identity import DataLock
@@ -25,7 +25,7 @@ PARTS = ("artefacts", "archives", "packs")
 
 
 @dataclass(frozen=True)
-class Written:
+class BackupFile:
     path: Path
     size_bytes: int
     parts: dict[str, int]
@@ -34,7 +34,7 @@ class Written:
 
 def make_backup(
     url: str, data_dir: Path, target: Path, *, parts: frozenset[str], version: str, now: datetime, force: bool = False
-) -> Written:
+) -> BackupFile:
     """Write a backup to `target`, which appears only once it is complete."""
     if target.exists() and not force:
         raise BadBackup(f"{target} is there already; choose another name, or --force to replace it")
@@ -45,7 +45,7 @@ def make_backup(
         raise BadBackup(
             f"the database has schema {revision}, this version has {newest_revision()}; use the version that runs"
         )
-    about = About(
+    about = BackupInfo(
         program="benchyard",
         format=FORMAT,
         version=version,
@@ -67,7 +67,7 @@ def make_backup(
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-    return Written(target, target.stat().st_size, sizes)
+    return BackupFile(target, target.stat().st_size, sizes)
 
 
 def _files(dumped: Path, data_dir: Path, parts: frozenset[str]) -> Iterator[tuple[str, Path]]:
@@ -83,13 +83,13 @@ def _files(dumped: Path, data_dir: Path, parts: frozenset[str]) -> Iterator[tupl
 
 
 @dataclass(frozen=True)
-class Restored:
-    about: About
+class RestoreResult:
+    about: BackupInfo
     replaced: bool
     has_master_key: bool
 
 
-def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False) -> Restored:
+def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False) -> RestoreResult:
     """Replace the data directory and the database by the backup. The service must not be running there."""
     about = read_about(path)
     if about.revision not in known_revisions():
@@ -98,9 +98,9 @@ def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False)
             f"knows schemas up to {newest_revision()}. Install that version or a newer one, then restore"
         )
     if about.dialect != dump.dialect_of(url):
-        wanted = "DATABASE_URL of a PostgreSQL database" if about.dialect == "postgresql" else "no DATABASE_URL (SQLite)"
+        setting = "DATABASE_URL of a PostgreSQL database" if about.dialect == "postgresql" else "no DATABASE_URL (SQLite)"
         raise BadBackup(
-            f"{path} is a backup of {about.dialect}, and cannot be restored to {dump.dialect_of(url)}: set {wanted}"
+            f"{path} is a backup of {about.dialect}, and cannot be restored to {dump.dialect_of(url)}: set {setting}"
         )
     replaced = not dump.is_empty(url)
     if replaced and not force:
@@ -116,7 +116,7 @@ def restore_backup(path: Path, url: str, data_dir: Path, *, force: bool = False)
                 _merge(folder / part, data_dir / part)
     finally:
         lock.release()
-    return Restored(about, replaced, (data_dir / "master_key").exists())
+    return RestoreResult(about, replaced, (data_dir / "master_key").exists())
 
 
 def _merge(source: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class MachineVerdict:
     """One verdict on one machine."""
 
     model: str
@@ -70,12 +70,16 @@ class Matrix:
     def flips(self) -> int:
         """Items that pass on one instance type and fail on another with the same answer."""
         return len(
-            {_key(each) for each in self.fragile if each.passes_differ and each.between_types and not each.official_way}
+            {
+                _key(problem)
+                for problem in self.fragile
+                if problem.passes_differ and problem.between_types and not problem.official_way
+            }
         )
 
     @property
     def fragile_problems(self) -> list[str]:
-        return sorted({f"{each.benchmark}/{each.problem_id}" for each in self.fragile})
+        return sorted({f"{problem.benchmark}/{problem.problem_id}" for problem in self.fragile})
 
 
 class OnMachine(Protocol):
@@ -92,14 +96,14 @@ def machine_names(runs: Sequence[OnMachine]) -> dict[str, str]:
     }
 
 
-def compare(verdicts: Iterable[Judged]) -> Matrix:
-    groups: dict[tuple[str, str, str, int], dict[str, list[Judged]]] = {}
+def compare(verdicts: Iterable[MachineVerdict]) -> Matrix:
+    groups: dict[tuple[str, str, str, int], dict[str, list[MachineVerdict]]] = {}
     left_out = 0
-    for each in verdicts:
-        if each.outcome in NOT_THE_MODELS_FAULT:
+    for verdict in verdicts:
+        if verdict.outcome in NOT_THE_MODELS_FAULT:
             left_out += 1
         else:
-            groups.setdefault(each.item, {}).setdefault(each.answer, []).append(each)
+            groups.setdefault(verdict.item, {}).setdefault(verdict.answer, []).append(verdict)
     fragile = []
     compared = repeated = varied = 0
     varied_problems = set()
@@ -107,32 +111,32 @@ def compare(verdicts: Iterable[Judged]) -> Matrix:
         if len(by_answer) > 1:
             varied += 1
             varied_problems.add(f"{benchmark}/{problem_id}")
-        compared += any(len({each.instance_type for each in same}) > 1 for same in by_answer.values())
+        compared += any(len({verdict.instance_type for verdict in same}) > 1 for same in by_answer.values())
         repeated += any(len(same) > 1 for same in by_answer.values())
-        fragile += [found for same in by_answer.values() if (found := _fragile(same)) is not None]
-    fragile.sort(key=lambda each: (not each.passes_differ, _key(each)))
+        fragile += [problem for same in by_answer.values() if (problem := _fragile(same)) is not None]
+    fragile.sort(key=lambda problem: (not problem.passes_differ, _key(problem)))
     return Matrix(len(groups), compared, repeated, varied, sorted(varied_problems), left_out, fragile)
 
 
-def _key(each: Fragile) -> tuple[str, str, str, int]:
-    return each.model, each.benchmark, each.problem_id, each.sample_index
+def _key(problem: Fragile) -> tuple[str, str, str, int]:
+    return problem.model, problem.benchmark, problem.problem_id, problem.sample_index
 
 
-def _fragile(same: list[Judged]) -> Fragile | None:
+def _fragile(same: list[MachineVerdict]) -> Fragile | None:
     """What differs among the verdicts on one answer. Our own verdict comes before the official checker's."""
-    strict = {each.outcome for each in same}
+    strict = {verdict.outcome for verdict in same}
     official = len(strict) == 1
-    if official and len({each.parity_outcome for each in same}) == 1:
+    if official and len({verdict.parity_outcome for verdict in same}) == 1:
         return None
-    shown = [(each.instance_type, str(each.parity_outcome if official else each.outcome)) for each in same]
-    outcomes = {outcome for _, outcome in shown}
+    pairs = [(verdict.instance_type, str(verdict.parity_outcome if official else verdict.outcome)) for verdict in same]
+    outcomes = {outcome for _, outcome in pairs}
     by_type: dict[str, Counter[str]] = {}
-    for instance_type, outcome in shown:
+    for instance_type, outcome in pairs:
         by_type.setdefault(instance_type, Counter())[outcome] += 1
-    one = same[0]
+    first = same[0]
     return Fragile(
-        *one.item,
-        answer_digest=one.answer,
+        *first.item,
+        answer_digest=first.answer,
         passes_differ=len({outcome == Outcome.PASSED for outcome in outcomes}) > 1,
         between_types=len({frozenset(counter) for counter in by_type.values()}) > 1,
         official_way=official,

@@ -41,7 +41,7 @@ async def batch_page(page: Page, batch_id: BatchId) -> Response:
         fragile=matrix.fragile[:FRAGILE_SHOWN],
         compared=compared,
         rows=ratio_rows(compared) if compared else [],
-        figures=[(each.label, figure_views(each.figures), each.repeats, each.failed) for each in compared.groups]
+        figures=[(group.label, figure_views(group.figures), group.repeats, group.failed) for group in compared.groups]
         if compared
         else [],
     )

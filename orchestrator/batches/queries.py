@@ -15,12 +15,12 @@ from orchestrator.runs.queries import WITHOUT_TASK
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 
 
-def find(session: Session, given: str) -> Batch | None:
+def find(session: Session, key: str) -> Batch | None:
     """The batch with this id or external id."""
-    found = session.get(Batch, given)
-    if found is None and given.isascii() and given.isdecimal() and len(given) < 19:
-        found = by_external_id(session, int(given))
-    return found
+    batch = session.get(Batch, key)
+    if batch is None and key.isascii() and key.isdecimal() and len(key) < 19:
+        batch = by_external_id(session, int(key))
+    return batch
 
 
 def by_external_id(session: Session, external_id: int) -> Batch | None:

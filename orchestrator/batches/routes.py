@@ -52,9 +52,9 @@ async def create_batch(
 ) -> BatchCreated:
     """Queue a run for each combination, all or none. Responds once they are stored."""
     request = body.request() if isinstance(body, CommandBatchCreate) else _request(body, context)
-    shown = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
+    document = body.shown() if isinstance(body, CommandBatchCreate) else body.model_dump(mode="json", exclude_none=True)
     key = keyed("POST /api/batches", idempotency_key)
-    batch_id = await context.batches.create(request, shown, key)
+    batch_id = await context.batches.create(request, document, key)
     batch = await context.batches.find(batch_id)
     runs = await context.db.read(lambda s: len(newest_by_slot(batch_queries.members(s, [batch_id]))))
     response.headers["location"] = f"/api/batches/{batch_id}"

@@ -40,7 +40,7 @@ TypesByProvider = Annotated[
 ]
 InstanceTypes = Annotated[
     Annotated[TypeNames, Tag(f"{TAG}names")] | Annotated[TypesByProvider, Tag(f"{TAG}providers")],
-    Discriminator(lambda given: f"{TAG}providers" if isinstance(given, dict) else f"{TAG}names"),
+    Discriminator(lambda value: f"{TAG}providers" if isinstance(value, dict) else f"{TAG}names"),
 ]
 
 
@@ -59,16 +59,18 @@ class BatchShape(Body):
 
     def machines(self, provider: str | None) -> tuple[Machine, ...]:
         """The machines for its runs. Raises `ValueError` if providers are given twice, or a type twice for one provider."""
-        given = self.instance_types
-        if isinstance(given, dict) and provider is not None:
+        machines = self.instance_types
+        if isinstance(machines, dict) and provider is not None:
             raise ValueError("provider: give either provider, or instance_types for each provider")
-        by_provider: Mapping[str | None, Sequence[str | None]] = {provider: given if isinstance(given, list) else [None]}
-        if isinstance(given, dict):
-            by_provider = dict(given.items())
+        by_provider: Mapping[str | None, Sequence[str | None]] = {
+            provider: machines if isinstance(machines, list) else [None]
+        }
+        if isinstance(machines, dict):
+            by_provider = dict(machines.items())
         for names in by_provider.values():
             if len(set(names)) != len(names):
                 raise ValueError("instance_types: each may be named once; runs_per_instance_type asks for repeats")
-        return tuple(Machine(place, name) for place, names in by_provider.items() for name in names)
+        return tuple(Machine(provider_name, name) for provider_name, names in by_provider.items() for name in names)
 
 
 class BatchCreate(BatchShape, RunShape):
@@ -111,15 +113,15 @@ class CommandBatchCreate(BatchShape, CommandPlace):
 
     def shown(self) -> dict[str, Any]:
         """The request as shown to people, with digests in place of files."""
-        shown = self.model_dump(mode="json", exclude_none=True)
+        document = self.model_dump(mode="json", exclude_none=True)
         for part, bodies in (
-            (shown, self.files),
-            *zip(shown["commands"], (each.files for each in self.commands), strict=True),
+            (document, self.files),
+            *zip(document["commands"], (command.files for command in self.commands), strict=True),
         ):
             part["files"] = [FileOut.of(body.file()).model_dump(mode="json") for body in bodies]
             if not bodies:
                 del part["files"]
-        return shown
+        return document
 
     def request(self) -> NewCommandBatch:
         return NewCommandBatch(
@@ -299,7 +301,7 @@ class MatrixOut(Answer):
             repeated=matrix.repeated,
             flips=matrix.flips,
             fragile_problems=matrix.fragile_problems[:SHOWN],
-            fragile=[FragileOut(**asdict(each)) for each in matrix.fragile[:SHOWN]],
+            fragile=[FragileOut(**asdict(problem)) for problem in matrix.fragile[:SHOWN]],
             varied=matrix.varied,
             varied_problems=matrix.varied_problems[:SHOWN],
             left_out=matrix.left_out,
@@ -319,13 +321,13 @@ def groups(
     machines = dict.fromkeys((run.instance_type, run.provider) for run, _ in members)
     out = []
     for name, provider in machines:
-        own = [(run, earlier) for run, earlier in members if (run.instance_type, run.provider) == (name, provider)]
+        group_members = [(run, earlier) for run, earlier in members if (run.instance_type, run.provider) == (name, provider)]
         rows = [
             BatchMember(
                 **{
-                    each: getattr(run, each)
-                    for each in BatchMember.model_fields
-                    if each in ContainerRun.model_fields and each not in ("score", "waiting_for", "cost_usd")
+                    field: getattr(run, field)
+                    for field in BatchMember.model_fields
+                    if field in ContainerRun.model_fields and field not in ("score", "waiting_for", "cost_usd")
                 },
                 run_id=run.id,
                 slot=run.batch_slot or 0,
@@ -344,16 +346,16 @@ def groups(
                 earlier=earlier,
                 archive=ArchiveOut.of(archives.get(run.id)),
             )
-            for run, earlier in own
+            for run, earlier in group_members
         ]
         beats = [row.last_heartbeat for row in rows if row.last_heartbeat]
         out.append(
             BatchInstanceType(
                 instance_type=name,
                 provider=provider,
-                state=state_of((run.status for run, _ in own), end_asked=batch.end_asked_at is not None),
-                counts=_counts([run for run, _ in own]),
-                progress=_progress([run for run, _ in own]),
+                state=state_of((run.status for run, _ in group_members), end_asked=batch.end_asked_at is not None),
+                counts=_counts([run for run, _ in group_members]),
+                progress=_progress([run for run, _ in group_members]),
                 last_heartbeat=max(beats, default=None),
                 current=next((row.current for row in rows if row.current), None),
                 members=rows,

@@ -20,7 +20,7 @@ from orchestrator.batches import queries as batch_queries
 from orchestrator.batches.state import EndMode, newest_by_slot, to_cancel
 from orchestrator.batches.tables import Batch
 from orchestrator.commands.service import CommandRuns, NewCommand
-from orchestrator.db.idempotency import Idempotency, answer_once, known_answer
+from orchestrator.db.idempotency import Idempotency, answer_once, stored_reply
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
@@ -86,12 +86,12 @@ class BatchService:
         self._runs, self._command_runs, self._wake = runs, commands, wake
 
     async def create(
-        self, request: NewBatch | NewCommandBatch, shown: dict[str, Any], idempotency: Idempotency | None = None
+        self, request: NewBatch | NewCommandBatch, document: dict[str, Any], idempotency: Idempotency | None = None
     ) -> str:
-        """Queue all members and return the batch's id. `shown` is the request as shown to people."""
+        """Queue all members and return the batch's id. `document` is the request as shown to people."""
         key = idempotency and idempotency.of(request)
-        if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
-            return str(known["batch_id"])
+        if (reply := await self._db.read(lambda s: stored_reply(s, key))) is not None:
+            return str(reply["batch_id"])
         drafts: Sequence[Benchmark | Command] = (
             await self._drafts(request) if isinstance(request, NewBatch) else self._commands(request)
         )
@@ -100,11 +100,11 @@ class BatchService:
         def insert(session: Session) -> dict[str, str]:
             batch_id = uuid7(now)
             external_id = _external_id(session, request.external_id, now)
-            session.add(Batch(id=batch_id, external_id=external_id, name=request.name, request=shown, created_at=now))
+            session.add(Batch(id=batch_id, external_id=external_id, name=request.name, request=document, created_at=now))
             session.flush()
             for model_id in sorted({draft.model_id for draft in drafts if draft.model_id is not None}):
                 if model_queries.lock(session, model_id) is None:
-                    raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists those there are")
+                    raise Conflict(f"model {model_id} was deleted meanwhile; GET /api/models lists the existing ones")
             for slot, draft in enumerate(drafts):
                 run_id = uuid7(now, slot.to_bytes(2, "big") + os.urandom(8))  # so that they start in slot order
                 draft = replace(draft, batch_id=batch_id, batch_slot=slot)  # noqa: PLW2901
@@ -119,7 +119,7 @@ class BatchService:
         """One draft per combination. Repeats are the outermost loop: a batch ended early has results in every cell."""
         for machine in request.machines:
             self._runs.check_instance_type(machine.instance_type, machine.provider)
-        models = [await self._runs.find_model(given) for given in request.models]
+        models = [await self._runs.find_model(slug) for slug in request.models]
         if len({model.id for model in models}) < len(models):
             raise Invalid("models: each model may be named once; runs_per_instance_type asks for repeats")
         benchmarks = request.benchmarks or (await asyncio.to_thread(self._runs.default_benchmark),)
@@ -131,8 +131,8 @@ class BatchService:
                 f"{MAX_MEMBERS} are allowed; make several batches of it"
             )
         share = None if request.budget_usd is None else request.budget_usd / count
-        each = replace(request.each, model=models[0].slug, trigger_type=TRIGGER, budget_usd=share)
-        on = {name: await self._runs.draft(replace(each, benchmarks=(name,))) for name in dict.fromkeys(benchmarks)}
+        run = replace(request.each, model=models[0].slug, trigger_type=TRIGGER, budget_usd=share)
+        on = {name: await self._runs.draft(replace(run, benchmarks=(name,))) for name in dict.fromkeys(benchmarks)}
         return [
             replace(
                 on[benchmark],
@@ -148,10 +148,10 @@ class BatchService:
     def _commands(self, request: NewCommandBatch) -> list[Command]:
         once = [
             self._command_runs.draft(
-                replace(one, provider=machine.provider, instance_type=machine.instance_type, trigger_type=TRIGGER)
+                replace(command, provider=machine.provider, instance_type=machine.instance_type, trigger_type=TRIGGER)
             )
             for machine in request.machines
-            for one in request.commands
+            for command in request.commands
         ]
         if (count := len(once) * request.runs_per_instance_type) > MAX_MEMBERS:
             raise Invalid(
@@ -160,10 +160,10 @@ class BatchService:
             )
         return once * request.runs_per_instance_type
 
-    async def find(self, given: str) -> Batch:
-        batch = await self._db.read(lambda s: batch_queries.find(s, given))
+    async def find(self, key: str) -> Batch:
+        batch = await self._db.read(lambda s: batch_queries.find(s, key))
         if batch is None:
-            raise _no_batch(given)
+            raise _no_batch(key)
         return batch
 
     async def end(self, batch_id: str, mode: EndMode) -> None:
@@ -195,8 +195,8 @@ class BatchService:
             for old, _ in newest_by_slot(batch_queries.lock_members(session, batch_id)):
                 if old.status not in RETRIED[cancelled]:
                     continue
-                left = None if old.budget_usd is None else max(old.budget_usd - old.cost_usd, 0.0)
-                draft = replace(draft_again(old), budget_usd=left)
+                budget_left = None if old.budget_usd is None else max(old.budget_usd - old.cost_usd, 0.0)
+                draft = replace(draft_again(old), budget_usd=budget_left)
                 new_id = enqueue_again(session, old, draft, now=now, daily_budget_usd=daily)
                 if new_id is not None:
                     new_ids.append(new_id)
@@ -212,12 +212,12 @@ class BatchService:
         return new_ids
 
 
-def _external_id(session: Session, given: int | None, now: datetime) -> int:
+def _external_id(session: Session, external_id: int | None, now: datetime) -> int:
     """The given id, if it is free; otherwise the current time in seconds, or the next second that is free."""
-    if given is not None:
-        if (other := batch_queries.by_external_id(session, given)) is not None:
-            raise Conflict(f"batch {other.id} has the external_id {given} already; leave it out to get the time")
-        return given
+    if external_id is not None:
+        if (other := batch_queries.by_external_id(session, external_id)) is not None:
+            raise Conflict(f"batch {other.id} has the external_id {external_id} already; leave it out to use the time")
+        return external_id
     free = int(now.timestamp())
     while batch_queries.by_external_id(session, free) is not None:
         free += 1
@@ -231,5 +231,5 @@ def _locked(session: Session, batch_id: str) -> Batch:
     return batch
 
 
-def _no_batch(given: str) -> NotFound:
-    return NotFound(f"there is no batch {given!r}; GET /api/batches lists those there are")
+def _no_batch(key: str) -> NotFound:
+    return NotFound(f"there is no batch {key!r}; GET /api/batches lists the existing ones")

@@ -29,18 +29,18 @@ class EndMode(StrEnum):
 
 def state_of(statuses: Iterable[str], *, end_asked: bool) -> BatchState:
     """The state of a batch, or of any part of one."""
-    found = {Status(status) for status in statuses}
-    if not found <= TERMINAL:
+    present = {Status(status) for status in statuses}
+    if not present <= TERMINAL:
         if end_asked:
             return BatchState.ENDING
-        return BatchState.PENDING if found == {Status.PENDING} else BatchState.RUNNING
-    if found <= {Status.COMPLETED}:
+        return BatchState.PENDING if present == {Status.PENDING} else BatchState.RUNNING
+    if present <= {Status.COMPLETED}:
         return BatchState.COMPLETED
     if end_asked:
         return BatchState.ENDED
-    if found == {Status.CANCELLED}:
+    if present == {Status.CANCELLED}:
         return BatchState.CANCELLED
-    return BatchState.INCOMPLETE if Status.COMPLETED in found else BatchState.FAILED
+    return BatchState.INCOMPLETE if Status.COMPLETED in present else BatchState.FAILED
 
 
 class InSlot(Protocol):
@@ -56,9 +56,9 @@ def newest_by_slot(runs: Sequence[Run]) -> list[tuple[Run, list[str]]]:
     """The member of each slot, and the ids of the runs that it retried, oldest first."""
     taken_up = {run.retry_of for run in runs}
     slots: dict[int | None, list[Run]] = {}
-    for run in sorted(runs, key=lambda each: (each.batch_slot or 0, each.id not in taken_up, each.id)):
+    for run in sorted(runs, key=lambda run: (run.batch_slot or 0, run.id not in taken_up, run.id)):
         slots.setdefault(run.batch_slot, []).append(run)
-    return [(own[-1], [run.id for run in own[:-1]]) for own in slots.values()]
+    return [(slot[-1], [run.id for run in slot[:-1]]) for slot in slots.values()]
 
 
 def to_cancel(status: str, mode: EndMode) -> bool:

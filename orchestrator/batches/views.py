@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from orchestrator.archives import queries as archive_queries
 from orchestrator.batches import queries as batch_queries
-from orchestrator.batches.matrix import Judged, compare, machine_names
+from orchestrator.batches.matrix import MachineVerdict, compare, machine_names
 from orchestrator.batches.schemas import BatchDetail, BatchOut, CellOut, Current, MatrixOut, groups
 from orchestrator.batches.state import newest_by_slot
 from orchestrator.http.context import Services
@@ -17,8 +17,8 @@ from orchestrator.http.schemas import Page
 from orchestrator.retention import queries as retention_queries
 from orchestrator.runs.intake.bounds import JudgedAnswer, judged_answers
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.model_names import names_by_run
 from orchestrator.runs.plan import item_keys
+from orchestrator.runs.reports.model_names import names_by_run
 from orchestrator.runs.reports.scores import score_of
 from orchestrator.runs.schemas import Score
 from orchestrator.runs.tables import ContainerRun
@@ -32,8 +32,8 @@ async def batches_view(context: Services, *, limit: int, after: str | None) -> P
         for run in batch_queries.members(session, [batch.id for batch in batches]):
             by_batch.setdefault(run.batch_id, []).append(run)
         gone = retention_queries.deleted_of_batches(session, [batch.id for batch in batches])
-        own = [(batch, by_batch.get(batch.id, [])) for batch in batches]
-        return [BatchOut.of(batch, newest_by_slot(runs), runs, gone.get(batch.id)) for batch, runs in own]
+        pairs = [(batch, by_batch.get(batch.id, [])) for batch in batches]
+        return [BatchOut.of(batch, newest_by_slot(runs), runs, gone.get(batch.id)) for batch, runs in pairs]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].id if len(rows) > limit else None)
@@ -87,11 +87,13 @@ def _matrix(
     for run, answers in judged:
         cells.setdefault((models[run.id], run.benchmarks[0], names[run.id]), []).append(answers)
     out = [
-        CellOut(model=model, benchmark=benchmark, instance_type=name, runs=len(own), score=_together(own) if model else None)
-        for (model, benchmark, name), own in cells.items()
+        CellOut(
+            model=model, benchmark=benchmark, instance_type=name, runs=len(cell), score=_together(cell) if model else None
+        )
+        for (model, benchmark, name), cell in cells.items()
     ]
     verdicts = (
-        Judged(models[run.id] or "", a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
+        MachineVerdict(models[run.id] or "", a.benchmark, a.problem_id, a.sample_index, names[run.id], a.answer, a.outcome,
                a.parity_outcome)
         for run, answers in judged
         for a in answers
@@ -104,8 +106,14 @@ def _matrix(
 def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
     """The score over all repeats; the items of a repeat count as further samples of their problems."""
     verdicts = [
-        (each.benchmark, each.problem_id, number * 1_000_000 + each.sample_index, each.outcome, each.parity_outcome)
-        for number, own in enumerate(repeats)
-        for each in own
+        (
+            answer.benchmark,
+            answer.problem_id,
+            number * 1_000_000 + answer.sample_index,
+            answer.outcome,
+            answer.parity_outcome,
+        )
+        for number, repeat in enumerate(repeats)
+        for answer in repeat
     ]
     return Score.of(score_of(verdicts))

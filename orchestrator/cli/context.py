@@ -37,9 +37,9 @@ def command(as_json: bool) -> Iterator[Command]:
         yield Command(settings, connection, client, Output(as_json=as_json))
 
 
-def command_group(about: str, default: str = "list") -> typer.Typer:
+def command_group(summary: str, default: str = "list") -> typer.Typer:
     """A command group; without a command it runs the one named `default`."""
-    app = typer.Typer(help=about)
+    app = typer.Typer(help=summary)
 
     @app.callback(invoke_without_command=True)
     def run_default(context: typer.Context, as_json: JsonFlag = False) -> None:

@@ -9,26 +9,29 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.commands import (
-    access,
-    alerts,
+from orchestrator.cli.commands.measuring import (
     batches,
+    benchmarks,
     commands,
-    costs,
     datasets,
     evals,
-    fleet,
     grading,
-    images,
-    installation,
     jobs,
     models,
-    nuke,
     replay,
     results,
-    retention,
     runs,
     schedules,
+)
+from orchestrator.cli.commands.operating import (
+    access,
+    alerts,
+    costs,
+    fleet,
+    images,
+    installation,
+    nuke,
+    retention,
     service,
     sign_in,
 )
@@ -73,7 +76,6 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     grading.regrade,
     results.export,
     replay.replay,
-    datasets.benchmarks,
     fleet.fleet,
     service.doctor,
     service.serve,
@@ -89,6 +91,7 @@ _GROUPS = {
     "models": models.models_app,
     "batch": batches.batch_app,
     "command": commands.command_app,
+    "benchmarks": benchmarks.benchmarks_app,
     "datasets": datasets.datasets_app,
     "traces": evals.traces_app,
     "evals": evals.evals_app,

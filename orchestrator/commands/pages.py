@@ -43,10 +43,10 @@ async def new_command_page(page: Page, request: Request) -> Response:
 async def measure_command(page: Page) -> Response:
     texts = {name: values[-1].strip() for name, values in (await page.form()).items()}
     try:
-        given = _body(texts)
+        fields = _body(texts)
         if source := texts.get("files_of"):
-            given["command"]["files"] = await _files_of(page, source)
-        body = CommandRunCreate.model_validate(given)
+            fields["command"]["files"] = await _files_of(page, source)
+        body = CommandRunCreate.model_validate(fields)
         key = keyed("POST /api/container-runs", texts.get("key", "")[:200] or None)
         run_id = await page.context.commands.create(body.request(), key)
     except (ValidationError, ClientError) as error:
@@ -78,22 +78,22 @@ def _body(texts: dict[str, str]) -> dict[str, Any]:
 
 def _lines(texts: dict[str, str], name: str, read: Callable[[str], T]) -> list[T]:
     """The parsed lines of a field."""
-    found = []
+    values = []
     for line in filter(None, map(str.strip, texts.get(name, "").splitlines())):
         try:
-            found.append(read(line))
+            values.append(read(line))
         except ValueError as error:
             raise _BadLine(f"{name}: {line[:100]!r} {error}.") from None
-    return found
+    return values
 
 
 async def _like(page: Frame, run_id: str) -> dict[str, str]:
     """The form values of an earlier run; empty if it is not a command run."""
     try:
-        found = await page.context.db.read(lambda session: CommandOut.of(load(session, run_id)))
+        run = await page.context.db.read(lambda session: CommandOut.of(load(session, run_id)))
     except ClientError:
         return {}
-    task = CommandTask.model_validate({**found.task, "files": []})
+    task = CommandTask.model_validate({**run.task, "files": []})
     texts = {
         "image": task.image,
         "command": task.argv[2] if task.argv[:2] == SHELL and len(task.argv) == 3 else shlex.join(task.argv),
@@ -103,17 +103,17 @@ async def _like(page: Frame, run_id: str) -> dict[str, str]:
         "warmups": str(task.warmups),
         "timeout_s": f"{task.timeout_s:g}",
         "env": "\n".join(f"{name}={value}" for name, value in task.env.items()),
-        "figures": "\n".join(figure_words(each) for each in task.figures),
+        "figures": "\n".join(figure_words(figure) for figure in task.figures),
     }
-    if files := found.task["files"]:
-        texts |= {"files_of": run_id, "files": ", ".join(each["name"] for each in files)}
-    return {**texts, "instance_type": found.instance_type}
+    if files := run.task["files"]:
+        texts |= {"files_of": run_id, "files": ", ".join(file["name"] for file in files)}
+    return {**texts, "instance_type": run.instance_type}
 
 
 async def _files_of(page: Frame, run_id: str) -> list[dict[str, Any]]:
     """The files of an earlier run, in the form that the API accepts."""
     task = (await page.context.db.read(lambda session: load(session, run_id))).task
-    return [{"name": each.name, "content_base64": each.content, "executable": each.executable} for each in task.files]
+    return [{"name": file.name, "content_base64": file.content, "executable": file.executable} for file in task.files]
 
 
 async def _form(page: Frame, texts: dict[str, str], error: str | None = None) -> Response:
@@ -126,7 +126,7 @@ async def _form(page: Frame, texts: dict[str, str], error: str | None = None) ->
         own_image=settings.runner_image,
         allowed=settings.command_images,
         texts={**USUAL, "image": settings.runner_image, **texts},
-        types=[(each, never_fits(capacity, each) if capacity else None) for each in types],
+        types=[(name, never_fits(capacity, name) if capacity else None) for name in types],
         default_type=texts.get("instance_type") or settings.default_instance_type,
         key=new_token(),
     )

@@ -56,10 +56,12 @@ class Repeat:
     def measured(self) -> list[Figure]:
         """The kernel's figures, then the command's own. A command cannot use the name of a kernel figure."""
         seconds = [Figure(name=name, value=getattr(self, name), unit="s") for name in WORDS if name != "peak_bytes"]
-        ours = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
+        measured = [*seconds, Figure(name="peak_bytes", value=self.peak_bytes, unit="B")]
         if self.self_reported:
-            ours = [each for each in ours if each.name == "wall_s" or each.value > 0]
-        return ours + [each for each in self.figures if each.name not in WORDS and abs(each.value) <= LARGEST_FIGURE]
+            measured = [figure for figure in measured if figure.name == "wall_s" or figure.value > 0]
+        return measured + [
+            figure for figure in self.figures if figure.name not in WORDS and abs(figure.value) <= LARGEST_FIGURE
+        ]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class FigureOver:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedFigure:
     figure: str
     group: str
     against: str
@@ -111,7 +113,7 @@ class Compared:
 def load(session: Session, run_id: str) -> CommandRun:
     run = run_queries.get(session, run_id)
     if run is None:
-        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
     return command_run(session, run)
 
 
@@ -125,7 +127,7 @@ def command_run(session: Session, run: ContainerRun) -> CommandRun:
         repeats += [_repeat(row) for row in rows]
         after = rows[-1].position
     facts = [attempt.facts for attempt in run_queries.attempts(session, run.id)]
-    image_id = next((str(each["image_id"]) for each in reversed(facts) if each.get("image_id")), None)
+    image_id = next((str(fact["image_id"]) for fact in reversed(facts) if fact.get("image_id")), None)
     return CommandRun(run.id, task, image_id, run.instance_type, run.status, repeats, run.provider)
 
 
@@ -160,32 +162,32 @@ def figures_of(runs: Iterable[CommandRun], level: float = LEVEL) -> list[FigureO
             for figure in repeat.measured() if repeat.counts else ():
                 first.setdefault(figure.name, figure)
                 values.setdefault(figure.name, {}).setdefault(run.run_id, []).append(figure.value)
-    found = []
+    figures = []
     for name, figure in first.items():
-        own = list(values[name].values())
-        if (over := summary(own, level)) is not None:
-            found.append(FigureOver(name, figure.unit, figure.better, own, over))
-    return found
+        by_run = list(values[name].values())
+        if (over := summary(by_run, level)) is not None:
+            figures.append(FigureOver(name, figure.unit, figure.better, by_run, over))
+    return figures
 
 
-def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -> list[Compared]:
+def compare_groups(pairs: Sequence[tuple[Group, Group]], level: float = LEVEL) -> list[ComparedFigure]:
     """Compare each pair: a group, and the group that it is measured against."""
-    known: dict[str, dict[str, FigureOver]] = {}
-    for group in (each for pair in pairs for each in pair):
-        if group.label not in known:
-            known[group.label] = {figure.name: figure for figure in figures_of(group.runs, level)}
-    found = []
+    figures: dict[str, dict[str, FigureOver]] = {}
+    for group in (group for pair in pairs for group in pair):
+        if group.label not in figures:
+            figures[group.label] = {figure.name: figure for figure in figures_of(group.runs, level)}
+    comparisons = []
     for group, against in pairs:
-        for name, figure in known[group.label].items():
-            if (base := known[against.label].get(name)) is None:
+        for name, figure in figures[group.label].items():
+            if (base := figures[against.label].get(name)) is None:
                 continue
             larger = base.better is Better.LARGER
             result = compare(figure.values, base.values, larger_is_better=larger, level=level)
-            found.append(Compared(name, group.label, against.label, result, sentence(name, result)))
-    return found
+            comparisons.append(ComparedFigure(name, group.label, against.label, result, sentence(name, result)))
+    return comparisons
 
 
-def sentence(name: str, found: FigureComparison) -> str:
+def sentence(name: str, comparison: FigureComparison) -> str:
     """For example `1.23 times as much (1.19 to 1.27): slower`."""
     better, worse = WORDS.get(name, ("better", "worse"))
     word = {
@@ -193,11 +195,12 @@ def sentence(name: str, found: FigureComparison) -> str:
         FigureVerdict.WORSE: worse,
         FigureVerdict.NO_DIFFERENCE: "no difference seen",
         FigureVerdict.TOO_FEW: "too few repeats to tell",
-    }[found.verdict]
-    if found.ratio is not None:
-        return f"{word}: {found.ratio.estimate:.3g} times ({found.ratio.low:.3g} to {found.ratio.high:.3g})"
-    if found.difference is not None:
-        return f"{word}: {found.difference.estimate:+.3g} ({found.difference.low:+.3g} to {found.difference.high:+.3g})"
+    }[comparison.verdict]
+    if comparison.ratio is not None:
+        return f"{word}: {comparison.ratio.estimate:.3g} times ({comparison.ratio.low:.3g} to {comparison.ratio.high:.3g})"
+    if comparison.difference is not None:
+        gap = comparison.difference
+        return f"{word}: {gap.estimate:+.3g} ({gap.low:+.3g} to {gap.high:+.3g})"
     return word
 
 
@@ -230,9 +233,9 @@ def pairs_by_cell(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
     """For each command: per machine, every image against the first; per image, every machine against the first."""
     pairs = []
     for group in groups:
-        one = group.runs[0]
-        same = [other for other in groups if other.runs[0].task.name == one.task.name]
+        first = group.runs[0]
+        same = [other for other in groups if other.runs[0].task.name == first.task.name]
         first_image = next(other for other in same if _machine(other) == _machine(group))
-        first_type = next(other for other in same if other.runs[0].task.image == one.task.image)
+        first_type = next(other for other in same if other.runs[0].task.image == first.task.image)
         pairs += [(group, other) for other in (first_image, first_type) if other is not group]
     return pairs

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
 
-from orchestrator.commands.results import CommandRun, Compared, FigureOver, Group, Repeat, figures_of
+from orchestrator.commands.results import CommandRun, ComparedFigure, FigureOver, Group, Repeat, figures_of
 from orchestrator.commands.service import NewCommand
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.stats.intervals import Interval
@@ -70,13 +70,13 @@ class FileBody(Body):
 
     @model_validator(mode="before")
     @classmethod
-    def _not_a_path(cls, given: Any) -> Any:
-        if isinstance(given, str):
+    def _not_a_path(cls, value: Any) -> Any:
+        if isinstance(value, str):
             raise ValueError(
                 'the API takes {"name": ..., "content": ...}; the command line reads files: benchyard batch run, '
                 "or benchyard command run --file"
             )
-        return given
+        return value
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -126,8 +126,8 @@ def checked_files(bodies: Sequence[FileBody]) -> list[CommandFile]:
 
 def shown_task(task: CommandTask) -> dict[str, Any]:
     """A task as responses show it, with digests in place of files."""
-    shown = task.model_dump(mode="json", exclude={"files"})
-    return {**shown, "files": [FileOut.of(file).model_dump(mode="json") for file in task.files]}
+    document = task.model_dump(mode="json", exclude={"files"})
+    return {**document, "files": [FileOut.of(file).model_dump(mode="json") for file in task.files]}
 
 
 class CommandBody(Body):
@@ -175,9 +175,9 @@ class CommandBody(Body):
     def task(self, image: str | None = None, shared: Sequence[FileBody] = ()) -> CommandTask:
         """The task for its own image or another one, with its own files and those that a batch shares."""
         argv = ["/bin/sh", "-c", self.command] if isinstance(self.command, str) else self.command
-        given = self.name or (self.command.split()[0] if isinstance(self.command, str) else self.command[0])
+        label = self.name or (self.command.split()[0] if isinstance(self.command, str) else self.command[0])
         return CommandTask(
-            name=given.rstrip("/").rsplit("/", 1)[-1].strip()[:100] or "command",
+            name=label.rstrip("/").rsplit("/", 1)[-1].strip()[:100] or "command",
             image=image or self.image,
             argv=argv,
             env=self.env,
@@ -185,7 +185,7 @@ class CommandBody(Body):
             repeats=self.repeats,
             warmups=self.warmups,
             timeout_s=self.timeout_s,
-            figures=[FigureRule(**each.model_dump()) for each in self.figures],
+            figures=[FigureRule(**rule.model_dump()) for rule in self.figures],
             files=checked_files([*shared, *self.files]),
         )
 
@@ -217,8 +217,8 @@ class IntervalOut(Answer):
     high: float
 
     @classmethod
-    def of(cls, given: Interval | None) -> Self | None:
-        return None if given is None else cls(estimate=given.estimate, low=given.low, high=given.high)
+    def of(cls, interval: Interval | None) -> Self | None:
+        return None if interval is None else cls(estimate=interval.estimate, low=interval.low, high=interval.high)
 
 
 class FigureOut(Answer):
@@ -236,17 +236,17 @@ class FigureOut(Answer):
 
     @classmethod
     def of(cls, figure: FigureOver) -> Self:
-        found = figure.summary
+        summary = figure.summary
         return cls(
             name=figure.name,
             unit=figure.unit,
             better=figure.better,
-            n=found.n,
-            mean=found.mean,
-            median=found.median,
-            low=found.low,
-            high=found.high,
-            values=[value for own in figure.values for value in own],
+            n=summary.n,
+            mean=summary.mean,
+            median=summary.median,
+            low=summary.low,
+            high=summary.high,
+            values=[value for values in figure.values for value in values],
         )
 
 
@@ -273,9 +273,9 @@ class RepeatOut(Answer):
 
     @classmethod
     def of(cls, repeat: Repeat) -> Self:
-        own = {name: getattr(repeat, name) for name in cls.model_fields if name != "figures"}
-        figures = [NamedFigure(name=each.name, value=each.value, unit=each.unit) for each in repeat.figures]
-        return cls(**own, figures=figures)
+        values = {name: getattr(repeat, name) for name in cls.model_fields if name != "figures"}
+        figures = [NamedFigure(name=figure.name, value=figure.value, unit=figure.unit) for figure in repeat.figures]
+        return cls(**values, figures=figures)
 
 
 class CommandOut(Answer):
@@ -318,16 +318,16 @@ class GroupOut(Answer):
 
     @classmethod
     def of(cls, group: Group) -> Self:
-        one = group.runs[0]
+        first = group.runs[0]
         repeats = [repeat for run in group.runs for repeat in run.repeats]
         return cls(
             label=group.label,
             run_ids=[run.run_id for run in group.runs],
-            command=one.task.name,
-            image=one.task.image,
+            command=first.task.name,
+            image=first.task.image,
             image_ids=sorted({run.image_id for run in group.runs if run.image_id}),
-            instance_type=one.instance_type,
-            provider=one.provider,
+            instance_type=first.instance_type,
+            provider=first.provider,
             repeats=sum(repeat.counts for repeat in repeats),
             failed=sum(not repeat.counts for repeat in repeats),
             figures=[FigureOut.of(figure) for figure in figures_of(group.runs)],
@@ -344,15 +344,15 @@ class ComparedOut(Answer):
     sentence: str
 
     @classmethod
-    def of(cls, found: Compared) -> Self:
+    def of(cls, compared: ComparedFigure) -> Self:
         return cls(
-            figure=found.figure,
-            group=found.group,
-            against=found.against,
-            verdict=found.comparison.verdict.value,
-            ratio=IntervalOut.of(found.comparison.ratio),
-            difference=IntervalOut.of(found.comparison.difference),
-            sentence=found.sentence,
+            figure=compared.figure,
+            group=compared.group,
+            against=compared.against,
+            verdict=compared.comparison.verdict.value,
+            ratio=IntervalOut.of(compared.comparison.ratio),
+            difference=IntervalOut.of(compared.comparison.difference),
+            sentence=compared.sentence,
         )
 
 

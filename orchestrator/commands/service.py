@@ -81,12 +81,12 @@ class CommandRuns:
         )
 
     def _checked_type(self, request: NewCommand) -> str:
-        image, own = request.task.image, self._settings.runner_image
-        if image != own and not is_allowed(image, self._settings.command_images):
+        image, runner_image = request.task.image, self._settings.runner_image
+        if image != runner_image and not is_allowed(image, self._settings.command_images):
             raise Invalid(f"{refusal(image, self._settings.command_images)}, for example to {image!r}, and restart")
-        if image != own and self._engine_name == "process" and request.provider in (None, LOCAL):
+        if image != runner_image and self._engine_name == "process" and request.provider in (None, LOCAL):
             raise Invalid(
                 f"there is no container engine here that could start image {image!r}: install Docker, name the provider "
-                f"of an agent that has one, or use {own!r}, which stands for this machine as it is"
+                f"of an agent that has one, or use {runner_image!r}, which stands for this machine as it is"
             )
         return self._runs.check_instance_type(request.instance_type, request.provider)

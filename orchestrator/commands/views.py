@@ -31,7 +31,7 @@ TAGS = {"better": "ok", "worse": "alarm"}
 class Dots:
     """A plot with one dot per repeat and a band for the interval of the mean."""
 
-    places: list[tuple[float, float]]
+    points: list[tuple[float, float]]
     band: tuple[float, float] | None
     """Upper edge and height."""
     mean_y: float
@@ -73,15 +73,17 @@ def value(number: float | None, unit: str) -> str:
 def figure_views(figures: Sequence[FigureOut]) -> list[FigureView]:
     return [
         FigureView(
-            name=each.name,
-            n=each.n,
-            mean=value(each.mean, each.unit),
-            interval=f"{value(each.low, each.unit)} to {value(each.high, each.unit)}" if each.low is not None else DASH,
-            median=value(each.median, each.unit),
-            better=each.better.value,
-            dots=_dots(each),
+            name=figure.name,
+            n=figure.n,
+            mean=value(figure.mean, figure.unit),
+            interval=f"{value(figure.low, figure.unit)} to {value(figure.high, figure.unit)}"
+            if figure.low is not None
+            else DASH,
+            median=value(figure.median, figure.unit),
+            better=figure.better.value,
+            dots=_dots(figure),
         )
-        for each in figures
+        for figure in figures
     ]
 
 
@@ -99,43 +101,39 @@ def _dots(figure: FigureOut) -> Dots | None:
     band = None
     if figure.low is not None and figure.high is not None:
         band = (y(figure.high), round(max(y(figure.low) - y(figure.high), 0.5), 1))
-    told = ", ".join(value(each, figure.unit) for each in figure.values[:20])
+    listed = ", ".join(value(number, figure.unit) for number in figure.values[:20])
     return Dots(
-        places=[(round(MARGIN + index * step, 1), y(each)) for index, each in enumerate(figure.values)],
+        points=[(round(MARGIN + index * step, 1), y(number)) for index, number in enumerate(figure.values)],
         band=band,
         mean_y=y(figure.mean),
         top=value(high, figure.unit),
         bottom=value(low, figure.unit),
-        words=f"{figure.n} repeats: {told}{' and more' if figure.n > 20 else ''}",
+        words=f"{figure.n} repeats: {listed}{' and more' if figure.n > 20 else ''}",
     )
 
 
-def ratio_rows(found: CommandsCompared) -> list[RatioRow]:
-    known = {(group.label, each.name): each for group in found.groups for each in group.figures}
-    return [_row(each, known[each.group, each.figure], known[each.against, each.figure]) for each in found.comparisons]
+def ratio_rows(compared: CommandsCompared) -> list[RatioRow]:
+    figures = {(group.label, figure.name): figure for group in compared.groups for figure in group.figures}
+    return [
+        _row(comparison, figures[comparison.group, comparison.figure], figures[comparison.against, comparison.figure])
+        for comparison in compared.comparisons
+    ]
 
 
-def _row(each: ComparedOut, one: FigureOut, other: FigureOut) -> RatioRow:
-    interval = each.ratio or each.difference
-    sign = "×" if each.ratio else ""
+def _row(comparison: ComparedOut, figure: FigureOut, other: FigureOut) -> RatioRow:
+    interval = comparison.ratio or comparison.difference
+    sign = "×" if comparison.ratio else ""
     return RatioRow(
-        figure=each.figure,
-        group=each.group,
-        mean=value(one.mean, one.unit),
-        against=each.against,
+        figure=comparison.figure,
+        group=comparison.group,
+        mean=value(figure.mean, figure.unit),
+        against=comparison.against,
         other=value(other.mean, other.unit),
         ratio=f"{interval.estimate:.3g} {sign}".strip() if interval else DASH,
         interval=f"{interval.low:.3g} to {interval.high:.3g}" if interval else DASH,
-        verdict=each.sentence.partition(":")[0],
-        tag=TAGS.get(each.verdict, ""),
+        verdict=comparison.sentence.partition(":")[0],
+        tag=TAGS.get(comparison.verdict, ""),
     )
-
-
-def by_figure(rows: Sequence[RatioRow]) -> dict[str, list[RatioRow]]:
-    found: dict[str, list[RatioRow]] = {}
-    for row in rows:
-        found.setdefault(row.figure, []).append(row)
-    return found
 
 
 async def compare_runs(context: Services, run: list[str] | None = None, batch: str | None = None) -> CommandsCompared:
@@ -143,8 +141,8 @@ async def compare_runs(context: Services, run: list[str] | None = None, batch: s
     if (run is None) == (batch is None):
         raise Invalid("give either run, twice or more, or batch")
     if batch is not None:
-        found = await context.batches.find(batch)
-        rows = await context.db.read(lambda s: newest_by_slot(batch_queries.members(s, [found.id])))
+        batch_row = await context.batches.find(batch)
+        rows = await context.db.read(lambda s: newest_by_slot(batch_queries.members(s, [batch_row.id])))
         ids = [row.id for row, _ in rows if row.kind == RunKind.COMMAND]
         if not ids:
             raise Invalid(f"batch {batch} has no commands")
@@ -152,7 +150,7 @@ async def compare_runs(context: Services, run: list[str] | None = None, batch: s
         ids = list(dict.fromkeys(run or ()))
         if len(ids) < 2:
             raise Invalid("name two runs or more to compare")
-    runs = [await context.db.read(lambda s, run_id=each: load(s, run_id)) for each in ids]  # type: ignore[misc]
+    runs = [await context.db.read(lambda s, run_id=id: load(s, run_id)) for id in ids]  # type: ignore[misc]
     return _compared(runs, by_cell=batch is not None)
 
 
@@ -161,7 +159,7 @@ def _compared(runs: list[CommandRun], *, by_cell: bool) -> CommandsCompared:
     pairs = pairs_by_cell(groups) if by_cell else pairs_by_run(groups)
     return CommandsCompared(
         groups=[GroupOut.of(group) for group in groups],
-        comparisons=[ComparedOut.of(found) for found in compare_groups(pairs)],
+        comparisons=[ComparedOut.of(comparison) for comparison in compare_groups(pairs)],
         notes=_notes(runs, by_cell=by_cell),
     )
 
@@ -174,19 +172,15 @@ def _notes(runs: list[CommandRun], *, by_cell: bool) -> list[str]:
         same = tuple(run.task.argv), run.task.workdir, tuple(sorted(run.task.env.items())), files
         commands.setdefault(run.task.name, set()).add(same)
     if not by_cell and len(commands) > 1:
-        notes.append(f"These are different benchmarks: {', '.join(commands)}.")
-    notes += [
-        f"The command of {name}, or a file of it, is not the same in all runs."
-        for name, own in commands.items()
-        if len(own) > 1
-    ]
+        notes.append(f"Different benchmarks: {', '.join(commands)}.")
+    notes += [f"{name}: command or files differ between runs." for name, own in commands.items() if len(own) > 1]
     if open_ := [run.run_id for run in runs if run.status not in ("completed", "failed", "cancelled")]:
-        notes.append(f"{len(open_)} of the runs have not ended: figures will change.")
-    if told := sum(run.self_reported for run in runs):
-        notes.append(f"{told} of the runs were measured by task runners, which report their own figures.")
+        notes.append(f"{len(open_)} runs are still active: figures will change.")
+    if self_reported := sum(run.self_reported for run in runs):
+        notes.append(f"{self_reported} runs are self-reported by task runners.")
     ids: dict[str, set[str]] = {}
     for run in runs:
         if run.image_id:
             ids.setdefault(run.task.image, set()).add(run.image_id)
-    notes += [f"{image} was not the same image in all runs." for image, own in ids.items() if len(own) > 1]
+    notes += [f"{image}: image differs between runs." for image, own in ids.items() if len(own) > 1]
     return notes

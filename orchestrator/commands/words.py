@@ -19,16 +19,16 @@ _PLACE = "$."
 
 def read_figure(text: str) -> dict[str, Any]:
     """The figure in the form that the API accepts. Raises `ValueError` if the text has none of these forms."""
-    left, mark, right = (part.strip() for part in text.partition("="))
-    match = _LEFT.fullmatch(left)
+    label, mark, right = (part.strip() for part in text.partition("="))
+    match = _LEFT.fullmatch(label)
     if match is None or ":" in match["name"] or not (match["name"] or mark):
         raise ValueError("is not NAME, NAME:larger or NAME=PATTERN")
-    found: dict[str, Any] = {"name": match["name"].strip(), "better": match["better"] or "smaller"}
+    rule: dict[str, Any] = {"name": match["name"].strip(), "better": match["better"] or "smaller"}
     if match["unit"]:
-        found["unit"] = match["unit"]
+        rule["unit"] = match["unit"]
     if mark:
-        found |= {"json_path": right.removeprefix(_PLACE)} if right.startswith(_PLACE) else {"pattern": right}
-    return found
+        rule |= {"json_path": right.removeprefix(_PLACE)} if right.startswith(_PLACE) else {"pattern": right}
+    return rule
 
 
 def read_variable(text: str) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def read_variable(text: str) -> tuple[str, str]:
 
 def figure_words(rule: FigureRule) -> str:
     """The text that `read_figure` parses into this rule."""
-    left = rule.name + (f" [{rule.unit}]" if rule.unit else "") + f":{rule.better}"
+    label = rule.name + (f" [{rule.unit}]" if rule.unit else "") + f":{rule.better}"
     if rule.json_path is not None:
-        return f"{left}={_PLACE}{rule.json_path}"
-    return left if rule.pattern is None else f"{left}={rule.pattern}"
+        return f"{label}={_PLACE}{rule.json_path}"
+    return label if rule.pattern is None else f"{label}={rule.pattern}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.stats.intervals import wilson
 
 UNKNOWN_SHARE = 0.5
@@ -40,13 +40,13 @@ def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | Non
     items = problems * samples
     counted = sum(run.score["n"] for run in past)
     assumed = sum(run.score["passed"] for run in past) / counted if counted else UNKNOWN_SHARE
-    found = wilson(assumed * problems, problems)
+    interval = wilson(assumed * problems, problems)
     return Quote(
         problems=problems,
         items=items,
         assumed=assumed,
         from_past=bool(counted),
-        low=found.low,
-        high=found.high,
-        detectable=2**0.5 * (found.high - found.low) / 2,
+        low=interval.low,
+        high=interval.high,
+        detectable=2**0.5 * (interval.high - interval.low) / 2,
     )

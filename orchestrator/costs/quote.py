@@ -80,21 +80,17 @@ def quote(
     return Quote(Source.TOKEN_LIMITS, 0, cost, None, worst)
 
 
-def sentence(found: Quote, slug: str, *, priced: bool) -> str:
+def sentence(quote: Quote, slug: str, *, priced: bool) -> str:
     """The quote as a sentence."""
     parts = []
     if not priced:
-        parts.append(
-            f"The price of {slug} is not known: no cost can be given, and a budget cannot be kept; enter its prices."
-        )
-    if found.source is Source.TOKEN_LIMITS:
-        parts.append(
-            "No run of this model on these benchmarks has completed yet: bounds come from prompt sizes and token limits."
-        )
-    elif found.runs_used == 1:
+        parts.append(f"{slug} has no price: the cost is unknown and budgets cannot be used. Set its prices.")
+    if quote.source is Source.TOKEN_LIMITS:
+        parts.append("No earlier run of this model on these benchmarks: bounds come from prompt sizes and token limits.")
+    elif quote.runs_used == 1:
         parts.append("Estimated from one earlier run.")
     else:
-        parts.append(f"Estimated from {found.runs_used} earlier runs.")
+        parts.append(f"Estimated from {quote.runs_used} earlier runs.")
     return " ".join(parts)
 
 

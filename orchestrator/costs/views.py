@@ -38,7 +38,7 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
     prompt_bytes = await asyncio.to_thread(_prompt_size, context.catalogue, draft.task)
     rows = await context.db.read(lambda session: call_reports.past_runs(session, model.id or 0))
     prices = prices_of(model)
-    found = quote(
+    estimate = quote(
         items=draft.items,
         concurrency=draft.concurrency,
         prompt_bytes=prompt_bytes,
@@ -46,7 +46,7 @@ async def quote_view(context: Services, body: RunCreate) -> QuoteOut:
         prices=prices,
         past=_past(rows, names),
     )
-    return _out(found, model.slug, names, draft.items, priced=prices is not None)
+    return _out(estimate, model.slug, names, draft.items, priced=prices is not None)
 
 
 def _prompt_size(catalogue: Catalogue, task: BenchmarkTask) -> int:
@@ -77,20 +77,20 @@ def _past(rows: Sequence[Any], names: Sequence[str]) -> list[PastRun]:
     ]
 
 
-def _out(found: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
+def _out(estimate: Quote, slug: str, names: Sequence[str], items: int, *, priced: bool) -> QuoteOut:
     ranges = {
-        name: None if each is None else RangeOut(low=each.low, expected=each.expected, high=each.high)
-        for name, each in (("cost_usd", found.cost_usd), ("seconds", found.seconds))
+        name: None if span is None else RangeOut(low=span.low, expected=span.expected, high=span.high)
+        for name, span in (("cost_usd", estimate.cost_usd), ("seconds", estimate.seconds))
     }
     return QuoteOut(
         model=slug,
         benchmarks=list(names),
         items=items,
-        source=found.source.value,
-        runs_used=found.runs_used,
+        source=estimate.source.value,
+        runs_used=estimate.runs_used,
         price_known=priced,
-        worst_case_usd=found.worst_case_usd,
-        sentence=sentence(found, slug, priced=priced),
+        worst_case_usd=estimate.worst_case_usd,
+        sentence=sentence(estimate, slug, priced=priced),
         **ranges,
     )
 
@@ -103,14 +103,14 @@ class MachineUse(NamedTuple):
     throttled_s: float
 
 
-def with_deleted(there: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
+def with_deleted(present: Sequence[Any], deleted: Sequence[Any], *, newest_first: bool) -> list[MachineUse]:
     """Usage of runs, including deleted ones: what was paid for stays counted."""
     sums: dict[str, MachineUse] = {}
-    for row in (*there, *deleted):
+    for row in (*present, *deleted):
         before = sums.get(row.key, MachineUse(row.key, 0, 0.0, 0.0, 0.0))
-        added = (mine + theirs for mine, theirs in zip(before[1:], tuple(row)[1:5], strict=True))
+        added = (total + amount for total, amount in zip(before[1:], tuple(row)[1:5], strict=True))
         sums[row.key] = MachineUse(row.key, *added)
-    return sorted(sums.values(), key=lambda each: each.key if newest_first else each.vcpu_s, reverse=True)
+    return sorted(sums.values(), key=lambda use: use.key if newest_first else use.vcpu_s, reverse=True)
 
 
 def rates_of(settings: Settings) -> Rates:
@@ -123,12 +123,12 @@ async def machine_costs_view(
     since, rates = context.clock.now() - timedelta(days=days), rates_of(context.settings)
 
     def read(session: Session) -> list[MachineUse]:
-        there = machine_queries.used(session, by.value, since, limit)
+        present = machine_queries.used(session, by.value, since, limit)
         deleted = retention_queries.used_by_deleted(session, by.value, since)
-        return with_deleted(there, deleted, newest_first=by is MachineBy.DAY)[:limit]
+        return with_deleted(present, deleted, newest_first=by is MachineBy.DAY)[:limit]
 
     used = await context.db.read(read)
-    items = [MachineCostOut(**each._asdict(), cost_usd=rates.cost(each.vcpu_s, each.gib_s)) for each in used]
+    items = [MachineCostOut(**use._asdict(), cost_usd=rates.cost(use.vcpu_s, use.gib_s)) for use in used]
     ready = await context.db.read(lambda session: pool_queries.idle_since(session, since.date().isoformat()))
     idle = [
         IdleCostOut(
@@ -144,7 +144,7 @@ async def machine_costs_view(
     return MachineCostsOut(
         items=items,
         idle=idle,
-        idle_cost_usd=sum(each.cost_usd for each in idle),
+        idle_cost_usd=sum(use.cost_usd for use in idle),
         vcpu_hour_usd=rates.vcpu_hour_usd,
         gib_hour_usd=rates.gib_hour_usd,
     )

@@ -10,7 +10,10 @@ from orchestrator.dashboard.texts import duration, size
 from orchestrator.runs.reports.machine_cost import Stored, UsagePoint, points
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
-WIDTH, HEIGHT, MARGIN = 120.0, 28.0, 3.0
+TREND_WIDTH, TREND_HEIGHT, MARGIN = 120.0, 28.0, 3.0
+PLOT_WIDTH, PLOT_HEIGHT = 300.0, 60.0
+NEAR = 0.25
+"""The limit is drawn to scale once this share of it was used; below that, the plot would be a flat line."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +65,21 @@ def trend(scores: Sequence[tuple[float, float, float]]) -> Trend | None:
     bottom = min(low for _, low, _ in scores)
     top = max(high for _, _, high in scores)
     span = (top - bottom) or 1.0
-    step = (WIDTH - 2 * MARGIN) / (len(scores) - 1)
+    step = (TREND_WIDTH - 2 * MARGIN) / (len(scores) - 1)
 
-    def place(index: int, value: float) -> tuple[float, float]:
-        return round(MARGIN + index * step, 1), round(MARGIN + (HEIGHT - 2 * MARGIN) * (top - value) / span, 1)
+    def point(index: int, value: float) -> tuple[float, float]:
+        return round(MARGIN + index * step, 1), round(MARGIN + (TREND_HEIGHT - 2 * MARGIN) * (top - value) / span, 1)
 
-    middle = [place(index, estimate) for index, (estimate, _, _) in enumerate(scores)]
-    upper = [place(index, high) for index, (_, _, high) in enumerate(scores)]
-    lower = [place(index, low) for index, (_, low, _) in enumerate(scores)]
+    middle = [point(index, estimate) for index, (estimate, _, _) in enumerate(scores)]
+    upper = [point(index, high) for index, (_, _, high) in enumerate(scores)]
+    lower = [point(index, low) for index, (_, low, _) in enumerate(scores)]
     first, last = scores[0][0], scores[-1][0]
     sentence = f"{len(scores)} runs, from {100 * first:.1f} % to {100 * last:.1f} %"
     return Trend(_points(middle), _points([*upper, *reversed(lower)]), *middle[-1], len(scores), sentence)
 
 
-def _points(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in places)
-
-
-WIDTH, HEIGHT = 300.0, 60.0
-NEAR = 0.25
-"""The limit is drawn to scale once this share of it was used; below that, the plot would be a flat line."""
+def _points(coordinates: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in coordinates)
 
 
 @dataclass(frozen=True)
@@ -93,43 +91,43 @@ class Plot:
     area: str
     limit_y: float | None
     top: str
-    """The label of the upper edge."""
+    """What the upper edge or the dashed line means, in words."""
     ends: str
 
 
 def usage_plots(samples: Sequence[Stored], vcpu_limit: float | None, memory_limit: float | None) -> list[Plot]:
     """Empty for fewer than two samples."""
-    found = points(samples)
-    if not found:
+    usage = points(samples)
+    if not usage:
         return []
     begin = float(samples[0][0] or 0)
-    span = found[-1].at_s - begin
-    return [_cpu(found, begin, span, vcpu_limit), _memory(found, begin, span, memory_limit)]
+    span = usage[-1].at_s - begin
+    return [_cpu(usage, begin, span, vcpu_limit), _memory(usage, begin, span, memory_limit)]
 
 
-def _cpu(found: Sequence[UsagePoint], begin: float, span: float, limit: float | None) -> Plot:
-    most = max(point.vcpu for point in found)
-    mean = _sum([point.vcpu for point in found], found, begin) / span
-    said = [f"{_cores(mean)} on average, {_cores(most)} at most"]
+def _cpu(usage: Sequence[UsagePoint], begin: float, span: float, limit: float | None) -> Plot:
+    most = max(point.vcpu for point in usage)
+    mean = _sum([point.vcpu for point in usage], usage, begin) / span
+    facts = [f"{_cores(mean)} on average, {_cores(most)} at most"]
     if limit:
-        said.append(f"limit {_cores(limit)}")
-    shares = [point.throttled for point in found if point.throttled is not None]
-    if len(shares) == len(found):
-        held = _sum(shares, found, begin)
-        said.append(f"held back for {duration(held)}" if held >= 0.05 else "never held back")
+        facts.append(f"limit {_cores(limit)}")
+    shares = [point.throttled for point in usage if point.throttled is not None]
+    if len(shares) == len(usage):
+        throttled = _sum(shares, usage, begin)
+        facts.append(f"throttled for {duration(throttled)}" if throttled >= 0.05 else "not throttled")
     steps: list[tuple[float, float]] = []
     before = begin
-    for point in found:  # a rate applies to the whole time between two samples
+    for point in usage:  # a rate applies to the whole time between two samples
         steps += [(before, point.vcpu), (point.at_s, point.vcpu)]
         before = point.at_s
-    return _plot("Processor", "; ".join(said), steps, begin, span, most, limit, _cores)
+    return _plot("CPU", "; ".join(facts), steps, begin, span, most, limit, _cores)
 
 
-def _memory(found: Sequence[UsagePoint], begin: float, span: float, limit: float | None) -> Plot:
-    most = max(point.memory_bytes for point in found)
-    said = f"{size(most)} at most" + (f"; limit {size(limit)}" if limit else "")
-    line = [(begin, found[0].memory_bytes), *((point.at_s, point.memory_bytes) for point in found)]
-    return _plot("Memory", said, line, begin, span, most, limit, size)
+def _memory(usage: Sequence[UsagePoint], begin: float, span: float, limit: float | None) -> Plot:
+    most = max(point.memory_bytes for point in usage)
+    words = f"{size(most)} at most" + (f"; limit {size(limit)}" if limit else "")
+    line = [(begin, usage[0].memory_bytes), *((point.at_s, point.memory_bytes) for point in usage)]
+    return _plot("Memory", words, line, begin, span, most, limit, size)
 
 
 def _plot(
@@ -144,22 +142,28 @@ def _plot(
 ) -> Plot:
     to_scale = limit is not None and most >= NEAR * limit
     top = max(most, limit if to_scale and limit else 0.0) * 1.05 or 1.0
-    places = [(WIDTH * (at - begin) / span, HEIGHT * (1 - min(value / top, 1.0))) for at, value in line]
-    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    coordinates = [(PLOT_WIDTH * (at - begin) / span, PLOT_HEIGHT * (1 - min(value / top, 1.0))) for at, value in line]
+    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in coordinates)
     return Plot(
         title=title,
         words=words,
         line=text,
-        area=f"0,{HEIGHT:g} {text} {WIDTH:g},{HEIGHT:g}",
-        limit_y=round(HEIGHT * (1 - limit / top), 1) if to_scale and limit else None,
-        top=unit(limit if to_scale and limit else most),
+        area=f"0,{PLOT_HEIGHT:g} {text} {PLOT_WIDTH:g},{PLOT_HEIGHT:g}",
+        limit_y=round(PLOT_HEIGHT * (1 - limit / top), 1) if to_scale and limit else None,
+        top=_top(most, limit, to_scale, unit),
         ends=duration(span),
     )
 
 
-def _sum(rates: Sequence[float], found: Sequence[UsagePoint], begin: float) -> float:
+def _top(most: float, limit: float | None, to_scale: bool, unit: Callable[[float], str]) -> str:
+    if not limit:
+        return f"max {unit(most)}"
+    return f"limit {unit(limit)}" if to_scale else f"max {unit(most)}, limit {unit(limit)}"
+
+
+def _sum(rates: Sequence[float], usage: Sequence[UsagePoint], begin: float) -> float:
     """The sum of rates times their durations."""
-    times = [begin, *(point.at_s for point in found)]
+    times = [begin, *(point.at_s for point in usage)]
     return sum(rate * (after - before) for rate, (before, after) in zip(rates, pairwise(times), strict=True))
 
 

@@ -22,8 +22,8 @@ class DiffLine:
         return {"same": " ", "missing": "−", "extra": "+"}.get(self.kind, "…")
 
 
-def diff(expected: str, got: str, most: int = MAX_LINES) -> list[DiffLine]:
-    first, second = expected.splitlines(), got.splitlines()
+def diff(expected: str, actual: str, most: int = MAX_LINES) -> list[DiffLine]:
+    first, second = expected.splitlines(), actual.splitlines()
     cut = len(first) > most or len(second) > most
     rows = list(_rows(first[:most], second[:most]))
     if cut:

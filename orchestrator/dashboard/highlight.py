@@ -42,8 +42,8 @@ def highlight(source: str) -> list[tuple[str, str]]:
 
 
 def _tokens(source: str) -> Iterator[tuple[str, str]]:
-    for found in _TOKEN.finditer(source):
-        kind, text = str(found.lastgroup), found.group()
+    for match in _TOKEN.finditer(source):
+        kind, text = str(match.lastgroup), match.group()
         if kind == "name":
             kind = "keyword" if keyword.iskeyword(text) else "builtin" if text in _BUILTINS else ""
         yield ("" if kind == "rest" else kind), text

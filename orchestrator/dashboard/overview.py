@@ -12,8 +12,8 @@ from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.context import Services
 from orchestrator.http.policy import READ, Policy
 from orchestrator.models import queries as model_queries
-from orchestrator.runs import page_queries
-from orchestrator.runs.model_names import names_by_run
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.model_names import names_by_run
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.views.runs import RunLine, run_line
 from orchestrator.runs.views.series import series
@@ -56,7 +56,7 @@ async def overview(page: Page) -> Response:
             "series": scores,
             "alerts": alerts,
             "planned": planned(session),
-            "verdicts": verdicts(session, {each.model_id for each in scores}),
+            "verdicts": verdicts(session, {score.model_id for score in scores}),
         }
 
     return page.show("shell/overview.html", **await context.db.read(read))
@@ -65,19 +65,23 @@ async def overview(page: Page) -> Response:
 def planned(session: Session) -> list[tuple[str, int, datetime]]:
     """The next scheduled fires: model slug, model id, time."""
     rows = schedule_queries.page(session, limit=1000)
-    found = [(model.slug, row.model_id, row.next_fire_at) for row, model in rows if row.next_fire_at and not row.paused]
-    return sorted(found, key=lambda each: each[2])[:PLANNED]
+    fires = [(model.slug, row.model_id, row.next_fire_at) for row, model in rows if row.next_fire_at and not row.paused]
+    return sorted(fires, key=lambda fire: fire[2])[:PLANNED]
 
 
-def verdicts(session: Session, model_ids: set[int]) -> dict[int, str]:
-    """The newest drift verdict per model."""
-    found = {model_id: schedule_queries.newest_look(session, model_id) for model_id in model_ids}
-    return {model_id: fire.verdict for model_id, fire in found.items() if fire is not None and fire.verdict is not None}
+def verdicts(session: Session, model_ids: set[int]) -> dict[int, tuple[str, int | None]]:
+    """The newest drift verdict per model, with the number of its look."""
+    looks = {model_id: schedule_queries.newest_look(session, model_id) for model_id in model_ids}
+    return {
+        model_id: (fire.verdict, fire.look)
+        for model_id, fire in looks.items()
+        if fire is not None and fire.verdict is not None
+    }
 
 
 async def reasons_to_wait(context: Services) -> dict[str, str]:
     """Why each queued run has not started."""
-    return {each.run.id: each.why for each in await context.fleet.waiting()}
+    return {entry.run.id: entry.why for entry in await context.fleet.waiting()}
 
 
 def model_names(session: Session) -> dict[int, str]:

@@ -33,8 +33,13 @@ def endpoints(document: dict[str, Any]) -> list[Endpoint]:
             summary=operation.get("summary", ""),
             description=operation.get("description", ""),
             parameters=[
-                Field(each["name"], _kind(each.get("schema", {})), each.get("required", False), each.get("description", ""))
-                for each in operation.get("parameters", [])
+                Field(
+                    parameter["name"],
+                    _kind(parameter.get("schema", {})),
+                    parameter.get("required", False),
+                    parameter.get("description", ""),
+                )
+                for parameter in operation.get("parameters", [])
             ],
             body=_body(operation, schemas),
         )
@@ -49,18 +54,18 @@ def _body(operation: dict[str, Any], schemas: dict[str, Any]) -> list[Field]:
     schema = schemas.get(name, {})
     required = set(schema.get("required", []))
     return [
-        Field(field, _kind(each), field in required, each.get("description", ""))
-        for field, each in schema.get("properties", {}).items()
+        Field(field, _kind(property_schema), field in required, property_schema.get("description", ""))
+        for field, property_schema in schema.get("properties", {}).items()
     ]
 
 
 def _kind(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
-        return " or ".join(_kind(each) for each in schema["anyOf"])
+        return " or ".join(_kind(option) for option in schema["anyOf"])
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "enum" in schema:
-        return " | ".join(str(each) for each in schema["enum"])
+        return " | ".join(str(value) for value in schema["enum"])
     kind = str(schema.get("type", "any"))
     if kind == "array":
         return f"list of {_kind(schema.get('items', {}))}"

@@ -15,6 +15,7 @@ from orchestrator.accounts import pages as account
 from orchestrator.alerts import pages as webhooks
 from orchestrator.audit import pages as audit
 from orchestrator.batches import pages as batches
+from orchestrator.benchmarks import pages as benchmarks
 from orchestrator.commands import pages as new_command
 from orchestrator.dashboard import overview
 from orchestrator.dashboard.shell import HERE, error_page
@@ -51,6 +52,7 @@ PAGES = (
     batches,
     leaderboard,
     models,
+    benchmarks,
     datasets,
     fleet,
     schedules,
@@ -95,7 +97,7 @@ def _install_not_found(app: FastAPI) -> None:
     async def _http(request: Request, error: HTTPException) -> Response:
         reads_html = "text/html" in request.headers.get("accept", "")
         if error.status_code == 404 and reads_html and request.scope[MATCH].for_people:
-            return error_page(request, 404, f"There is no page at {request.url.path}.")
+            return error_page(request, 404, f"No page at {request.url.path}.")
         answer = otherwise(request, error)
         response: Response = await answer if inspect.isawaitable(answer) else answer
         return response

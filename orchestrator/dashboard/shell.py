@@ -20,12 +20,12 @@ from starlette.responses import Response
 from orchestrator.dashboard import texts
 from orchestrator.db.session import DatabaseUnavailable
 from orchestrator.errors import ClientError, ServiceError
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.context import Services, caller_of, services_of
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import PolicyRoute, Router
 from orchestrator.http.route_table import RouteTable
-from orchestrator.jobs.views import kind_words, place_of
-from orchestrator.runs import event_queries
+from orchestrator.jobs.views import kind_words, page_path
+from orchestrator.runs.live import queries as event_queries
 
 HERE = Path(__file__).parent
 HEADERS = {
@@ -51,13 +51,14 @@ for _name in (
     "size",
     "money",
     "cost",
+    "payer",
     "number",
     "words",
     "visible",
     "short",
 ):
     environment.filters[_name] = getattr(texts, _name)
-environment.filters["kind"], environment.filters["place"] = kind_words, place_of
+environment.filters["kind"], environment.filters["place"] = kind_words, page_path
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ class Frame:
     async def raw_form(self) -> dict[str, str]:
         """The fields of a form as entered, including surrounding blanks."""
         body = (await self.request.body()).decode("utf-8", "replace")
-        return {name: given[-1] for name, given in parse_qs(body, max_num_fields=100, keep_blank_values=True).items()}
+        return {name: values[-1] for name, values in parse_qs(body, max_num_fields=100, keep_blank_values=True).items()}
 
     async def form(self) -> dict[str, list[str]]:
         """The fields of a form that were filled in."""
         body = (await self.request.body()).decode("utf-8", "replace")
-        return {name: [each.strip() for each in given] for name, given in parse_qs(body, max_num_fields=100).items()}
+        return {name: [value.strip() for value in values] for name, values in parse_qs(body, max_num_fields=100).items()}
 
 
 def draw(template: str, status: int, **values: object) -> HTMLResponse:
@@ -133,9 +134,9 @@ class PageRoute(PolicyRoute):
             except ServiceError as error:
                 return error_page(request, error.status, error.detail)
             except DatabaseUnavailable as error:
-                return error_page(request, 503, f"The database cannot be used now ({error}). Try again shortly.")
+                return error_page(request, 503, f"The database is unavailable ({error}). Try again shortly.")
             except RequestValidationError as error:
-                where = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
+                where = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()[:5])
                 return error_page(request, 422, f"The address has a value that cannot be used ({where}).")
 
         return handler
@@ -174,4 +175,6 @@ def said(error: ValidationError | ClientError) -> str:
     """The message for an invalid form."""
     if isinstance(error, ClientError):
         return error.detail
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the form'}: {each['msg']}" for each in error.errors()[:5])
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'the form'}: {problem['msg']}" for problem in error.errors()[:5]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -43,10 +44,12 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    if hours >= 48:
+        days, hours = divmod(hours, 24)
+        return f"{days} d {hours} h" if hours else f"{days} d"
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 def size(count: float | None) -> str:
@@ -63,18 +66,29 @@ def money(usd: float | None) -> str:
         return DASH
     if usd == 0:
         return "$0"
-    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.2g}" if usd >= 0.0001 else "under $0.0001"
+    if usd >= 0.1:
+        return f"${usd:,.2f}"
+    if usd < 0.0001:
+        return "under $0.0001"
+    digits = max(2, 1 - math.floor(math.log10(usd)))
+    return f"${usd:.{digits}f}"
 
 
-def cost(it: Any) -> str:
+def cost(spending: Any) -> str:
     """The cost of a run's or batch's calls. An unknown cost is shown as unknown, never as zero."""
-    known = it.cost_usd if it.cost_usd is not None else it.known_cost_usd
-    if not it.unpriced_calls:
-        return money(known)
-    if not known:
+    amount = spending.cost_usd if spending.cost_usd is not None else spending.known_cost_usd
+    if not spending.unpriced_calls:
+        return money(amount)
+    if not amount:
         return "unknown"
-    calls = "1 call" if it.unpriced_calls == 1 else f"{it.unpriced_calls:,} calls"
-    return f"at least {money(known)}; {calls} without a price"
+    calls = "1 call" if spending.unpriced_calls == 1 else f"{spending.unpriced_calls:,} calls"
+    return f"at least {money(amount)} ({calls} without a price)"
+
+
+def payer(kind_and_name: str) -> str:
+    """Whose provider key paid, from the kind of payer and its name as the ledger gives them."""
+    kind, _, name = kind_and_name.partition(" ")
+    return {"system": "service", "workspace": "workspace", "user": name or "user"}.get(kind, kind_and_name)
 
 
 def number(count: float | None) -> str:
@@ -88,7 +102,7 @@ def words(name: str) -> str:
 
 def visible(text: str) -> str:
     """Foreign text with invisible characters made visible."""
-    return _UNSEEN.sub(lambda found: f"⟨{ord(found.group()):04X}⟩", text.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda match: f"⟨{ord(match.group()):04X}⟩", text.replace("\r\n", "\n"))
 
 
 def short(text: str, chars: int = 300) -> str:

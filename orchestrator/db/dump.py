@@ -61,19 +61,19 @@ def _dump_sqlite(source: Path, target: Path) -> None:
 
 def check_sqlite(connection: sqlite3.Connection) -> None:
     """Raises `DumpFailed` if the file is damaged."""
-    found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
-    if found != ["ok"]:
-        raise DumpFailed(f"the database is damaged: {'; '.join(found)[:300]}")
+    lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+    if lines != ["ok"]:
+        raise DumpFailed(f"the database is damaged: {'; '.join(lines)[:300]}")
 
 
 def _dump_postgres(url: str, folder: Path) -> None:
     engine = create_engine(url, poolclass=NullPool, isolation_level="REPEATABLE READ")
     with engine.connect() as connection:
         connection.execute(text("SET TRANSACTION READ ONLY"))
-        there = set(inspect(connection).get_table_names())
+        tables = set(inspect(connection).get_table_names())
         written = []
         for table in whole_schema().sorted_tables:
-            if table.name not in there:
+            if table.name not in tables:
                 continue
             columns = [column["name"] for column in inspect(connection).get_columns(table.name)]
             statement = f"COPY {_named(table.name, columns)} TO STDOUT"
@@ -130,7 +130,7 @@ def _load_postgres(url: str, folder: Path, revision: str, *, replace: bool) -> N
             if connection.execute(text(f'SELECT 1 FROM "{entry["table"]}" LIMIT 1')).first():  # noqa: S608 -- it was checked
                 connection.execute(text(f'TRUNCATE TABLE "{entry["table"]}" CASCADE'))
         for entry in written:
-            name, columns = str(entry["table"]), [str(each) for each in entry["columns"]]
+            name, columns = str(entry["table"]), [str(column) for column in entry["columns"]]
             statement = f"COPY {_named(name, columns)} FROM STDIN"
             with (
                 (folder / f"{name}.copy").open("rb") as file,
@@ -152,26 +152,26 @@ def _drop_ours(connection: Connection) -> None:
 def _set_sequences(connection: Connection, table: str, columns: list[str]) -> None:
     """Make new rows get numbers after those that were loaded."""
     for column in columns:
-        found = connection.execute(
+        sequence = connection.execute(
             text("SELECT pg_get_serial_sequence(:table, :column)"), {"table": f'"{table}"', "column": column}
         ).scalar()
-        if found:
+        if sequence:
             highest = f'SELECT coalesce(max("{column}"), 0) + 1 FROM "{table}"'  # noqa: S608 -- both names were checked
             start = connection.execute(text(highest)).scalar()
-            values = {"sequence": found, "start": start}
+            values = {"sequence": sequence, "start": start}
             connection.execute(text("SELECT setval(CAST(:sequence AS regclass), :start, false)"), values)
 
 
 def _checked(written: Any) -> list[dict[str, Any]]:
     """Names go into statements: accept only known tables, and plausible column names."""
-    known = set(whole_schema().tables)
+    tables = set(whole_schema().tables)
     for entry in written if isinstance(written, list) else [None]:
-        if not isinstance(entry, dict) or entry.get("table") not in known:
+        if not isinstance(entry, dict) or entry.get("table") not in tables:
             raise DumpFailed("the backup has a table that does not belong there")
-        if not all(re.fullmatch(r"[a-z_][a-z0-9_]*", str(each)) for each in entry["columns"]):
+        if not all(re.fullmatch(r"[a-z_][a-z0-9_]*", str(column)) for column in entry["columns"]):
             raise DumpFailed("the backup has a column that does not belong there")
-    found: list[dict[str, Any]] = written
-    return found
+    entries: list[dict[str, Any]] = written
+    return entries
 
 
 def _cursor(connection: Connection) -> Any:
@@ -179,7 +179,7 @@ def _cursor(connection: Connection) -> Any:
 
 
 def _named(table: str, columns: list[str]) -> str:
-    return f'"{table}" ({", ".join(_quoted(each) for each in columns)})'
+    return f'"{table}" ({", ".join(_quoted(column) for column in columns)})'
 
 
 def _quoted(name: str) -> str:
@@ -187,5 +187,5 @@ def _quoted(name: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    said = error.orig if isinstance(error, DBAPIError) else error
-    return str(said).splitlines()[0] if str(said) else type(said).__name__
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__

@@ -63,10 +63,10 @@ class Idempotency:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: (field, getattr(value, field.name)) for field in fields(value)}
+        members = {field.name: (field, getattr(value, field.name)) for field in fields(value)}
         return {
             name: _plain(entry)
-            for name, (field, entry) in own.items()
+            for name, (field, entry) in members.items()
             if not (LATER in field.metadata and entry == field.default)
         }
     return list(map(_plain, value)) if isinstance(value, list | tuple) else value
@@ -77,7 +77,7 @@ def keyed(scope: str, key: str | None) -> Idempotency | None:
     return None if key is None else Idempotency(scope, key)
 
 
-def known_answer(session: Session, idempotency: Idempotency | None) -> dict[str, Any] | None:
+def stored_reply(session: Session, idempotency: Idempotency | None) -> dict[str, Any] | None:
     """The answer given to this request before. Raises `Conflict` if the key was used for another request."""
     row = None if idempotency is None else find(session, idempotency.scope, idempotency.key)
     if row is None or idempotency is None:
@@ -98,6 +98,6 @@ def answer_once(
         answer = make()
         settle(session, scope, key, dict(answer))
         return answer
-    known = known_answer(session, idempotency)
-    assert known is not None
-    return known
+    reply = stored_reply(session, idempotency)
+    assert reply is not None
+    return reply

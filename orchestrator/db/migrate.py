@@ -69,7 +69,7 @@ def stored_revision(url: str) -> str | None:
 
 def known_revisions() -> frozenset[str]:
     scripts = ScriptDirectory.from_config(alembic_config(""))
-    return frozenset(each.revision for each in scripts.walk_revisions())
+    return frozenset(script.revision for script in scripts.walk_revisions())
 
 
 def newest_revision() -> str:
@@ -82,14 +82,14 @@ def check(url: str) -> None:
 
 
 def _why(url: str, error: DBAPIError) -> str:
-    place = make_url(url)
-    said = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
-    if place.get_backend_name() != "sqlite":
-        where = place.render_as_string(hide_password=True)
-        return f"The database {where} cannot be used: {said}. Check that it runs and that DATABASE_URL is right."
+    address = make_url(url)
+    cause = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+    if address.get_backend_name() != "sqlite":
+        where = address.render_as_string(hide_password=True)
+        return f"The database {where} cannot be used: {cause}. Check that it runs and that DATABASE_URL is right."
     if getattr(error.orig, "sqlite_errorcode", None) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return (
-            f"The file {place.database} is damaged or is not a database ({said}). Move it away and restore a backup with "
+            f"The file {address.database} is damaged or is not a database ({cause}). Move it away and restore a backup with "
             "`benchyard restore FILE`; without one, a start makes an empty database."
         )
-    return f"The database {place.database} cannot be used: {said}. Check the disk and who may write there."
+    return f"The database {address.database} cannot be used: {cause}. Check the disk and who may write there."

@@ -66,17 +66,17 @@ class _Compiled:
         self._order: list[tuple[str, _Converter | None]] = [(name, binds[name]) for name in compiled.positiontup or binds]
         self._positional = compiled.positional
         self._dialect = dialect
-        self._types = [each.type.dialect_impl(dialect) for each in compiled._result_columns]
+        self._types = [column.type.dialect_impl(dialect) for column in compiled._result_columns]
         self._converters: list[_Converter | None] | None = None
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
-        found = {**self._fixed, **values} if self._fixed else values
+        parameters = {**self._fixed, **values} if self._fixed else values
         if self._positional:
-            return [convert(found[name]) if convert else found[name] for name, convert in self._order]
-        return {name: convert(found[name]) if convert else found[name] for name, convert in self._order}
+            return [convert(parameters[name]) if convert else parameters[name] for name, convert in self._order]
+        return {name: convert(parameters[name]) if convert else parameters[name] for name, convert in self._order}
 
     def converted(self, row: Row, description: Any) -> Row:
         if self._converters is None:  # some depend on the driver's name for the type
-            told = zip(self._types, description, strict=True)
-            self._converters = [each.result_processor(self._dialect, column[1]) for each, column in told]
+            typed = zip(self._types, description, strict=True)
+            self._converters = [kind.result_processor(self._dialect, column[1]) for kind, column in typed]
         return tuple(convert(value) if convert else value for convert, value in zip(self._converters, row, strict=True))

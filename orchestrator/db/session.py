@@ -64,7 +64,7 @@ class NotStorable(Exception):
 Plain = Connection
 """The argument of work that needs no session."""
 
-KeyTaken = IntegrityError
+DuplicateKey = IntegrityError
 """Raised by a write if a unique key exists already, or a row is still referenced. Nothing of the job was stored."""
 
 
@@ -150,10 +150,10 @@ class Database:
         self._read_engine.dispose()
         self._write_engine.dispose()
 
-    def _read(self, fn: Callable[[Session], T], who: Actor | None) -> T:
+    def _read(self, fn: Callable[[Session], T], actor: Actor | None) -> T:
         try:
             with NarrowSession(self._read_engine, expire_on_commit=False) as session:
-                set_workspace(session, who)
+                set_workspace(session, actor)
                 return fn(session)
         except (OperationalError, InterfaceError) as error:
             raise DatabaseUnavailable(_first_line(error)) from error
@@ -183,10 +183,10 @@ class Database:
                     continue
                 raise DatabaseUnavailable(_first_line(error)) from error
             except (*MISFITS, StatementError) as error:
-                told = _told(error)
-                if told is error:
+                translated = _error_for_caller(error)
+                if translated is error:
                     raise
-                raise told from error
+                raise translated from error
         raise AssertionError("unreachable")
 
     def _write_loop(self) -> None:
@@ -274,7 +274,7 @@ def _carry_out(connection: Connection, group: list[_Job]) -> list[_Result]:
             except (OperationalError, InterfaceError):
                 raise
             except BaseException as error:
-                results.append((job, None, _told(error)))
+                results.append((job, None, _error_for_caller(error)))
             if alone and transaction.is_active:
                 transaction.rollback()
     return results
@@ -295,7 +295,7 @@ def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Resul
         except (OperationalError, InterfaceError):
             raise
         except BaseException as error:
-            results.append((job, None, _told(error)))
+            results.append((job, None, _error_for_caller(error)))
             raw.execute("ROLLBACK" if alone else "ROLLBACK TO job")
         else:
             results.append((job, value, None))
@@ -308,7 +308,7 @@ def _carry_out_plainly(connection: Connection, group: list[_Job]) -> list[_Resul
     return results
 
 
-def _told(error: BaseException) -> BaseException:
+def _error_for_caller(error: BaseException) -> BaseException:
     """The exception to raise in the job's caller."""
     not_json = isinstance(error, StatementError) and isinstance(error.orig, stored_json.NotJson)
     if not (not_json or isinstance(error, MISFITS)):
@@ -339,12 +339,12 @@ def _settle(results: list[_Result]) -> None:
             job.future.exception()  # mark as retrieved: if nobody awaits it any more, asyncio would complain
 
 
-def _in_session(fn: Callable[[Session], T], who: Actor | None) -> Callable[[Connection], T]:
+def _in_session(fn: Callable[[Session], T], actor: Actor | None) -> Callable[[Connection], T]:
     """A failed flush rolls back the enclosing savepoint or transaction."""
 
     def work(connection: Connection) -> T:
         with NarrowSession(connection, expire_on_commit=False, join_transaction_mode="rollback_only") as session:
-            set_workspace(session, who)
+            set_workspace(session, actor)
             value = fn(session)
             session.commit()
             return value
@@ -353,8 +353,8 @@ def _in_session(fn: Callable[[Session], T], who: Actor | None) -> Callable[[Conn
 
 
 def _first_line(error: BaseException) -> str:
-    said = error.orig if isinstance(error, StatementError) else error
-    return str(said).splitlines()[0] if str(said) else type(said).__name__
+    cause = error.orig if isinstance(error, StatementError) else error
+    return str(cause).splitlines()[0] if str(cause) else type(cause).__name__
 
 
 def _sqlite_engine(url: str, begin: str, size: int) -> Engine:

@@ -27,7 +27,7 @@ class VacuumFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Vacuumed:
+class VacuumResult:
     before_bytes: int
     after_bytes: int
 
@@ -36,19 +36,19 @@ class Vacuumed:
         return max(self.before_bytes - self.after_bytes, 0)
 
 
-def vacuum(url: str, *, in_use: bool, step: Callable[[int], None] = lambda _left: None) -> Vacuumed:
+def vacuum(url: str, *, in_use: bool, step: Callable[[int], None] = lambda _left: None) -> VacuumResult:
     """`in_use`: others may read and write meanwhile. `step` is called with the number of free pages left."""
-    place = make_url(url)
+    address = make_url(url)
     try:
-        if place.get_backend_name() == "sqlite":
-            return _vacuum_sqlite(Path(place.database or ""), in_use=in_use, step=step)
+        if address.get_backend_name() == "sqlite":
+            return _vacuum_sqlite(Path(address.database or ""), in_use=in_use, step=step)
         return _vacuum_postgres(url)
     except (sqlite3.Error, DBAPIError) as error:
-        said = error.orig if isinstance(error, DBAPIError) else error
-        raise VacuumFailed(f"the database cannot be used now ({said}); try again later") from error
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise VacuumFailed(f"the database cannot be used now ({cause}); try again later") from error
 
 
-def _vacuum_sqlite(path: Path, *, in_use: bool, step: Callable[[int], None]) -> Vacuumed:
+def _vacuum_sqlite(path: Path, *, in_use: bool, step: Callable[[int], None]) -> VacuumResult:
     if not path.exists():
         raise VacuumFailed(f"there is no database at {path}")
     before = _size(path)
@@ -61,14 +61,14 @@ def _vacuum_sqlite(path: Path, *, in_use: bool, step: Callable[[int], None]) -> 
                 )
             connection.execute(f"PRAGMA auto_vacuum={INCREMENTAL}")
             connection.execute("VACUUM")
-        while (left := _number(connection, "freelist_count")) > 0:
-            step(left)
+        while (free_pages := _number(connection, "freelist_count")) > 0:
+            step(free_pages)
             # The pragma frees one page per fetched row.
             connection.execute(f"PRAGMA incremental_vacuum({STEP_PAGES})").fetchall()
-            if _number(connection, "freelist_count") >= left:
+            if _number(connection, "freelist_count") >= free_pages:
                 break
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return Vacuumed(before, _size(path))
+    return VacuumResult(before, _size(path))
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
@@ -77,13 +77,13 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 def _size(path: Path) -> int:
     files = (path, path.with_name(f"{path.name}-wal"))
-    return sum(each.stat().st_size for each in files if each.exists())
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
-def _vacuum_postgres(url: str) -> Vacuumed:
+def _vacuum_postgres(url: str) -> VacuumResult:
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     size = text("SELECT pg_database_size(current_database())")
     with engine.connect() as connection:
         before = int(connection.execute(size).scalar() or 0)
         connection.execute(text("VACUUM (ANALYZE)"))
-        return Vacuumed(before, int(connection.execute(size).scalar() or 0))
+        return VacuumResult(before, int(connection.execute(size).scalar() or 0))

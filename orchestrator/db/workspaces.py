@@ -40,9 +40,9 @@ def current_actor() -> Actor | None:
 
 
 @contextmanager
-def acting_as(who: Actor | None) -> Iterator[None]:
+def acting_as(actor: Actor | None) -> Iterator[None]:
     """Do all database work of the block in that workspace; with None, as the service itself, which sees every workspace."""
-    token = _acting.set(who)
+    token = _acting.set(actor)
     try:
         yield
     finally:
@@ -67,35 +67,35 @@ class NarrowSession(Session):
 
 
 def acting_in(session: Session) -> Actor | None:
-    who: Actor | None = session.info.get(_KEY)
-    return who
+    actor: Actor | None = session.info.get(_KEY)
+    return actor
 
 
-def set_workspace(session: Session, who: Actor | None) -> None:
+def set_workspace(session: Session, actor: Actor | None) -> None:
     """Restrict the session to that workspace from now on."""
-    session.info[_KEY] = who
+    session.info[_KEY] = actor
 
 
 def workspace_of(session: Session) -> int:
     """The workspace for new rows of this session."""
-    who = acting_in(session)
-    return who.workspace_id if who else DEFAULT_WORKSPACE
+    actor = acting_in(session)
+    return actor.workspace_id if actor else DEFAULT_WORKSPACE
 
 
 def assign_workspace(session: Session, row: Any) -> None:
     """Assign a new row to the session's workspace; without one, the row keeps its own value."""
-    who = acting_in(session)
-    if who is None or not isinstance(row, Owned):
+    actor = acting_in(session)
+    if actor is None or not isinstance(row, Owned):
         return
-    row.workspace_id = who.workspace_id
+    row.workspace_id = actor.workspace_id
     if getattr(row, "user_id", 0) is None:
-        row.user_id = who.user_id
+        row.user_id = actor.user_id
 
 
 def workspace_filter(session: Session, table: Any) -> ColumnElement[bool]:
     """For statements on a plain connection: the rows of the session's workspace; all rows if there is no actor."""
-    who = acting_in(session)
-    return true() if who is None else table.c.workspace_id == who.workspace_id
+    actor = acting_in(session)
+    return true() if actor is None else table.c.workspace_id == actor.workspace_id
 
 
 class _AnyOwned:
@@ -116,9 +116,9 @@ def _only(workspace_id: int) -> Any:
 
 @event.listens_for(NarrowSession, "do_orm_execute")
 def _narrow(state: ORMExecuteState) -> None:
-    who = acting_in(state.session)  # type: ignore[arg-type]
-    if who is not None and not state.is_column_load and not state.is_relationship_load:
-        state.statement = state.statement.options(_only(who.workspace_id))
+    actor = acting_in(state.session)  # type: ignore[arg-type]
+    if actor is not None and not state.is_column_load and not state.is_relationship_load:
+        state.statement = state.statement.options(_only(actor.workspace_id))
 
 
 @event.listens_for(NarrowSession, "before_flush")

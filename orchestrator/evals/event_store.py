@@ -76,15 +76,15 @@ class EvalEventStore:
         """Stores an event and returns the data for live streams."""
         job = job_queries.light(session, run.id)
         if job is None:
-            raise Invalid(f"run {run.id} is no job about evals")
+            raise Invalid(f"run {run.id} is not an eval job")
         if isinstance(event, JobProgressEvent):
             job.stage, job.percent, job.detail = event.stage.value, event.percent, cut(event.detail, DETAIL_CHARS)
             job.stage_done, job.stage_total = event.done, event.total
             if event.round is not None:
-                said = _round(event.round)
-                job.rounds = [*(job.rounds or []), said]
+                round_fields = _round(event.round)
+                job.rounds = [*(job.rounds or []), round_fields]
                 session.add(job)
-                return {**_facts(job), "round": {key: value for key, value in said.items() if key != "code"}}
+                return {**_facts(job), "round": {key: value for key, value in round_fields.items() if key != "code"}}
         elif isinstance(event, EvalWrittenEvent):
             self._written(session, run, job, event)
         else:
@@ -110,11 +110,11 @@ class EvalEventStore:
 
     def _written(self, session: Session, run: ContainerRun, job: EvalJob, event: EvalWrittenEvent) -> None:
         if run.kind != RunKind.EVAL_GENERATE:
-            raise Invalid(f"job {run.id} writes no eval")
+            raise Invalid(f"job {run.id} does not write an eval")
         job.result = {
             "code": cut(event.code, TEXT_CHARS),
-            "judgements": [_plain(each) for each in event.judgements],
-            "rounds": [_round(each) for each in event.rounds],
+            "judgements": [_plain(judgement) for judgement in event.judgements],
+            "rounds": [_round(round_) for round_ in event.rounds],
         }
         job.rounds = job.result["rounds"]
         job.stage, job.percent = JobStage.SAVING_EVAL.value, 90
@@ -122,21 +122,21 @@ class EvalEventStore:
 
     def _save(self, session: Session, run: ContainerRun, job: EvalJob, now: datetime) -> str:
         if job.result is None:
-            raise Conflict(f"job {run.id} says complete, but no eval has come")
+            raise Conflict(f"job {run.id} reported completion without sending an eval")
         if eval_queries.lock_set(session, job.eval_set_id) is None:
             raise Conflict(f"the eval set of job {run.id} is gone")
-        said = {each["key"]: each for each in job.result["judgements"]}
+        judgements = {judgement["key"]: judgement for judgement in job.result["judgements"]}
         task = generation_of(run)
         traces = trace_queries.by_numbers(session, [number for number, _, _ in task.examples])
         tests, right, total = [], Counter[bool](), Counter[bool]()
         for number, label, held_out in task.examples:
-            verdict = said.get(number, {"passed": None, "failure": "crash", "reason": "no verdict came"})
+            verdict = judgements.get(number, {"passed": None, "failure": "crash", "reason": "no verdict came"})
             agrees = verdict["passed"] is not None and verdict["passed"] == (label is Label.POSITIVE)
             total[held_out] += 1
             right[held_out] += agrees
-            known = {key: value for key, value in verdict.items() if key != "key"}
+            fields = {key: value for key, value in verdict.items() if key != "key"}
             trace_id = traces[number].id if number in traces else ""
-            tests.append({"trace_id": trace_id, "label": label.value, "held_out": held_out, "right": agrees, **known})
+            tests.append({"trace_id": trace_id, "label": label.value, "held_out": held_out, "right": agrees, **fields})
         older = eval_queries.versions(session, job.eval_set_id, task.name)
         row = Eval(
             id=uuid7(now),
@@ -164,28 +164,32 @@ class EvalEventStore:
         self, session: Session, run: ContainerRun, job: EvalJob, judgements: Iterable[Judgement], now: datetime
     ) -> dict[str, Any]:
         if run.kind != RunKind.EVAL_EXECUTE or job.eval_id is None:
-            raise Invalid(f"job {run.id} executes no eval")
+            raise Invalid(f"job {run.id} does not execute an eval")
         row = eval_queries.lock(session, job.eval_id)
         if row is None:
             raise Conflict(f"the eval of job {run.id} is gone")
-        said = {each.key: each for each in judgements}
-        if strangers := said.keys() - self._traces_of(run):
+        by_trace = {judgement.key: judgement for judgement in judgements}
+        if strangers := by_trace.keys() - self._traces_of(run):
             raise Invalid(f"trace {min(strangers)} is not part of job {run.id}")
-        known = eval_queries.executions_of(session, row.id, list(said))
-        fresh = {key: each for key, each in said.items() if key not in known or known[key].run_id != run.id}
+        executions = eval_queries.executions_of(session, row.id, list(by_trace))
+        fresh = {
+            key: judgement
+            for key, judgement in by_trace.items()
+            if key not in executions or executions[key].run_id != run.id
+        }
         ratings = trace_queries.feedback_of(session, row.eval_set_id, fresh.keys())
-        eval_queries.store(session, [_execution(row.id, run.id, each, now) for each in fresh.values()])
-        for key, each in fresh.items():
-            before = known.get(key)
+        eval_queries.store(session, [_execution(row.id, run.id, judgement, now) for judgement in fresh.values()])
+        for key, judgement in fresh.items():
+            before = executions.get(key)
             rating = ratings[key].rating if key in ratings else None
             row.execution_count += before is None
-            row.passed_count += (each.passed is True) - (before is not None and before.passed is True)
-            row.failure_count += (each.failure is not None) - (before is not None and before.failure is not None)
-            row.contradiction_count += contradicts(each.passed, rating)
+            row.passed_count += (judgement.passed is True) - (before is not None and before.passed is True)
+            row.failure_count += (judgement.failure is not None) - (before is not None and before.failure is not None)
+            row.contradiction_count += contradicts(judgement.passed, rating)
             row.contradiction_count -= before is not None and contradicts(before.passed, rating)
             run.items_done += 1
-            run.items_passed += each.passed is True
-            job.spent_ms += each.wall_ms
+            run.items_passed += judgement.passed is True
+            job.spent_ms += judgement.wall_ms
         job.stage = JobStage.EXECUTING.value
         job.stage_done, job.stage_total = run.items_done, run.items_total
         job.percent = 100 * run.items_done // max(run.items_total, 1)
@@ -210,15 +214,15 @@ def generation_of(run: ContainerRun) -> EvalGenerateTask:
     return run.task
 
 
-def _round(said: Round) -> dict[str, Any]:
-    code = None if said.code is None else cut(said.code, TEXT_CHARS)
-    return {**said.model_dump(mode="json"), "code": code, "problem": cut(said.problem, DETAIL_CHARS)}
+def _round(attempt: Round) -> dict[str, Any]:
+    code = None if attempt.code is None else cut(attempt.code, TEXT_CHARS)
+    return {**attempt.model_dump(mode="json"), "code": code, "problem": cut(attempt.problem, DETAIL_CHARS)}
 
 
 def _job(session: Session, run: ContainerRun) -> EvalJob:
     job = job_queries.eval_job(session, run.id)
     if job is None:
-        raise Conflict(f"run {run.id} is no job about evals")
+        raise Conflict(f"run {run.id} is not an eval job")
     return job
 
 
@@ -231,16 +235,16 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
     return {**judgement.model_dump(mode="json"), "reason": storable(judgement.reason[:MAX_REASON_CHARS])}
 
 
-def _execution(eval_id: str, run_id: str, said: Judgement, now: datetime) -> dict[str, Any]:
+def _execution(eval_id: str, run_id: str, judgement: Judgement, now: datetime) -> dict[str, Any]:
     values = EvalExecution(
         eval_id=eval_id,
-        trace_number=said.key,
+        trace_number=judgement.key,
         run_id=run_id,
-        passed=said.passed,
-        score=said.score,
-        reason=storable(said.reason[:MAX_REASON_CHARS]),
-        failure=said.failure.value if said.failure else None,
-        wall_ms=said.wall_ms,
+        passed=judgement.passed,
+        score=judgement.score,
+        reason=storable(judgement.reason[:MAX_REASON_CHARS]),
+        failure=judgement.failure.value if judgement.failure else None,
+        wall_ms=judgement.wall_ms,
         at=now,
     )
     return values.model_dump()

@@ -38,15 +38,17 @@ def rate(session: Session, eval_set_id: str, opinions: Sequence[Opinion], now: d
     latest = {opinion.trace_id: opinion for opinion in opinions}
     numbers = trace_queries.numbers(session, list(latest))
     if unknown := [trace_id for trace_id in latest if trace_id not in numbers]:
-        some = ", ".join(repr(each[:80]) for each in unknown[:3])
-        raise NotFound(f"there is no trace {some}; GET /api/traces lists those there are, POST /api/traces adds some")
+        some = ", ".join(repr(trace_id[:80]) for trace_id in unknown[:3])
+        raise NotFound(f"there is no trace {some}; GET /api/traces lists the existing ones, POST /api/traces adds some")
     if eval_queries.lock_set(session, eval_set_id) is None:
-        raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists those there are")
+        raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists the existing ones")
     ids = sorted(row.id for row in eval_queries.evals_of_set(session, eval_set_id))
-    evals = [row for row in (eval_queries.lock(session, each) for each in ids) if row is not None]
+    evals = [row for row in (eval_queries.lock(session, id) for id in ids) if row is not None]
     before = trace_queries.feedback_of(session, eval_set_id, numbers.values())
     ratings = {number: row.rating for number, row in before.items()}
-    moved = [numbers[each.trace_id] for each in latest.values() if ratings.get(numbers[each.trace_id]) != each.rating]
+    moved = [
+        numbers[opinion.trace_id] for opinion in latest.values() if ratings.get(numbers[opinion.trace_id]) != opinion.rating
+    ]
     eval_queries.forget_disputes(session, ids, moved)
     for row in evals:
         executions = eval_queries.executions_of(session, row.id, list(numbers.values()))
@@ -61,12 +63,12 @@ def rate(session: Session, eval_set_id: str, opinions: Sequence[Opinion], now: d
 
 
 def _write(
-    session: Session, eval_set_id: str, number: int, known: TraceFeedback | None, opinion: Opinion, now: datetime
+    session: Session, eval_set_id: str, number: int, existing: TraceFeedback | None, opinion: Opinion, now: datetime
 ) -> None:
     if opinion.rating is None:
         trace_queries.forget_feedback(session, eval_set_id, number)
         return
-    row = known or TraceFeedback(
+    row = existing or TraceFeedback(
         eval_set_id=eval_set_id, trace_number=number, rating=opinion.rating.value, created_at=now, updated_at=now
     )
     row.rating, row.updated_at = opinion.rating.value, now

@@ -60,7 +60,7 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Queued:
+class QueuedJob:
     job_id: str
     traces: int
     remaining: int = 0
@@ -73,7 +73,7 @@ class EvalJobs:
     ) -> None:
         self._db, self._settings, self._clock, self._runs, self._wake = db, settings, clock, runs, wake
 
-    async def generate(self, set_id: str, request: Generation, idempotency: Idempotency | None = None) -> Queued:
+    async def generate(self, set_id: str, request: Generation, idempotency: Idempotency | None = None) -> QueuedJob:
         name = request.name or await self._db.read(lambda s: known_set(s, set_id).name)
         request = replace(request, name=name.strip())
         type_name = self._runs.check_instance_type(request.instance_type)
@@ -82,10 +82,10 @@ class EvalJobs:
         model = await self._db.write(lambda s: demo_eval_model(s, request.model, now))
         model = model or await self._runs.find_model(request.model)
 
-        def insert(session: Session) -> Queued:
+        def insert(session: Session) -> QueuedJob:
             group = known_set(session, set_id)
             if model.archived_at is None and model_queries.lock(session, model.id or 0) is None:
-                raise NotFound(f"there is no model {request.model!r}; GET /api/models lists those there are")
+                raise NotFound(f"there is no model {request.model!r}; GET /api/models lists the existing ones")
             task = EvalGenerateTask(
                 name=request.name,
                 description=request.description,
@@ -109,7 +109,7 @@ class EvalJobs:
 
     async def draft(
         self, eval_id: str, code: str, description: str | None, idempotency: Idempotency | None = None
-    ) -> Queued:
+    ) -> QueuedJob:
         """Queues a test of code written by a person. If it passes, it becomes the next version of the eval."""
         if await self._db.read(lambda s: eval_queries.get(s, eval_id)) is None:
             raise no_eval(eval_id)
@@ -118,7 +118,7 @@ class EvalJobs:
         type_name = self._runs.check_instance_type(None)
         now = self._clock.now()
 
-        def insert(session: Session) -> Queued:
+        def insert(session: Session) -> QueuedJob:
             row = eval_queries.get(session, eval_id)
             if row is None:
                 raise no_eval(eval_id)
@@ -147,40 +147,40 @@ class EvalJobs:
         priority: int = 0,
         instance_type: str | None = None,
         idempotency: Idempotency | None = None,
-    ) -> Queued:
+    ) -> QueuedJob:
         type_name = self._runs.roomiest_type(instance_type)
         now = self._clock.now()
 
-        def insert(session: Session) -> Queued:
+        def insert(session: Session) -> QueuedJob:
             row = eval_queries.lock(session, eval_id)
             if row is None:
                 raise no_eval(eval_id)
             if others := eval_queries.open_jobs(session, eval_id=eval_id):
                 raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
-            wanted = _wanted(session, row, trace_ids)
+            numbers = _trace_numbers(session, row, trace_ids)
             if not force:
-                done = eval_queries.executed(session, eval_id)
-                wanted = [number for number in wanted if number not in done]
-            task = EvalExecuteTask(traces=wanted[:MAX_TRACES])
+                executed = eval_queries.executed(session, eval_id)
+                numbers = [number for number in numbers if number not in executed]
+            task = EvalExecuteTask(traces=numbers[:MAX_TRACES])
             draft = self._draft(task, type_name, priority=priority, sample_size=len(task.traces))
             queued = self._queue(session, draft, now, row.eval_set_id, eval_id)
-            return replace(queued, remaining=len(wanted) - len(task.traces))
+            return replace(queued, remaining=len(numbers) - len(task.traces))
 
-        asked = [eval_id, trace_ids, force, priority, instance_type]
-        return await self._insert(insert, idempotency, asked, now)
+        request = [eval_id, trace_ids, force, priority, instance_type]
+        return await self._insert(insert, idempotency, request, now)
 
     async def retry(self, job_id: str, idempotency: Idempotency | None = None) -> str:
         """Queues a new job for the unfinished work of an ended one. It reuses answers already paid for, unless those were
         rejected.
         """
-        found = await self._db.read(lambda s: run_queries.get(s, job_id))
-        if found is None:
-            raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
-        if found.kind not in EVAL_KINDS:
+        job = await self._db.read(lambda s: run_queries.get(s, job_id))
+        if job is None:
+            raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists the existing ones")
+        if job.kind not in EVAL_KINDS:
             return await self._runs.retry(job_id, idempotency)
         now = self._clock.now()
 
-        def insert(session: Session) -> Queued:
+        def insert(session: Session) -> QueuedJob:
             old, job = run_queries.lock(session, job_id), job_queries.eval_job(session, job_id)
             assert old is not None
             assert job is not None
@@ -197,16 +197,18 @@ class EvalJobs:
                     raise no_eval(job.eval_id or "")
                 if others := eval_queries.open_jobs(session, eval_id=job.eval_id):
                     raise Conflict(f"job {others[0]} executes this eval already; wait until it is over, or cancel it")
-                done = eval_queries.executed_by(session, job_id)
-                left: EvalTasks = EvalExecuteTask(traces=[each for each in task.traces if each in here and each not in done])
+                executed = eval_queries.executed_by(session, job_id)
+                remaining: EvalTasks = EvalExecuteTask(
+                    traces=[number for number in task.traces if number in here and number not in executed]
+                )
             else:
                 known_set(session, job.eval_set_id)
                 examples = [example for example in task.examples if example[0] in here]
                 probes = [number for number in task.probes if number in here]
-                left = task.model_copy(update={"examples": examples, "probes": probes})
+                remaining = task.model_copy(update={"examples": examples, "probes": probes})
                 check_examples([(number, label) for number, label, _ in examples])
             eval_id = job.eval_id if old.kind == RunKind.EVAL_EXECUTE else None
-            queued = self._queue(session, replace(again, task=left), now, job.eval_set_id, eval_id)
+            queued = self._queue(session, replace(again, task=remaining), now, job.eval_set_id, eval_id)
             if old.kind == RunKind.EVAL_GENERATE and old.reason != Reason.EVAL_REFUSED:
                 item_queries.copy_answers(session, old.id, queued.job_id)
             return queued
@@ -214,24 +216,24 @@ class EvalJobs:
         return (await self._insert(insert, idempotency, [job_id], now)).job_id
 
     async def _insert(
-        self, make: Callable[[Session], Queued], idempotency: Idempotency | None, asked: list[Any], now: datetime
-    ) -> Queued:
+        self, make: Callable[[Session], QueuedJob], idempotency: Idempotency | None, request: list[Any], now: datetime
+    ) -> QueuedJob:
         """Queues a job, or returns the job that the same idempotency key created before."""
-        key = idempotency and idempotency.of(asked)
+        key = idempotency and idempotency.of(request)
         answer = await self._db.write(lambda s: answer_once(s, key, now, lambda: asdict(make(s))))
         self._wake()
-        return Queued(**answer)
+        return QueuedJob(**answer)
 
     def _draft(self, task: EvalTasks, instance_type: str, **more: Any) -> drafts.EvalJob:
         return drafts.EvalJob(task=task, instance_type=instance_type, deadline_s=self._settings.default_deadline_s, **more)
 
     def _queue(
         self, session: Session, draft: drafts.EvalJob, now: datetime, set_id: str, eval_id: str | None = None
-    ) -> Queued:
+    ) -> QueuedJob:
         run_id = enqueue(session, draft, now=now, daily_budget_usd=self._settings.daily_budget_usd)
         session.add(EvalJob(run_id=run_id, eval_set_id=set_id, eval_id=eval_id))
         session.flush()
-        return Queued(run_id, draft.sample_size)
+        return QueuedJob(run_id, draft.sample_size)
 
 
 def _examples(session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def _examples(session: Session, group: EvalSet, seed: int) -> dict[str, Any]:
     disputed = eval_queries.disputed_in_set(session, group.id)
     examples = split(labelled, seed, disputed.keys())
     return {
-        "examples": [(each.number, each.label, each.held_out) for each in examples],
+        "examples": [(example.number, example.label, example.held_out) for example in examples],
         "disputed": {str(number): _opinion(*verdict) for number, verdict in disputed.items()},
         "probes": _probes(session, group.project, {number for number, _ in labelled}, seed),
     }
@@ -269,12 +271,12 @@ def _opinion(passed: bool, reason: str) -> str:
     return f"{'good' if passed else 'bad'} ({reason})"
 
 
-def _wanted(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> list[int]:
+def _trace_numbers(session: Session, row: Eval, trace_ids: Sequence[str] | None) -> list[int]:
     if trace_ids is None:
         return trace_queries.all_numbers(session, known_set(session, row.eval_set_id).project)
     numbers = trace_queries.numbers(session, trace_ids)
-    if unknown := [each for each in trace_ids if each not in numbers]:
-        some = ", ".join(repr(each[:80]) for each in unknown[:3])
+    if unknown := [trace_id for trace_id in trace_ids if trace_id not in numbers]:
+        some = ", ".join(repr(trace_id[:80]) for trace_id in unknown[:3])
         raise NotFound(
             f"there is no trace {some} ({len(unknown)} of {len(trace_ids)} are unknown); GET /api/traces lists them"
         )

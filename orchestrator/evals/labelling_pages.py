@@ -31,7 +31,7 @@ Before = Annotated[int | None, Query(ge=0, le=2**53)]
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledTrace:
     """A trace with its label and its neighbours in the list."""
 
     view: TraceView
@@ -50,17 +50,17 @@ async def label_page(
 
 @router.post("/eval-sets/{set_id}/label", policy=Policy(RUN))
 async def give_label(page: Page, set_id: SetId) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
-    trace_id, show = given.get("trace_id", ""), given.get("show", UNLABELLED)
-    fields: dict[str, Any] = {"trace_id": trace_id, "rating": given.get("rating"), "note": given.get("note", "")}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
+    trace_id, show = form.get("trace_id", ""), form.get("show", UNLABELLED)
+    fields: dict[str, Any] = {"trace_id": trace_id, "rating": form.get("rating"), "note": form.get("note", "")}
     try:
-        if given.get("rating") == "forget":
+        if form.get("rating") == "forget":
             await page.context.evals.forget(set_id, trace_id)
         else:
             await page.context.evals.rate(set_id, FeedbackCreate.model_validate(fields).opinions())
     except (ValidationError, ClientError) as error:
         return await _show(page, set_id, trace=trace_id, show=show, error=said(error))
-    number = given.get("number", "")
+    number = form.get("number", "")
     return page.go(f"/eval-sets/{set_id}/label", show=show, after=number if number.isdecimal() else "0")
 
 
@@ -84,12 +84,12 @@ async def _show(
     before: int | None = None,
     error: str | None = None,
 ) -> Response:
-    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
-    shown = show if show in SHOWS else UNLABELLED
+    eval_set = EvalSetOut.of(await page.context.evals.get_set(set_id))
+    filter_name = show if show in SHOWS else UNLABELLED
 
-    def read(session: Session) -> tuple[Labelled | None, int]:
-        around = _Around(session, it, shown)
-        total = trace_queries.count(session, it.project)
+    def read(session: Session) -> tuple[LabelledTrace | None, int]:
+        around = _LabelQueue(session, eval_set, filter_name)
+        total = trace_queries.count(session, eval_set.project)
         if trace:
             row = trace_queries.by_id(session, trace)
             if row is None:
@@ -97,39 +97,39 @@ async def _show(
             number = row.number or 0
             feedback = trace_queries.feedback_of(session, set_id, [number]).get(number)
             return around.of(row, feedback), total
-        found = around.next(after) if before is None else around.previous(before)
-        if found is None and before is None and after:
-            found = around.next(0)  # start again at the beginning: skipped traces come up once more
-        return (around.of(*found) if found else None), total
+        entry = around.next(after) if before is None else around.previous(before)
+        if entry is None and before is None and after:
+            entry = around.next(0)  # start again at the beginning: skipped traces come up once more
+        return (around.of(*entry) if entry else None), total
 
-    found, total = await page.context.db.read(read)
+    labelled, total = await page.context.db.read(read)
 
     def link(**more: str) -> str:
-        query = {"show": shown, **more} if shown != UNLABELLED else more
+        query = {"show": filter_name, **more} if filter_name != UNLABELLED else more
         return f"{page.root}/eval-sets/{set_id}/label{'?' + urlencode(query) if query else ''}"
 
     return page.show(
         "evals/label.html",
         422 if error else 200,
-        it=it,
-        found=found,
+        it=eval_set,
+        found=labelled,
         total=total,
         shows=SHOWS,
-        show=shown,
+        show=filter_name,
         link=link,
         error=error,
     )
 
 
-class _Around:
+class _LabelQueue:
     """The traces that the page steps through."""
 
-    def __init__(self, session: Session, it: EvalSetOut, show: str) -> None:
+    def __init__(self, session: Session, eval_set: EvalSetOut, show: str) -> None:
         self._session = session
-        newest = eval_queries.newest(session, [it.id]).get(it.id) if show == "contradicted" else None
+        newest = eval_queries.newest(session, [eval_set.id]).get(eval_set.id) if show == "contradicted" else None
         self._filter: dict[str, Any] = {
-            "project": it.project,
-            "eval_set_id": it.id,
+            "project": eval_set.project,
+            "eval_set_id": eval_set.id,
             "label": show if show not in ("", "contradicted") else None,
             "contradicted_by": (newest.id if newest else "") if show == "contradicted" else None,
         }
@@ -140,10 +140,10 @@ class _Around:
     def previous(self, before: int) -> tuple[Trace, TraceFeedback | None] | None:
         return next(iter(trace_queries.page(self._session, limit=1, before=before, **self._filter)), None)
 
-    def of(self, row: Trace, feedback: TraceFeedback | None) -> Labelled:
+    def of(self, row: Trace, feedback: TraceFeedback | None) -> LabelledTrace:
         number = row.number or 0
         previous, following = self.previous(number), self.next(number)
-        return Labelled(
+        return LabelledTrace(
             trace_view(row.id, number, row.data),
             feedback.rating if feedback else None,
             feedback.note if feedback else "",

@@ -63,7 +63,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
-class _Around:
+class _EvalPage:
     """The data on an eval's page besides the eval itself."""
 
     group: EvalSet
@@ -88,44 +88,44 @@ async def _eval(
     status: int = 200,
     error: str | None = None,
 ) -> Response:
-    it = await eval_detail(eval_id, page.context)
+    detail = await eval_detail(eval_id, page.context)
 
-    def read(session: Session) -> _Around:
-        group = known_set(session, it.eval_set_id)
+    def read(session: Session) -> _EvalPage:
+        group = known_set(session, detail.eval_set_id)
         rows = eval_queries.verdicts(session, eval_id, limit=RESULTS_ON_A_PAGE + 1, after=after, **FILTERS[show])
-        shown = rows[:RESULTS_ON_A_PAGE]
-        traces = trace_queries.by_numbers(session, [row.trace_number for row in shown])
-        return _Around(
+        rows_shown = rows[:RESULTS_ON_A_PAGE]
+        traces = trace_queries.by_numbers(session, [row.trace_number for row in rows_shown])
+        return _EvalPage(
             group,
             [
                 VerdictView(row, *(one_line(traces[row.trace_number].data.get(name), 120) for name in ("input", "output")))
-                for row in shown
+                for row in rows_shown
             ],
-            shown[-1].trace_number if len(rows) > len(shown) else None,
+            rows_shown[-1].trace_number if len(rows) > len(rows_shown) else None,
             eval_queries.unexecuted(session, eval_id, group.project),
             trace_queries.count(session, group.project),
         )
 
     around = await page.context.db.read(read)
     jobs = (await jobs_view(page.context, limit=5, eval_id=eval_id)).items
-    other, lines = await _compared(page, it, against)
-    wrong = [test for test in it.tests if not test.right]
-    kept = {name: value for name, value in (("show", show), ("against", against)) if value}
+    other, lines = await _compared(page, detail, against)
+    wrong = [test for test in detail.tests if not test.right]
+    filters = {name: value for name, value in (("show", show), ("against", against)) if value}
 
     def link(**more: str) -> str:
-        query = urlencode({**kept, **more})
+        query = urlencode({**filters, **more})
         return f"{page.root}/evals/{eval_id}{'?' + query if query else ''}#results"
 
     return page.show(
         "evals/eval.html",
         status,
-        it=it,
+        it=detail,
         around=around,
-        code=highlight(visible(it.code)),
+        code=highlight(visible(detail.code)),
         job=next((job for job in jobs if is_live(job) and job.type == "eval_execute"), None),
         other=other,
         lines=lines,
-        tests=(wrong + [test for test in it.tests if test.right])[:TESTS_SHOWN],
+        tests=(wrong + [test for test in detail.tests if test.right])[:TESTS_SHOWN],
         wrong=len(wrong),
         filters=FILTER_WORDS,
         show=show,
@@ -136,13 +136,13 @@ async def _eval(
     )
 
 
-async def _compared(page: Frame, it: EvalDetail, against: str) -> tuple[EvalDetail | None, list[DiffLine]]:
+async def _compared(page: Frame, detail: EvalDetail, against: str) -> tuple[EvalDetail | None, list[DiffLine]]:
     """Returns the other version, and the diff from the older to the newer of the two."""
-    known = {each.id for each in it.versions} - {it.id}
-    if against not in known:
+    versions = {version.id for version in detail.versions} - {detail.id}
+    if against not in versions:
         return None, []
     other = await eval_detail(against, page.context)
-    older, newer = sorted((it, other), key=lambda each: each.version)
+    older, newer = sorted((detail, other), key=lambda version: version.version)
     return other, [] if older.code == newer.code else diff(visible(older.code), visible(newer.code), DIFF_LINES)
 
 
@@ -158,30 +158,30 @@ async def execute(page: Page, eval_id: EvalId) -> Response:
 
 @router.post("/evals/{eval_id}/remove", policy=Policy(ADMIN))
 async def remove(page: Page, eval_id: EvalId) -> Response:
-    it = await eval_detail(eval_id, page.context)
+    detail = await eval_detail(eval_id, page.context)
     try:
         await page.context.evals.delete_eval(eval_id)
     except ClientError as error:
         return await _eval(page, eval_id, status=error.status, error=error.detail)
-    return page.go(f"/eval-sets/{it.eval_set_id}")
+    return page.go(f"/eval-sets/{detail.eval_set_id}")
 
 
 @router.get("/evals/{eval_id}/code", policy=Policy(READ))
 async def code_page(page: Page, eval_id: EvalId) -> Response:
-    it = await eval_detail(eval_id, page.context)
-    return page.show("evals/eval_code.html", it=it, code=it.code, description=it.description, error=None)
+    detail = await eval_detail(eval_id, page.context)
+    return page.show("evals/eval_code.html", it=detail, code=detail.code, description=detail.description, error=None)
 
 
 @router.post("/evals/{eval_id}/code", policy=Policy(ADMIN))
 async def save_code(page: Page, eval_id: EvalId) -> Response:
-    given = await page.raw_form()
-    code, description = given.get("code", "").replace("\r\n", "\n"), given.get("description", "").strip()
+    form = await page.raw_form()
+    code, description = form.get("code", "").replace("\r\n", "\n"), form.get("description", "").strip()
     try:
         body = EvalChange(code=code, description=description or None)
         job = await page.context.eval_jobs.draft(eval_id, code, body.description)
     except (ValidationError, ClientError) as error:
-        it = await eval_detail(eval_id, page.context)
-        return page.show("evals/eval_code.html", 422, it=it, code=code, description=description, error=said(error))
+        detail = await eval_detail(eval_id, page.context)
+        return page.show("evals/eval_code.html", 422, it=detail, code=code, description=description, error=said(error))
     return page.go(f"/jobs/{job.job_id}")
 
 
@@ -192,17 +192,17 @@ async def contradictions_page(page: Page, eval_id: EvalId, show: Word = "open", 
 
 @router.post("/evals/{eval_id}/contradictions", policy=Policy(RUN))
 async def decide(page: Page, eval_id: EvalId) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
     try:
-        body = DecisionCreate.model_validate({"trace_id": given.get("trace_id", ""), "wrong": given.get("wrong", "")})
+        body = DecisionCreate.model_validate({"trace_id": form.get("trace_id", ""), "wrong": form.get("wrong", "")})
         await page.context.evals.decide(eval_id, body.trace_id, body.wrong)
     except (ValidationError, ClientError) as error:
         return await _contradictions(page, eval_id, "open", 0, said(error))
-    return page.go(f"/evals/{eval_id}/contradictions", show=given.get("show", "open"))
+    return page.go(f"/evals/{eval_id}/contradictions", show=form.get("show", "open"))
 
 
 async def _contradictions(page: Frame, eval_id: str, show: str, after: int, error: str | None = None) -> Response:
-    it = await eval_detail(eval_id, page.context)
+    detail = await eval_detail(eval_id, page.context)
 
     def read(session: Session) -> tuple[EvalSet, list[Contradiction], int | None]:
         if eval_queries.get(session, eval_id) is None:
@@ -211,27 +211,27 @@ async def _contradictions(page: Frame, eval_id: str, show: str, after: int, erro
         rows = eval_queries.verdicts(
             session, eval_id, limit=most + 1, after=after, contradictions=True, disputed=SHOWS[show]
         )
-        shown = rows[:most]
-        numbers = [row.trace_number for row in shown]
-        traces, held = trace_queries.by_numbers(session, numbers), eval_queries.disputes(session, eval_id, numbers)
-        found = [
+        rows_shown = rows[:most]
+        numbers = [row.trace_number for row in rows_shown]
+        traces, disputes = trace_queries.by_numbers(session, numbers), eval_queries.disputes(session, eval_id, numbers)
+        contradictions = [
             Contradiction(
                 row,
                 trace_view(row.trace_id, row.trace_number, traces[row.trace_number].data),
-                row.trace_number in held,
+                row.trace_number in disputes,
             )
-            for row in shown
+            for row in rows_shown
         ]
-        more = shown[-1].trace_number if len(rows) > most else None
-        return known_set(session, it.eval_set_id), found, more
+        more = rows_shown[-1].trace_number if len(rows) > most else None
+        return known_set(session, detail.eval_set_id), contradictions, more
 
-    group, found, more = await page.context.db.read(read)
+    group, contradictions, more = await page.context.db.read(read)
     return page.show(
         "evals/contradictions.html",
         422 if error else 200,
-        it=it,
+        it=detail,
         group=group,
-        found=found,
+        found=contradictions,
         show=show,
         shows=SHOW_WORDS,
         paged=after > 0,

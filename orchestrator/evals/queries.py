@@ -132,12 +132,12 @@ def executed_by(session: Session, run_id: str) -> set[int]:
     return set(session.exec(select(EvalExecution.trace_number).where(EvalExecution.run_id == run_id)).all())
 
 
-def executions_of(session: Session, eval_id: str, wanted: Sequence[int]) -> dict[int, EvalExecution]:
-    found: dict[int, EvalExecution] = {}
-    for part in parts(wanted):
+def executions_of(session: Session, eval_id: str, numbers: Sequence[int]) -> dict[int, EvalExecution]:
+    executions: dict[int, EvalExecution] = {}
+    for part in parts(numbers):
         query = select(EvalExecution).where(EvalExecution.eval_id == eval_id, col(EvalExecution.trace_number).in_(part))
-        found.update((row.trace_number, row) for row in session.exec(query).all())
-    return found
+        executions.update((row.trace_number, row) for row in session.exec(query).all())
+    return executions
 
 
 def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
@@ -149,12 +149,6 @@ def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
         gone = delete(EvalExecution).where(col(EvalExecution.eval_id) == eval_id, col(EvalExecution.trace_number).in_(part))
         session.connection().execute(gone)
     session.connection().execute(insert(EvalExecution), list(rows))
-
-
-def count_contradictions(session: Session, eval_id: str) -> int:
-    view = VERDICTS.c
-    query = sa_select(func.count()).select_from(VERDICTS).where(view.eval_id == eval_id, view.contradiction)
-    return int(session.connection().execute(query).scalar_one())
 
 
 def verdicts(
@@ -174,8 +168,8 @@ def verdicts(
     if contradictions:
         query = query.where(view.contradiction)
     if disputed is not None:
-        held = sa_select(col(EvalDispute.trace_number)).where(col(EvalDispute.eval_id) == eval_id)
-        query = query.where(view.trace_number.in_(held) if disputed else view.trace_number.not_in(held))
+        disputes = sa_select(col(EvalDispute.trace_number)).where(col(EvalDispute.eval_id) == eval_id)
+        query = query.where(view.trace_number.in_(disputes) if disputed else view.trace_number.not_in(disputes))
     if passed is not None:
         query = query.where(view.passed == passed)
     if failed is not None:
@@ -183,22 +177,22 @@ def verdicts(
     return session.connection().execute(query.order_by(view.trace_number).limit(limit)).all()
 
 
-def disputes(session: Session, eval_id: str, wanted: Sequence[int]) -> set[int]:
+def disputes(session: Session, eval_id: str, numbers: Sequence[int]) -> set[int]:
     """The given traces on which somebody marked the eval as wrong."""
-    found: set[int] = set()
-    for part in parts(wanted):
+    disputed: set[int] = set()
+    for part in parts(numbers):
         query = select(EvalDispute.trace_number).where(
             EvalDispute.eval_id == eval_id, col(EvalDispute.trace_number).in_(part)
         )
-        found.update(session.exec(query).all())
-    return found
+        disputed.update(session.exec(query).all())
+    return disputed
 
 
 def disputed_counts(session: Session, eval_ids: Collection[str]) -> dict[str, int]:
     """Number of contradictions per eval in which the label was upheld."""
-    view, held = VERDICTS.c, EvalDispute
-    joined = (view.eval_id == col(held.eval_id)) & (view.trace_number == col(held.trace_number))
-    query = sa_select(view.eval_id, func.count()).select_from(VERDICTS).join(held, joined)
+    view, dispute = VERDICTS.c, EvalDispute
+    joined = (view.eval_id == col(dispute.eval_id)) & (view.trace_number == col(dispute.trace_number))
+    query = sa_select(view.eval_id, func.count()).select_from(VERDICTS).join(dispute, joined)
     query = query.where(view.eval_id.in_(eval_ids), view.contradiction).group_by(view.eval_id)
     return {eval_id: int(number) for eval_id, number in session.connection().execute(query).all()}
 
@@ -216,17 +210,17 @@ def forget_disputes(session: Session, eval_ids: Collection[str], numbers: Sequen
 
 def disputed_in_set(session: Session, set_id: str) -> dict[int, tuple[bool, str]]:
     """Traces of a set on which an eval was marked as wrong, with the verdict and reason of the newest such eval."""
-    view, held = VERDICTS.c, EvalDispute
-    joined = (view.eval_id == col(held.eval_id)) & (view.trace_number == col(held.trace_number))
-    query = sa_select(view.trace_number, view.passed, view.reason).select_from(VERDICTS).join(held, joined)
+    view, dispute = VERDICTS.c, EvalDispute
+    joined = (view.eval_id == col(dispute.eval_id)) & (view.trace_number == col(dispute.trace_number))
+    query = sa_select(view.trace_number, view.passed, view.reason).select_from(VERDICTS).join(dispute, joined)
     query = query.where(view.eval_set_id == set_id, view.contradiction).order_by(view.eval_id)
     return {number: (passed, reason) for number, passed, reason in session.connection().execute(query).all()}
 
 
 def unexecuted(session: Session, eval_id: str, project: str | None) -> int:
     """Number of traces in a project without a verdict of the eval."""
-    done = sa_select(col(EvalExecution.trace_number)).where(col(EvalExecution.eval_id) == eval_id)
-    query = select(func.count()).select_from(Trace).where(col(Trace.number).not_in(done))
+    executed = sa_select(col(EvalExecution.trace_number)).where(col(EvalExecution.eval_id) == eval_id)
+    query = select(func.count()).select_from(Trace).where(col(Trace.number).not_in(executed))
     if project is not None:
         query = query.where(Trace.project == project)
     return int(session.exec(query).one())

@@ -131,13 +131,13 @@ async def list_results(
     """The eval's verdict on each trace beside its label, ordered by trace."""
 
     def read(session: Session) -> tuple[list[VerdictOut], int | None]:
-        _known(session, eval_id)
+        _require_eval(session, eval_id)
         rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, passed=passed, failed=failed)
         more = rows[limit - 1].trace_number if len(rows) > limit else None
         return [VerdictOut(**row._mapping) for row in rows[:limit]], more
 
-    found, more = await context.db.read(read)
-    return Page(items=found, next=None if more is None else str(more))
+    results, more = await context.db.read(read)
+    return Page(items=results, next=None if more is None else str(more))
 
 
 @router.get("/{eval_id}/contradictions", policy=Policy(READ))
@@ -151,24 +151,24 @@ async def list_contradictions(
     """Traces on which the eval's verdict is the opposite of the label."""
 
     def read(session: Session) -> tuple[list[ContradictionOut], int | None]:
-        _known(session, eval_id)
+        _require_eval(session, eval_id)
         rows = eval_queries.verdicts(session, eval_id, limit=limit + 1, after=after, contradictions=True, disputed=disputed)
-        held = eval_queries.disputes(session, eval_id, [row.trace_number for row in rows])
+        disputes = eval_queries.disputes(session, eval_id, [row.trace_number for row in rows])
         more = rows[limit - 1].trace_number if len(rows) > limit else None
         traces = trace_queries.by_numbers(session, [row.trace_number for row in rows[:limit]])
-        found = [
+        contradictions = [
             ContradictionOut(
                 **row._mapping,
                 input=shortened(traces[row.trace_number].data.get("input")),
                 output=shortened(traces[row.trace_number].data.get("output")),
-                disputed=row.trace_number in held,
+                disputed=row.trace_number in disputes,
             )
             for row in rows[:limit]
         ]
-        return found, more
+        return contradictions, more
 
-    found, more = await context.db.read(read)
-    return Page(items=found, next=None if more is None else str(more))
+    contradictions, more = await context.db.read(read)
+    return Page(items=contradictions, next=None if more is None else str(more))
 
 
 @router.post("/{eval_id}/contradictions", policy=Policy(RUN))
@@ -194,7 +194,7 @@ async def decide_contradiction(eval_id: EvalId, body: DecisionCreate, context: C
     return await context.db.read(read)
 
 
-def _known(session: Session, eval_id: str) -> None:
+def _require_eval(session: Session, eval_id: str) -> None:
     if eval_queries.get(session, eval_id) is None:
         raise no_eval(eval_id)
 
@@ -207,9 +207,9 @@ TraceId = Annotated[str, Path(min_length=1, max_length=200, description="A trace
 
 @sets.post("", policy=Policy(RUN), status_code=201)
 async def create_eval_set(body: EvalSetCreate, context: Context, response: Response) -> EvalSetOut:
-    made = await context.evals.create_set(body.name, body.description, body.project)
-    response.headers["location"] = f"/api/eval-sets/{made.row.id}"
-    return EvalSetOut.of(made)
+    eval_set = await context.evals.create_set(body.name, body.description, body.project)
+    response.headers["location"] = f"/api/eval-sets/{eval_set.row.id}"
+    return EvalSetOut.of(eval_set)
 
 
 @sets.get("", policy=Policy(READ))

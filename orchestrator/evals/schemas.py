@@ -129,16 +129,16 @@ class TraceOut(Answer):
     @classmethod
     def of(cls, row: Trace, feedback: TraceFeedback | None) -> Self:
         data = {name: row.data.get(name) for name in ("input", "output")}
-        said = None
+        stored = None
         if feedback is not None:
-            said = FeedbackOut(rating=Label(feedback.rating), note=feedback.note, updated_at=feedback.updated_at)
+            stored = FeedbackOut(rating=Label(feedback.rating), note=feedback.note, updated_at=feedback.updated_at)
         return cls(
             id=row.id,
             project=row.project,
             steps=row.data.get("steps") or [],
             metadata=row.data.get("metadata") or {},
             created_at=row.created_at,
-            feedback=said,
+            feedback=stored,
             **data,
         )
 
@@ -181,7 +181,7 @@ class FeedbackCreate(Body):
 
     def opinions(self) -> list[Opinion]:
         if self.items is not None:
-            return [Opinion(each.trace_id, each.rating, each.note) for each in self.items]
+            return [Opinion(item.trace_id, item.rating, item.note) for item in self.items]
         return [Opinion(self.trace_id or "", self.rating, self.note)]
 
 
@@ -210,12 +210,12 @@ class GenerateCreate(Body):
 
     @model_validator(mode="before")
     @classmethod
-    def _model(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.get("model") is None:
-            return given
-        if given.get("model_id") not in (None, given["model"]):
-            raise ValueError("model: it stands for model_id; give one of them")
-        return {**given, "model_id": given["model"]}
+    def _model(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or fields.get("model") is None:
+            return fields
+        if fields.get("model_id") not in (None, fields["model"]):
+            raise ValueError("model: it is another name for model_id; give only one of them")
+        return {**fields, "model_id": fields["model"]}
 
     def generation(self) -> Generation:
         rest = self.model_dump(exclude={"model", "model_id", "name"})
@@ -252,8 +252,8 @@ class Accuracy(Answer):
     def of(cls, right: int, n: int) -> Self:
         if not n:
             return cls(estimate=None, low=None, high=None, n=0, right=0)
-        found = wilson(right, n)
-        return cls(estimate=found.estimate, low=found.low, high=found.high, n=n, right=right)
+        interval = wilson(right, n)
+        return cls(estimate=interval.estimate, low=interval.low, high=interval.high, n=n, right=right)
 
 
 class EvalOut(Answer):
@@ -336,15 +336,15 @@ class EvalDetail(EvalOut):
             code=row.code,
             versions=[
                 EvalVersion(
-                    id=each.id,
-                    version=each.version,
-                    created_at=each.created_at,
-                    accuracy=Accuracy.of(each.held_out_right, each.held_out_n),
+                    id=version.id,
+                    version=version.version,
+                    created_at=version.created_at,
+                    accuracy=Accuracy.of(version.held_out_right, version.held_out_n),
                 )
-                for each in versions
+                for version in versions
             ],
-            tests=[EvalTest(**each) for each in row.tests],
-            rounds=[RoundOut(**each) for each in row.rounds],
+            tests=[EvalTest(**test) for test in row.tests],
+            rounds=[RoundOut(**entry) for entry in row.rounds],
         )
 
 
@@ -362,7 +362,7 @@ class EvalChange(Body):
         if self.name is None and self.description is None and self.code is None:
             raise ValueError("name at least one of name, description and code")
         if self.name is not None and self.code is not None:
-            raise ValueError("change the name and the code one after the other: a name is that of all versions")
+            raise ValueError("change the name and the code in two requests: all versions share one name")
         return self
 
 

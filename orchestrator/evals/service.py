@@ -222,10 +222,10 @@ def _contradicted(session: Session, eval_id: str, trace_id: str) -> tuple[Eval, 
 
 
 def _rating(session: Session, row: Eval, number: int, trace_id: str) -> str:
-    said = trace_queries.feedback_of(session, row.eval_set_id, [number]).get(number)
-    if said is None:
+    opinion = trace_queries.feedback_of(session, row.eval_set_id, [number]).get(number)
+    if opinion is None:
         raise Conflict(f"trace {trace_id!r} has no label in this eval set; give it one first")
-    return said.rating
+    return opinion.rating
 
 
 def known_set(session: Session, set_id: str) -> EvalSet:
@@ -236,15 +236,15 @@ def known_set(session: Session, set_id: str) -> EvalSet:
 
 
 def no_set(set_id: str) -> NotFound:
-    return NotFound(f"there is no eval set {set_id!r}; GET /api/eval-sets lists those there are")
+    return NotFound(f"there is no eval set {set_id!r}; GET /api/eval-sets lists the existing ones")
 
 
 def no_trace(trace_id: str) -> NotFound:
-    return NotFound(f"there is no trace {trace_id!r}; GET /api/traces lists those there are")
+    return NotFound(f"there is no trace {trace_id!r}; GET /api/traces lists the existing ones")
 
 
 def no_eval(eval_id: str) -> NotFound:
-    return NotFound(f"there is no eval {eval_id!r}; GET /api/evals lists those there are")
+    return NotFound(f"there is no eval {eval_id!r}; GET /api/evals lists the existing ones")
 
 
 def _free_name(session: Session, name: str) -> None:
@@ -252,10 +252,10 @@ def _free_name(session: Session, name: str) -> None:
         raise Conflict(f"there is an eval set named {name!r} already ({other.id}); choose another name")
 
 
-def _idle(jobs: Sequence[str], what: str) -> None:
+def _idle(jobs: Sequence[str], target: str) -> None:
     if jobs:
         raise Conflict(
-            f"job {jobs[0]} works on {what}; wait until it is over, or cancel it: POST /api/jobs/{jobs[0]}/cancel"
+            f"job {jobs[0]} works on {target}; wait until it is over, or cancel it: POST /api/jobs/{jobs[0]}/cancel"
         )
 
 

@@ -32,7 +32,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.runs.lifecycle import TERMINAL
 from orchestrator.system.identifiers import new_token
 from orchestrator.traces import queries as trace_queries
-from orchestrator.traces.searching import Search, found_traces
+from orchestrator.traces.searching import Search, search_traces
 from orchestrator.traces.views import one_line
 
 router = page_router()
@@ -78,26 +78,26 @@ async def sets_page(page: Page, after: Annotated[str, Query(max_length=60)] = ""
 
 @router.post("/eval-sets", policy=Policy(RUN))
 async def create_set(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    form = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
-        body = EvalSetCreate.model_validate({name: given[name] for name in EvalSetCreate.model_fields if name in given})
-        made = await page.context.evals.create_set(body.name, body.description, body.project)
+        body = EvalSetCreate.model_validate({name: form[name] for name in EvalSetCreate.model_fields if name in form})
+        eval_set = await page.context.evals.create_set(body.name, body.description, body.project)
     except (ValidationError, ClientError) as error:
-        return await _list(page, 422, given=given, error=said(error))
-    return page.go(f"/eval-sets/{made.row.id}")
+        return await _list(page, 422, form=form, error=said(error))
+    return page.go(f"/eval-sets/{eval_set.row.id}")
 
 
 async def _list(
-    page: Frame, status: int = 200, *, after: str = "", given: dict[str, str] | None = None, error: str | None = None
+    page: Frame, status: int = 200, *, after: str = "", form: dict[str, str] | None = None, error: str | None = None
 ) -> Response:
     listed = await eval_sets(page.context, SETS_ON_A_PAGE, after)
-    ids = [each.id for each in listed.items]
+    ids = [item.id for item in listed.items]
 
     def read(session: Session) -> tuple[dict[str, int], dict[str, EvalOut]]:
         return trace_queries.counts(session), _newest(session, ids)
 
     counts, newest = await page.context.db.read(read)
-    lines = [SetLine(each, _traces(counts, each.project), newest.get(each.id)) for each in listed.items]
+    lines = [SetLine(item, _traces(counts, item.project), newest.get(item.id)) for item in listed.items]
     return page.show(
         "evals/eval_sets.html",
         status,
@@ -105,7 +105,7 @@ async def _list(
         projects=sorted(filter(None, counts)),
         next=listed.next,
         paged=bool(after),
-        given=given or {},
+        given=form or {},
         error=error,
     )
 
@@ -126,10 +126,10 @@ async def set_page(page: Page, set_id: SetId, show: Show = "", text: SearchText 
 
 @router.post("/eval-sets/{set_id}/change", policy=Policy(ADMIN))
 async def change_set(page: Page, set_id: SetId) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
-    fields: dict[str, Any] = {name: given.get(name, "") for name in ("name", "description")}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
+    fields: dict[str, Any] = {name: form.get(name, "") for name in ("name", "description")}
     try:
-        body = EvalSetChange.model_validate({**fields, "project": given.get("project") or None})
+        body = EvalSetChange.model_validate({**fields, "project": form.get("project") or None})
         await page.context.evals.change_set(set_id, body.change())
     except (ValidationError, ClientError) as error:
         return await _set(page, set_id, status=422, error=said(error))
@@ -148,13 +148,13 @@ async def remove_set(page: Page, set_id: SetId) -> Response:
 async def _set(
     page: Frame, set_id: str, *, show: str = "", text: str = "", after: int = 0, status: int = 200, error: str | None = None
 ) -> Response:
-    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
+    eval_set = EvalSetOut.of(await page.context.evals.get_set(set_id))
 
     def read(session: Session) -> tuple[Search, list[EvalOut], int]:
         newest = eval_queries.newest(session, [set_id]).get(set_id)
-        traces = found_traces(
+        traces = search_traces(
             session,
-            it.project,
+            eval_set.project,
             set_id,
             label=show if show not in ("", "contradicted") else None,
             contradicted_by=(newest.id if newest else "") if show == "contradicted" else None,
@@ -163,20 +163,20 @@ async def _set(
             limit=TRACES_ON_A_PAGE,
         )
         evals = eval_list(session, eval_queries.page(session, limit=100, eval_set_id=set_id))
-        return traces, evals, trace_queries.count(session, it.project)
+        return traces, evals, trace_queries.count(session, eval_set.project)
 
     search, evals, total = await page.context.db.read(read)
     jobs = (await jobs_view(page.context, limit=JOBS_SHOWN, eval_set_id=set_id)).items
-    kept = {name: value for name, value in (("show", show), ("text", text)) if value}
+    filters = {name: value for name, value in (("show", show), ("text", text)) if value}
 
     def link(**more: str) -> str:
-        query = urlencode({**kept, **more})
+        query = urlencode({**filters, **more})
         return f"{page.root}/eval-sets/{set_id}{'?' + query if query else ''}#traces"
 
     return page.show(
         "evals/eval_set.html",
         status,
-        it=it,
+        it=eval_set,
         total=total,
         rows=[
             TraceRow(
@@ -196,7 +196,7 @@ async def _set(
         shows=SHOWS,
         show=show,
         text=text,
-        filtered=bool(kept),
+        filtered=bool(filters),
         paged=after > 0,
         first_link=link(),
         next_link=link(after=str(search.next)) if search.next is not None else None,
@@ -211,55 +211,55 @@ async def generate_page(page: Page, set_id: SetId, model: SearchText = "", name:
 
 @router.post("/eval-sets/{set_id}/generate", policy=Policy(RUN))
 async def generate(page: Page, set_id: SetId) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
-    body: dict[str, Any] = {"model_id": given.get("model", "")}
-    body |= {name: given[name] for name in ("name", "description", "instance_type") if name in given}
+    form = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    body: dict[str, Any] = {"model_id": form.get("model", "")}
+    body |= {name: form[name] for name in ("name", "description", "instance_type") if name in form}
     for name in ("budget_usd", "target_accuracy"):
-        if text := given.get(name):
+        if text := form.get(name):
             try:
                 body[name] = float(text) / (100 if name == "target_accuracy" else 1)
             except ValueError:
                 body[name] = text
     try:
-        key = keyed("POST generate", given.get("key", "")[:200] or None)
-        made = await page.context.eval_jobs.generate(set_id, GenerateCreate.model_validate(body).generation(), key)
+        key = keyed("POST generate", form.get("key", "")[:200] or None)
+        job = await page.context.eval_jobs.generate(set_id, GenerateCreate.model_validate(body).generation(), key)
     except (ValidationError, ClientError) as error:
-        return await _form(page, set_id, given, said(error))
-    return page.go(f"/jobs/{made.job_id}")
+        return await _form(page, set_id, form, said(error))
+    return page.go(f"/jobs/{job.job_id}")
 
 
-async def _form(page: Frame, set_id: str, given: dict[str, str], error: str | None = None) -> Response:
+async def _form(page: Frame, set_id: str, form: dict[str, str], error: str | None = None) -> Response:
     def read(session: Session) -> tuple[list[LlmModel], list[int], list[str]]:
         known_set(session, set_id)
         rows = trace_queries.feedback(session, set_id)
         some = [number for number, _ in rows[:: max(1, len(rows) // MEASURED_TRACES)][:MEASURED_TRACES]]
-        sizes = [len(json.dumps(each.data)) for each in trace_queries.by_numbers(session, some).values()]
+        sizes = [len(json.dumps(trace.data)) for trace in trace_queries.by_numbers(session, some).values()]
         names = dict.fromkeys(row.name for row in eval_queries.evals_of_set(session, set_id))
         return list(model_queries.page(session, limit=1000)), sizes, list(names)
 
-    it = EvalSetOut.of(await page.context.evals.get_set(set_id))
+    eval_set = EvalSetOut.of(await page.context.evals.get_set(set_id))
     models, sizes, names = await page.context.db.read(read)
-    slugs = [(each.slug, each.slug) for each in models] + [(slug, words) for slug, (words, _) in EVAL_MODELS.items()]
-    slug = given.get("model") or (slugs[0][0] if slugs else "")
-    model = next((each for each in models if each.slug == slug), None)
+    slugs = [(row.slug, row.slug) for row in models] + [(slug, words) for slug, (words, _) in EVAL_MODELS.items()]
+    slug = form.get("model") or (slugs[0][0] if slugs else "")
+    model = next((row for row in models if row.slug == slug), None)
     return page.show(
         "evals/generate.html",
         422 if error else 200,
-        it=it,
+        it=eval_set,
         error=error,
         models=slugs,
         slug=slug,
         names=names,
-        texts={"name": it.name, "target_accuracy": "95", **{key: value for key, value in given.items() if value}},
+        texts={"name": eval_set.name, "target_accuracy": "95", **{key: value for key, value in form.items() if value}},
         key=new_token(),
-        quote=_quote(it, sizes, model),
+        quote=_quote(eval_set, sizes, model),
         free=model is None,
     )
 
 
-def _quote(it: EvalSetOut, sizes: list[int], model: LlmModel | None) -> EvalQuote | Missing:
+def _quote(eval_set: EvalSetOut, sizes: list[int], model: LlmModel | None) -> EvalQuote | MissingLabels:
     tokens = int((model.params if model else {}).get("max_tokens") or DEFAULT_MAX_TOKENS)
-    return eval_quote(it.positive, it.negative, sizes, prices_of(model) if model else None, tokens)
+    return eval_quote(eval_set.positive, eval_set.negative, sizes, prices_of(model) if model else None, tokens)
 
 
 FRAME_BYTES = 3_000
@@ -278,7 +278,7 @@ class EvalQuote:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingLabels:
     """Labels that are still needed before an eval can be generated."""
 
     positive: int
@@ -287,17 +287,17 @@ class Missing:
 
 def eval_quote(
     positive: int, negative: int, sizes: Sequence[int], prices: Prices | None, max_output_tokens: int
-) -> EvalQuote | Missing:
+) -> EvalQuote | MissingLabels:
     """Estimates the cost of a generation. `sizes` are the byte sizes of some labelled traces."""
     if min(positive, negative) < NEEDED_PER_LABEL:
-        return Missing(max(0, NEEDED_PER_LABEL - positive), max(0, NEEDED_PER_LABEL - negative))
+        return MissingLabels(max(0, NEEDED_PER_LABEL - positive), max(0, NEEDED_PER_LABEL - negative))
     labelled = min(positive + negative, MOST_LABELLED)
     held_out = max(2, round(labelled * HELD_OUT_SHARE))
     training = labelled - held_out
     mean = sum(sizes) / len(sizes) if sizes else 0.0
     prompt = FRAME_BYTES + min(MOST_BYTES, round(mean * training))
-    found = [
+    quotes = [
         quote(items=calls, concurrency=1, prompt_bytes=prompt, max_output_tokens=max_output_tokens, prices=prices, past=())
         for calls in (1, 1 + REPAIRS)
     ]
-    return EvalQuote(training, held_out, found[0].worst_case_usd, found[1].worst_case_usd)
+    return EvalQuote(training, held_out, quotes[0].worst_case_usd, quotes[1].worst_case_usd)

@@ -46,18 +46,18 @@ def split(labelled: Sequence[tuple[int, Label]], seed: int, lessons: Collection[
     by trace number, which reveals nothing about which part an example is in.
     """
     rng = random.Random(seed)
-    chosen: list[Example] = []
+    examples: list[Example] = []
     total = len(labelled)
     for label in Label:
-        own = sorted(number for number, rating in labelled if rating is label)
-        rng.shuffle(own)
-        own.sort(key=lambda number: number not in lessons)  # stable sort: keeps the random order
+        numbers = sorted(number for number, rating in labelled if rating is label)
+        rng.shuffle(numbers)
+        numbers.sort(key=lambda number: number not in lessons)  # stable sort: keeps the random order
         if total > MOST_LABELLED:
-            own = own[: max(NEEDED_PER_LABEL, len(own) * MOST_LABELLED // total)]
-        own.sort(key=lambda number: number in lessons)
-        held = min(max(1, round(len(own) * HELD_OUT_SHARE)), len(own) - 1)
-        chosen += [Example(number, label, place < held) for place, number in enumerate(own)]
-    return sorted(chosen, key=lambda example: example.number)
+            numbers = numbers[: max(NEEDED_PER_LABEL, len(numbers) * MOST_LABELLED // total)]
+        numbers.sort(key=lambda number: number in lessons)
+        held_out = min(max(1, round(len(numbers) * HELD_OUT_SHARE)), len(numbers) - 1)
+        examples += [Example(number, label, position < held_out) for position, number in enumerate(numbers)]
+    return sorted(examples, key=lambda example: example.number)
 
 
 LABEL_WORDS = frozenset(
@@ -89,13 +89,13 @@ LONG_ID = 6
 def withheld(data: dict[str, Any], trace_id: str) -> dict[str, Any]:
     """The trace as a runner gets it: its id is masked everywhere, and metadata fields named like labels are removed."""
     metadata = data.get("metadata") or {}
-    seen = {
+    visible = {
         "input": data.get("input"),
         "output": data.get("output"),
         "steps": data.get("steps") or [],
         "metadata": {key: value for key, value in metadata.items() if key.strip().casefold() not in LABEL_WORDS},
     }
-    marked: dict[str, Any] = _marked(seen, trace_id)
+    marked: dict[str, Any] = _marked(visible, trace_id)
     return marked
 
 
@@ -116,39 +116,39 @@ PART = 50
 
 async def trace_lines(db: Database, run: ContainerRun) -> AsyncIterator[bytes]:
     """Streams all traces that are still to do. The runner gets labels of the training part only."""
-    wanted = await db.read(partial(_wanted, run=run))
-    for start in range(0, len(wanted.numbers), PART):
-        yield await db.read(partial(_part, wanted=wanted, numbers=wanted.numbers[start : start + PART]))
+    request = await db.read(partial(_trace_request, run=run))
+    for start in range(0, len(request.numbers), PART):
+        yield await db.read(partial(_part, request=request, numbers=request.numbers[start : start + PART]))
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _TraceRequest:
     numbers: list[int]
     labels: dict[int, Label]
     disputed: dict[str, str]
 
 
-def _wanted(session: Session, run: ContainerRun) -> _Wanted:
+def _trace_request(session: Session, run: ContainerRun) -> _TraceRequest:
     match run_queries.task_of(session, run.id):
         case EvalExecuteTask() as task:
-            done = eval_queries.executed_by(session, run.id)
-            return _Wanted([number for number in task.traces if number not in done], {}, {})
+            executed = eval_queries.executed_by(session, run.id)
+            return _TraceRequest([number for number in task.traces if number not in executed], {}, {})
         case EvalGenerateTask() as task:
             labels = {number: label for number, label, held_out in task.examples if not held_out}
-            return _Wanted(sorted(task.traces), labels, task.disputed)
-    raise Conflict(f"run {run.id} is no job about evals")
+            return _TraceRequest(sorted(task.traces), labels, task.disputed)
+    raise Conflict(f"run {run.id} is not an eval job")
 
 
-def _part(session: Session, wanted: _Wanted, numbers: list[int]) -> bytes:
-    found = trace_queries.by_numbers(session, numbers)
+def _part(session: Session, request: _TraceRequest, numbers: list[int]) -> bytes:
+    traces = trace_queries.by_numbers(session, numbers)
     lines = [
         TraceLine(
             key=number,
-            trace=withheld(found[number].data, found[number].id),
-            label=(label := wanted.labels.get(number)),
-            disputed=wanted.disputed.get(str(number), "") if label else "",
+            trace=withheld(traces[number].data, traces[number].id),
+            label=(label := request.labels.get(number)),
+            disputed=request.disputed.get(str(number), "") if label else "",
         )
         for number in numbers
-        if number in found
+        if number in traces
     ]
     return b"".join(line.model_dump_json().encode() + b"\n" for line in lines)

@@ -12,9 +12,9 @@ from orchestrator.costs.views import machine_costs_view
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.fleet.views import agents_view, fleet_view
 from orchestrator.http.policy import READ, Policy
-from orchestrator.runs import page_queries
-from orchestrator.runs.model_names import names_by_run
-from orchestrator.runs.page_queries import RunFilter
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.model_names import names_by_run
+from orchestrator.runs.reports.queries import RunFilter
 from orchestrator.runs.views.runs import title_of
 
 router = page_router()

@@ -33,6 +33,8 @@ class ContainerOut(Answer):
     attempt: int | None
     instance_type: str | None
     state: str
+    machine: str | None = Field(description="The machine of a cluster that it was placed on.")
+    detail: str | None = Field(description="The engine's own words: what it waits for, or what is happening to it.")
     cpu_s: float | None
     memory_bytes: int | None
     memory_limit_bytes: int | None
@@ -47,6 +49,17 @@ class EngineOut(Answer):
     disk: str | None
     """How an instance type's disk size is enforced on this engine."""
     error: str | None
+
+
+class ClusterMachineOut(Answer):
+    """One machine of a cluster."""
+
+    name: str
+    ready: bool
+    vcpu: float
+    memory_bytes: int
+    containers: int = Field(description="Containers of ours that are placed on it and have not ended.")
+    detail: str | None = Field(description="Why it takes no containers of ours; null if it does.")
 
 
 class CapacityOut(Answer):
@@ -93,6 +106,8 @@ class FleetOut(Answer):
     capacity: CapacityOut
     instance_types: list[InstanceTypeOut]
     containers: list[ContainerOut]
+    machines: list[ClusterMachineOut] = Field(description="The machines of a cluster; empty if the engine is one machine.")
+    machines_hidden: str | None = Field(description="Why the machines of a cluster are not listed.")
     pools: list[PoolOut]
     waiting: list[WaitingOut]
     signs: list[str]

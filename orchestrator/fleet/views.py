@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 from sqlmodel import Session
 
+from orchestrator.engines.engine import ENDED
 from orchestrator.engines.launch_rules import disk_sentence, scratch_bytes
 from orchestrator.fleet import queries as agent_queries
 from orchestrator.fleet.agent_schemas import AgentOut
 from orchestrator.fleet.schemas import (
     CapacityOut,
+    ClusterMachineOut,
     ContainerOut,
     EngineOut,
     FleetOut,
@@ -48,6 +51,7 @@ async def fleet_view(context: Services) -> FleetOut:
                 starting=counts[name].starting,
             )
         )
+    listed = await fleet.containers()
     containers = [
         ContainerOut(
             name=fact.name,
@@ -55,12 +59,15 @@ async def fleet_view(context: Services) -> FleetOut:
             attempt=fact.attempt,
             instance_type=fact.instance_type,
             state=fact.state.value,
+            machine=fact.machine,
+            detail=fact.detail,
             cpu_s=stats.cpu_s if stats else None,
             memory_bytes=stats.memory_bytes if stats else None,
             memory_limit_bytes=stats.memory_limit_bytes if stats else None,
         )
-        for fact, stats in await fleet.containers()
+        for fact, stats in listed
     ]
+    placed = Counter(fact.machine for fact, _ in listed if fact.state not in ENDED)
     info, waiting, hour = fleet.info, await fleet.waiting(), await fleet.last_hour()
     now = context.clock.now()
     oldest_s = max(((now - row.run.created_at).total_seconds() for row in waiting), default=0.0)
@@ -84,6 +91,18 @@ async def fleet_view(context: Services) -> FleetOut:
         ),
         instance_types=types,
         containers=containers,
+        machines=[
+            ClusterMachineOut(
+                name=machine.name,
+                ready=machine.ready,
+                vcpu=machine.cpus,
+                memory_bytes=machine.memory_bytes,
+                containers=placed[machine.name],
+                detail=machine.detail,
+            )
+            for machine in (info.machines if info else ())
+        ],
+        machines_hidden=info.machines_hidden if info else None,
         pools=[
             PoolOut(
                 instance_type=pool.instance_type,

@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from orchestrator.gateway.calls import Answered, Call, Settlement, Source, question_key
+from orchestrator.gateway.calls import Call, CallResult, Settlement, Source, question_key
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger.ledger import (
     Failure,
-    KeyTaken,
+    KeyConflict,
     Ledger,
     LedgerUnavailable,
     MadeElsewhere,
@@ -27,7 +27,7 @@ from orchestrator.gateway.ledger.ledger import (
     NotRunning,
     Opened,
     Opening,
-    Reserved,
+    Reservation,
     Stored,
 )
 from orchestrator.gateway.ledger.prices import FREE, cost_nusd, usd
@@ -92,21 +92,21 @@ class CallAttempt:
         self._queue_s = 0.0
         self._provider_s = 0.0
 
-    async def run(self) -> Answered:
+    async def run(self) -> CallResult:
         """Returns the answer, stored or bought. By the time this returns or raises, the answer or failure is in the
         ledger."""
         try:
             opened = await self._open()
             if isinstance(opened, Stored):
-                return Answered(opened.settlement, opened.source)
-            return Answered(await self._buy(), Source.BOUGHT)
+                return CallResult(opened.settlement, opened.source)
+            return CallResult(await self._buy(), Source.BOUGHT)
         except LedgerUnavailable as error:
             raise GatewayError(503, Code.UNAVAILABLE, f"the ledger cannot be used now: {error}", retry_after_s=2) from error
         finally:
             self._release_permit(unused=True)
             self._ledger.released(*self.call.id)
 
-    async def _open(self) -> Reserved | Stored:
+    async def _open(self) -> Reservation | Stored:
         """Wait until this attempt may make the call, or the call has an answer. If a permit is free, one
         write records the call as opened and sent."""
         while True:
@@ -114,14 +114,14 @@ class CallAttempt:
             self.at_provider = self._permit is not None
             ended = self._services.call_ended()
             opened: Opened = await self._ledger.open(self._opening(sent=self._permit is not None))
-            if isinstance(opened, Reserved):
+            if isinstance(opened, Reservation):
                 return opened
             self._release_permit(unused=True)
             self.at_provider = False
             match opened:
                 case Stored():
                     return opened
-                case KeyTaken():
+                case KeyConflict():
                     raise key_taken(self.call)
                 case NotRunning():
                     raise AttemptOver
@@ -154,14 +154,14 @@ class CallAttempt:
         try:
             settlement = self._settlement(await self._ask_until_answered())
         except GatewayError as error:
-            lost, message = isinstance(error, UpstreamError) and error.maybe_billed, error.message
+            maybe_billed, message = isinstance(error, UpstreamError) and error.maybe_billed, error.message
             with suppress(LedgerUnavailable):  # the call then counts as lost when it is next opened
-                await self._store(lambda: self._fail(message, lost=lost))
+                await self._store(lambda: self._fail(message, maybe_billed=maybe_billed))
             raise
         except asyncio.CancelledError:
             if not self._maybe_billed:
                 with suppress(LedgerUnavailable):
-                    await self._fail("given up", lost=False)
+                    await self._fail("given up", maybe_billed=False)
             raise
         await self._store(lambda: self._ledger.settle(*self.call.id, settlement))
         return settlement
@@ -253,8 +253,8 @@ class CallAttempt:
                 await self._services.sleep(pause_s)
         return await write()
 
-    def _fail(self, error: str, *, lost: bool) -> Awaitable[None]:
-        return self._ledger.fail(*self.call.id, Failure(error, lost, self._queue_s, self._provider_s))
+    def _fail(self, error: str, *, maybe_billed: bool) -> Awaitable[None]:
+        return self._ledger.fail(*self.call.id, Failure(error, maybe_billed, self._queue_s, self._provider_s))
 
     async def _wait(self, ended: asyncio.Event, reason: str) -> None:
         """Wait until another call of this process ends, or briefly: other processes write to the ledger too."""
@@ -322,14 +322,14 @@ def key_taken(call: Call) -> GatewayError:
 
 def _check_room(call: Call, no_room: NoRoom) -> None:
     """Raise if the call could not fit even if all calls in flight cost nothing."""
-    budget, whose = (call.context.budget_nusd or 0, "of the run")
+    budget, owner = (call.context.budget_nusd or 0, "of the run")
     if no_room.cap is not None:
-        budget, whose = no_room.cap.nusd, no_room.cap.whose
+        budget, owner = no_room.cap.nusd, no_room.cap.owner
     if no_room.reserved_nusd and no_room.spent_nusd + call.worst_nusd <= budget:
         return
     sentence = (
-        f"the budget {whose}, ${usd(budget):.4f}, has no room for this call: ${usd(no_room.spent_nusd):.4f} is spent, "
-        f"and the call may cost up to ${usd(call.worst_nusd):.4f}"
+        f"Stopped at the budget {owner} (${usd(budget):.4f}): ${usd(no_room.spent_nusd):.4f} is spent, "
+        f"the next call could cost ${usd(call.worst_nusd):.4f}"
     )
     raise GatewayError(402, Code.BUDGET_EXHAUSTED, sentence)
 
@@ -337,9 +337,9 @@ def _check_room(call: Call, no_room: NoRoom) -> None:
 def _estimate(call: Call, message: Message) -> TokenUsage:
     """For servers that report no usage: one token per four characters, marked as estimated."""
     output = len(str(message)) // 4
-    limit = call.asked.max_output_tokens
+    limit = call.request.max_output_tokens
     return TokenUsage(
-        input_tokens=len(call.asked.prompt_text) // 4,
-        output_tokens=output if limit is None else min(output, limit * call.asked.answers),
+        input_tokens=len(call.request.prompt_text) // 4,
+        output_tokens=output if limit is None else min(output, limit * call.request.answers),
         estimated=True,
     )

@@ -64,8 +64,8 @@ async def list_calls(run_id: RunId, context: Context, limit: Limit = 100, after:
 
     def read(session: Session) -> list[CallOut]:
         rows = call_reports.page(session, run_id, limit=limit + 1, after=after)
-        lost = call_reports.lost_by_key(session, run_id)
-        return [CallOut.of(row, lost.get(row.call_key, 0)) for row in rows]
+        lost_sends = call_reports.lost_by_key(session, run_id)
+        return [CallOut.of(row, lost_sends.get(row.call_key, 0)) for row in rows]
 
     rows = await context.db.read(read)
     return Page(items=rows[:limit], next=rows[limit - 1].call_key if len(rows) > limit else None)

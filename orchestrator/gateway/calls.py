@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.gateway.ledger.prices import Prices
-from orchestrator.gateway.protocols.protocol import Asked, Finish, Message, TokenUsage, Wire
+from orchestrator.gateway.protocols.protocol import CallRequest, Finish, Message, TokenUsage, Wire
 from orchestrator.gateway.upstream.credentials import SYSTEM, Payer
 from runner.contract import run_spec
 
@@ -24,7 +24,7 @@ class DayCap:
     user_id: int | None = None
 
     @property
-    def whose(self) -> str:
+    def owner(self) -> str:
         if self.user_id is not None:
             return "of this user for the day"
         return "of the day" if self.workspace_id is None else "of the workspace for the day"
@@ -64,7 +64,7 @@ class Call:
     context: RunContext
     key: str
     wire: Wire
-    asked: Asked
+    request: CallRequest
     body: Message
     request_hash: str
     worst_nusd: int
@@ -100,7 +100,7 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answered:
+class CallResult:
     settlement: Settlement
     source: Source
 

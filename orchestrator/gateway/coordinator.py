@@ -11,7 +11,7 @@ from dataclasses import replace
 import structlog
 
 from orchestrator.gateway.attempt import AttemptOver, AttemptServices, CallAttempt, Sleep, key_taken
-from orchestrator.gateway.calls import Answered, Call, Source
+from orchestrator.gateway.calls import Call, CallResult, Source
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.ledger import Ledger
 from orchestrator.gateway.pacing.limiter import Limiter
@@ -40,22 +40,22 @@ class CallCoordinator:
         self._clock = clock
         self._services = AttemptServices(ledger, clock, sleep, rng, policy, lambda: self._ended)
         self._limiters: dict[tuple[str, str, str], Limiter] = {}
-        self._running: dict[tuple[str, str], tuple[CallAttempt, asyncio.Task[Answered]]] = {}
+        self._running: dict[tuple[str, str], tuple[CallAttempt, asyncio.Task[CallResult]]] = {}
         self._ended = asyncio.Event()
         self._closing = False
 
-    async def answer(self, call: Call) -> Answered:
+    async def answer(self, call: Call) -> CallResult:
         """Returns the answer to a call: stored, from a running attempt, or bought. The call goes on if the caller is
         cancelled."""
-        answered = await self.ask(call).within(None)
-        assert answered is not None
-        return answered
+        answer = await self.ask(call).within(None)
+        assert answer is not None
+        return answer
 
     def ask(self, call: Call) -> Waiter:
         """Start a call, or join the attempt that is running."""
         return Waiter(self, call)
 
-    def attempt_of(self, call: Call) -> tuple[CallAttempt, asyncio.Task[Answered], bool]:
+    def attempt_of(self, call: Call) -> tuple[CallAttempt, asyncio.Task[CallResult], bool]:
         """The attempt that will produce the answer, its task, and whether it was already running."""
         running = self._running.get(call.id)
         if running is None:
@@ -105,18 +105,18 @@ class CallCoordinator:
         for limiter in self._limiters.values():
             await limiter.close()
 
-    def _start(self, call: Call) -> tuple[CallAttempt, asyncio.Task[Answered]]:
+    def _start(self, call: Call) -> tuple[CallAttempt, asyncio.Task[CallResult]]:
         if self._closing:
-            raise GatewayError(503, Code.UNAVAILABLE, "the service is stopping; ask again shortly", retry_after_s=5)
+            raise GatewayError(503, Code.UNAVAILABLE, "the service is stopping; try again shortly", retry_after_s=5)
         context = call.context
         limiter = self.limiter(context.provider, context.model, context.payer.key_id)
         attempt = CallAttempt(call, limiter, self._upstreams.get(context.provider), self._services)
         task = asyncio.get_running_loop().create_task(attempt.run(), name=f"call {call.key}")
         self._running[call.id] = attempt, task
-        task.add_done_callback(lambda done: self._note_end(call, done))
+        task.add_done_callback(lambda finished_task: self._note_end(call, finished_task))
         return attempt, task
 
-    def _note_end(self, call: Call, task: asyncio.Task[Answered]) -> None:
+    def _note_end(self, call: Call, task: asyncio.Task[CallResult]) -> None:
         self._running.pop(call.id, None)
         self._ended.set()
         self._ended = asyncio.Event()
@@ -139,21 +139,21 @@ class Waiter:
         self._call = call
         self._attempt, self._task, self._joined = coordinator.attempt_of(call)
 
-    async def within(self, patience_s: float | None) -> Answered | None:
+    async def within(self, patience_s: float | None) -> CallResult | None:
         """The answer, or None if it has not arrived within `patience_s` seconds."""
         while True:
             await asyncio.wait((self._task,), timeout=patience_s)
             if not self._task.done():
                 return None
             if self._task.cancelled():
-                raise GatewayError(503, Code.UNAVAILABLE, "the call was given up: the run ended or the service stops")
+                raise GatewayError(503, Code.UNAVAILABLE, "the call was abandoned: the run ended or the service is stopping")
             try:
-                answered = self._task.result()
+                answer = self._task.result()
             except AttemptOver:
                 if self._attempt.call.context.attempt == self._call.context.attempt:
                     raise
                 # the attempt that ended was an earlier one of the run
                 self._attempt, self._task, self._joined = self._coordinator.attempt_of(self._call)
                 continue
-            bought_by_another = self._joined and answered.source is Source.BOUGHT
-            return replace(answered, source=Source.REPLAYED) if bought_by_another else answered
+            bought_by_another = self._joined and answer.source is Source.BOUGHT
+            return replace(answer, source=Source.REPLAYED) if bought_by_another else answer

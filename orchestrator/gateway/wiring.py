@@ -24,7 +24,7 @@ from orchestrator.gateway.demo.provider import DEMO_PROVIDER, DemoAnswers, DemoU
 from orchestrator.gateway.edge.router import Callers, GatewayDeps
 from orchestrator.gateway.ledger import queries as call_queries
 from orchestrator.gateway.ledger.database import DatabaseLedger
-from orchestrator.gateway.ledger.ledger import Ledger, LedgerUnavailable, Recovered
+from orchestrator.gateway.ledger.ledger import Ledger, LedgerUnavailable, Recovery
 from orchestrator.gateway.ledger.prices import Prices, nusd
 from orchestrator.gateway.pacing.retry import RetryPolicy
 from orchestrator.gateway.upstream.credentials import KeySource
@@ -36,7 +36,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.outbound.tls import tls_context
 from orchestrator.provider_keys.service import Choice, ProviderKeys
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.live import Live
+from orchestrator.runs.live.feed import Live
 from orchestrator.runs.plan import PositionCache, planned_calls
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
@@ -51,14 +51,14 @@ async def open_gateway(
 
     async def find(digest: str) -> RunContext | None:
         def read(session: Session) -> RunContext | None:
-            found = call_queries.caller(session, digest)
-            if found is None or not same_token(found.token_hash, digest):
+            row = call_queries.caller(session, digest)
+            if row is None or not same_token(row.token_hash, digest):
                 return None
-            since = clock.now() - timedelta(days=settings.reuse_answers_days) if found.reuse_answers else None
-            choice = keys.choose(session, found.workspace_id, found.user_id, found.provider)
-            day_caps = (*of_all, *caps(session, found.workspace_id, found.user_id))
-            plans = planned_calls(positions, session, found.id, found.kind)
-            return replace(_context(found, day_caps, since, choice), plans=plans)
+            since = clock.now() - timedelta(days=settings.reuse_answers_days) if row.reuse_answers else None
+            choice = keys.choose(session, row.workspace_id, row.user_id, row.provider)
+            day_caps = (*of_all, *caps(session, row.workspace_id, row.user_id))
+            plans = planned_calls(positions, session, row.id, row.kind)
+            return replace(_context(row, day_caps, since, choice), plans=plans)
 
         return await db.read(read)
 
@@ -82,7 +82,7 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
     """Give up calls that still wait for their turn when their run ends, and forget cached runs that changed. Runs until
     cancelled."""
     async for batch in live.follow(after=None, inside=True):
-        for event in (told.event for told in batch):
+        for event in (line.event for line in batch):
             if event.run_id is None or event.type != "transition":
                 continue
             gateway.forget(event.run_id)
@@ -90,17 +90,17 @@ async def abandon_ended(live: Live, gateway: GatewayDeps) -> None:
                 await gateway.coordinator.abandon(event.run_id)
 
 
-def _context(found: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
+def _context(row: Any, day_caps: tuple[DayCap, ...], reuse_since: datetime | None, choice: Choice) -> RunContext:
     return RunContext(
-        run_id=found.id,
-        attempt=found.number,
-        slug=found.slug,
-        provider=found.provider,
-        model=found.name,
-        prices=prices_of(found),
-        budget_nusd=None if found.budget_usd is None else nusd(found.budget_usd),
+        run_id=row.id,
+        attempt=row.number,
+        slug=row.slug,
+        provider=row.provider,
+        model=row.name,
+        prices=prices_of(row),
+        budget_nusd=None if row.budget_usd is None else nusd(row.budget_usd),
         day_caps=day_caps,
-        request_timeout_s=float(found.params.get("request_timeout_s") or 600.0),
+        request_timeout_s=float(row.params.get("request_timeout_s") or 600.0),
         reuse_since=reuse_since,
         payer=choice.payer,
         no_key=choice.refused,
@@ -173,6 +173,6 @@ async def _beat(ledger: Ledger, sleep: Sleep) -> None:
             log.warning("ledger away", action="ledger_away", detail=str(error))
 
 
-def _tell(recovered: Recovered) -> None:
+def _tell(recovered: Recovery) -> None:
     if recovered.lost or recovered.unsent:
         log.warning("calls recovered", action="calls_recovered", lost=recovered.lost, unsent=recovered.unsent)

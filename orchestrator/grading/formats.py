@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.formats.mmlu_pro import unzipped
 from orchestrator.datasets.formats.records import LeftOut
 from orchestrator.datasets.formats.source import Source, TooLong, parse_object
 from orchestrator.runs.intake.bounds import finish_of
@@ -57,32 +56,32 @@ class Sample:
 
 def read_samples(path: Path, problem_ids: Collection[str]) -> Iterator[Sample | LeftOut]:
     """All answers of a file, for a pack with these problems. Samples of a problem are numbered in order of appearance."""
-    known = _Known(problem_ids)
+    problems = _ProblemIds(problem_ids)
     counts: Counter[str] = Counter()
-    for place, row in _with_ids(_rows(Source(path)), known, path.name):
+    for position, row in _with_ids(_rows(Source(path)), problems, path.name):
         if isinstance(row, str):
-            yield LeftOut(place, row)
+            yield LeftOut(position, row)
             continue
         try:
-            problem_id, answers, is_code = _read(row, known)
+            problem_id, answers, is_code = _read(row, problems)
         except ValueError as error:
-            yield LeftOut(place, str(error))
+            yield LeftOut(position, str(error))
             continue
         for answer in answers:
             index = row.get("sample_index") if isinstance(row, dict) else None
             if not isinstance(index, int) or isinstance(index, bool) or len(answers) > 1:
                 index = counts[problem_id]
             counts[problem_id] += 1
-            given = {"code": answer} if is_code else {"text": answer}
-            yield Sample(problem_id, index, **given, finish=_finish(row))
+            answer_fields = {"code": answer} if is_code else {"text": answer}
+            yield Sample(problem_id, index, **answer_fields, finish=_finish(row))
 
 
 def _finish(row: Any) -> str:
-    found = row.get("finish") if isinstance(row, dict) else None
-    return found[:40] if isinstance(found, str) and found else "stop"
+    finish = row.get("finish") if isinstance(row, dict) else None
+    return finish[:40] if isinstance(finish, str) and finish else "stop"
 
 
-class _Known:
+class _ProblemIds:
     """The problem ids of a pack, and other spellings of them."""
 
     def __init__(self, problem_ids: Collection[str]) -> None:
@@ -90,14 +89,14 @@ class _Known:
         self._exact = set(problem_ids)
         self._short = {_short(problem_id): problem_id for problem_id in problem_ids}
 
-    def find(self, given: object) -> str:
-        name = str(given)
+    def find(self, value: object) -> str:
+        name = str(value)
         if name in self._exact:
             return name
-        found = self._short.get(_short(name))
-        if found is None:
+        problem_id = self._short.get(_short(name))
+        if problem_id is None:
             raise ValueError(f"the benchmark has no problem {name[:80]!r}")
-        return found
+        return problem_id
 
 
 def _short(problem_id: str) -> str:
@@ -106,13 +105,13 @@ def _short(problem_id: str) -> str:
     return lowered.removeprefix("mbpp/") if lowered.startswith("mbpp/") else lowered
 
 
-def _read(row: Any, known: _Known) -> tuple[str, list[str], bool]:
+def _read(row: Any, problems: _ProblemIds) -> tuple[str, list[str], bool]:
     if not isinstance(row, dict):
         raise ValueError("not an object with an id and an answer")
     name = next((row[key] for key in IDS if isinstance(row.get(key), (str, int))), None)
     if name is None:
         raise ValueError(f"no id: one of {', '.join(IDS)} is needed")
-    problem_id = known.find(name)
+    problem_id = problems.find(name)
     for key, is_code in (OWN if OUTPUTS.keys().isdisjoint(row) else OUTPUTS).items():
         value = row.get(key)
         answers = [value] if isinstance(value, str) else value
@@ -121,20 +120,20 @@ def _read(row: Any, known: _Known) -> tuple[str, list[str], bool]:
     raise ValueError(f"no answer: one of {', '.join([*OWN, *OUTPUTS])} is needed, as text")
 
 
-def _with_ids(rows: Iterator[tuple[str, Any]], known: _Known, name: str) -> Iterator[tuple[str, Any]]:
+def _with_ids(rows: Iterator[tuple[str, Any]], problems: _ProblemIds, name: str) -> Iterator[tuple[str, Any]]:
     """Adds ids to lists without ids, which stand for all problems in the order of their ids as text."""
     bare = 0
-    for place, row in rows:
+    for position, row in rows:
         if not isinstance(row, list):
-            yield place, row
+            yield position, row
             continue
         bare += 1
-        if bare > len(known.in_order):
+        if bare > len(problems.in_order):
             break
-        yield place, {"problem_id": known.in_order[bare - 1], "code_list": row}
-    if bare and bare != len(known.in_order):
+        yield position, {"problem_id": problems.in_order[bare - 1], "code_list": row}
+    if bare and bare != len(problems.in_order):
         raise BadSource(
-            f"{name} has no ids and another number of problems than the benchmark, which has {len(known.in_order)}; "
+            f"{name} has no ids, and not as many problems as the benchmark, which has {len(problems.in_order)}; "
             "add question_id to its records."
         )
 
@@ -148,22 +147,19 @@ def _rows(source: Source) -> Iterator[tuple[str, Any]]:
         yield from _array(name, source)
         return
     for number, line in source.lines():
-        place = f"{name} line {number}"
+        position = f"{name} line {number}"
         if isinstance(line, TooLong):
-            yield place, "longer than a line may be"
+            yield position, "longer than a line may be"
             continue
         try:
-            yield place, parse_object(line)
+            yield position, parse_object(line)
         except ValueError as error:
-            yield place, str(error)
+            yield position, str(error)
 
 
 def _array(name: str, source: Source) -> Iterator[tuple[str, Any]]:
-    document = source.whole()
-    if document[:2] == b"PK":
-        document = unzipped(name, document)
     try:
-        rows = json.loads(document)
+        rows = json.loads(source.whole())
     except (ValueError, RecursionError) as error:
         raise BadSource(f"{name} is not JSON ({error}).") from None
     if not isinstance(rows, list) or not rows:
@@ -195,38 +191,38 @@ class Answers:
 
     def add(self, problem_id: str, answer: GivenAnswer) -> bool:
         """Returns whether the answer was added; an existing sample is kept."""
-        own = self.by_problem.setdefault(problem_id, {})
-        return own.setdefault(answer.sample_index, answer) is answer
+        samples = self.by_problem.setdefault(problem_id, {})
+        return samples.setdefault(answer.sample_index, answer) is answer
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         return {
-            problem_id: [answer.model_dump(exclude_none=True) for _, answer in sorted(own.items())]
-            for problem_id, own in self.by_problem.items()
+            problem_id: [answer.model_dump(exclude_none=True) for _, answer in sorted(samples.items())]
+            for problem_id, samples in self.by_problem.items()
         }
 
     def in_order(self, problem_ids: Iterable[str]) -> tuple[list[str], list[list[int]]]:
         """The problems that have answers, in the given order, and the samples of each."""
-        chosen = [problem_id for problem_id in problem_ids if self.by_problem.get(problem_id)]
-        return chosen, [sorted(self.by_problem[problem_id]) for problem_id in chosen]
+        answered_ids = [problem_id for problem_id in problem_ids if self.by_problem.get(problem_id)]
+        return answered_ids, [sorted(self.by_problem[problem_id]) for problem_id in answered_ids]
 
 
 def answers_of_file(path: Path, problem_ids: Collection[str]) -> Answers:
     """All usable answers of a file in one of the formats that `read_samples` reads."""
-    found = Answers()
+    result = Answers()
     for item in read_samples(path, problem_ids):
         if isinstance(item, LeftOut):
-            found.left_out.append(str(item))
-        elif (why := _refused(item)) is not None or not found.add(item.problem_id, _given(item)):
+            result.left_out.append(str(item))
+        elif (why := _refused(item)) is not None or not result.add(item.problem_id, _stored_answer(item)):
             why = why or "this sample came before; number them with sample_index"
-            found.left_out.append(f"{path.name}: {item.problem_id} sample {item.sample_index}: {why}")
-    return found
+            result.left_out.append(f"{path.name}: {item.problem_id} sample {item.sample_index}: {why}")
+    return result
 
 
 def _refused(sample: Sample) -> str | None:
     return None if 0 <= sample.sample_index <= HIGHEST_SAMPLE else "sample_index is not a number from 0 upwards"
 
 
-def _given(sample: Sample) -> GivenAnswer:
+def _stored_answer(sample: Sample) -> GivenAnswer:
     return GivenAnswer(sample_index=sample.sample_index, text=sample.text, code=sample.code, finish=sample.finish)
 
 

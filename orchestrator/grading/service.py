@@ -32,7 +32,7 @@ from runner.contract.run_spec import RunKind
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedAnswers:
     """Which of the submitted answers were accepted."""
 
     run_id: str
@@ -45,7 +45,7 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class Regraded:
+class RegradeResult:
     run_id: str
     answers: int
     left_out: list[str]
@@ -79,15 +79,15 @@ class GradeService:
         self._db, self._catalogue, self._settings, self._clock = db, catalogue, settings, clock
         self._runs, self._wake = runs, wake
 
-    async def grade_file(self, benchmark: str, path: Path, instance_type: str | None = None) -> Accepted:
+    async def grade_file(self, benchmark: str, path: Path, instance_type: str | None = None) -> AcceptedAnswers:
         """Queue a run that judges all answers of a file. The file is not needed afterwards."""
         type_name = self._runs.roomiest_type(instance_type)
         info, ids, answers = await asyncio.to_thread(self._read, benchmark, path)
         if not answers.count:
             first = f" The first trouble: {answers.left_out[0]}" if answers.left_out else ""
             raise Invalid(f"{path.name} has no answer that could be graded for {benchmark}.{first}")
-        chosen, samples = answers.in_order(ids)
-        draft = self._draft([_planned(info, chosen, samples)], type_name, max(map(len, samples)), trigger_type="grade")
+        answered_ids, samples = answers.in_order(ids)
+        draft = self._draft([_planned(info, answered_ids, samples)], type_name, max(map(len, samples)), trigger_type="grade")
         now = self._clock.now()
 
         def insert(session: Session) -> str:
@@ -97,23 +97,23 @@ class GradeService:
 
         run_id = await self._db.write(insert)
         self._wake()
-        attempted = set(chosen)
-        return Accepted(
+        attempted = set(answered_ids)
+        return AcceptedAnswers(
             run_id,
             info.name,
             info.pack_digest,
             answers.count,
-            len(chosen),
+            len(answered_ids),
             [problem_id for problem_id in ids if problem_id not in attempted],
             answers.left_out,
         )
 
-    async def regrade(self, run_id: str, instance_type: str | None = None) -> Regraded:
+    async def regrade(self, run_id: str, instance_type: str | None = None) -> RegradeResult:
         """Queue a run that judges the answers of an ended run again, with the current judges. No model is called."""
         type_name = self._runs.roomiest_type(instance_type)
         old = await self._db.read(lambda s: run_queries.get(s, run_id))
         if old is None:
-            raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+            raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
         if old.status not in TERMINAL:
             raise Conflict(f"run {run_id} is {old.status}; wait until it has ended")
         if old.kind == RunKind.COMMAND:
@@ -143,7 +143,7 @@ class GradeService:
 
         new_id = await self._db.write(insert)
         self._wake()
-        return Regraded(new_id, count, left_out)
+        return RegradeResult(new_id, count, left_out)
 
     async def moves(self, run_id: str) -> list[Move]:
         """The verdicts of a regraded run that differ from those of the original run."""
@@ -151,7 +151,7 @@ class GradeService:
         while run.trigger_type == "retry" and run.retry_of is not None:
             run = await self._runs.get(run.retry_of)
         if run.kind != RunKind.GRADE or run.retry_of is None:
-            raise Conflict(f"run {run_id} does not judge another run's answers again; POST .../regrade makes one that does")
+            raise Conflict(f"run {run_id} is not a regrade of another run; POST .../regrade starts one")
         before_id = run.retry_of
 
         def read(session: Session) -> list[Move]:
@@ -195,9 +195,9 @@ class GradeService:
                 raise Conflict(
                     f"the dataset {part.name} is not the one that run {old.id} used ({part.pack_digest}); add that one again"
                 )
-            chosen, samples = gathered[part.name].in_order(part.problem_ids)
-            if chosen:
-                parts.append(_planned(info, chosen, samples))
+            answered_ids, samples = gathered[part.name].in_order(part.problem_ids)
+            if answered_ids:
+                parts.append(_planned(info, answered_ids, samples))
         return parts
 
     def _draft(self, parts: list[PlannedBenchmark], instance_type: str, samples: int, **more: Any) -> Grade:
@@ -212,12 +212,13 @@ class GradeService:
         return draft
 
 
-def _planned(info: BenchmarkInfo, chosen: list[str], samples: list[list[int]]) -> PlannedBenchmark:
+def _planned(info: BenchmarkInfo, problem_ids: list[str], samples: list[list[int]]) -> PlannedBenchmark:
     return PlannedBenchmark(
         name=info.name,
         adapter=info.adapter,
         pack_digest=info.pack_digest,
-        problem_ids=chosen,
+        problem_ids=problem_ids,
         cpu_s=CPU_LIMITS_S.get(info.name),
         samples=samples,
+        rules=info.rules,
     )

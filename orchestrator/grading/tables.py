@@ -12,7 +12,7 @@ from sqlmodel import Field, SQLModel
 from orchestrator.db.columns import CompressedJson
 
 
-class GivenRow(SQLModel, table=True):
+class StoredAnswersRow(SQLModel, table=True):
     """Stored answers to one problem, which a run of kind `grade` judges."""
 
     __tablename__ = "given_answers"

@@ -7,6 +7,7 @@ import contextlib
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from orchestrator.errors import Invalid
 from orchestrator.system.files import DiskRoom
 
 CHECK_BYTES = 64 << 20
+KEPT = "kept-"
+KEPT_S = 3600.0
+_HANDLE = re.compile(rf"{KEPT}[\w-]{{1,40}}")
 _NAME = re.compile(r"[\w][\w .()+-]{0,199}")
 
 
@@ -27,12 +31,42 @@ class Uploads:
     def clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def place(self, name: str) -> Path:
+    def place(self, name: str, prefix: str = "") -> Path:
         """The path of a file of this name in a new empty directory."""
         if not _NAME.fullmatch(name):
-            raise Invalid(f"{name[:100]!r} cannot be the name of a file here: letters, digits, and . _ - ( ) + are fine")
+            raise Invalid(f"{name[:100]!r} cannot be used as a file name: use letters, digits, and . _ - ( ) +")
         self._folder.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=self._folder)) / name
+        return Path(tempfile.mkdtemp(dir=self._folder, prefix=prefix)) / name
+
+    async def keep(self, name: str, body: AsyncIterator[bytes], size: int | None = None) -> str:
+        """Stores a file for a later request and returns its handle. Files that nobody used for an hour are removed."""
+        await asyncio.to_thread(self._forget_old)
+        path = await asyncio.to_thread(self.place, name, KEPT)
+        try:
+            await self.write(path, body, size)
+        except BaseException:
+            self.discard(path)
+            raise
+        return path.parent.name
+
+    def kept(self, handle: str) -> Path:
+        """The file with this handle. Raises `Invalid` if there is none, or no longer."""
+        folder = self._folder / handle
+        files = list(folder.iterdir()) if _HANDLE.fullmatch(handle) and folder.is_dir() else []
+        if len(files) != 1:
+            raise Invalid(f"there is no uploaded file {handle[:100]!r}; files are kept for an hour: upload it again")
+        return files[0]
+
+    def discard(self, path: Path) -> None:
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+    def _forget_old(self) -> None:
+        if not self._folder.is_dir():
+            return
+        for folder in self._folder.glob(f"{KEPT}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > KEPT_S:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.asynccontextmanager
     async def receive(self, name: str, body: AsyncIterator[bytes], size: int | None = None) -> AsyncIterator[Path]:
@@ -59,5 +93,5 @@ class Uploads:
 
 def announced_size(headers: Mapping[str, str]) -> int | None:
     """The size of the body, if the sender declares it."""
-    said = headers.get("content-length", "")
-    return int(said) if said.isascii() and said.isdigit() else None
+    length = headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None

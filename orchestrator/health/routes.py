@@ -8,9 +8,9 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from orchestrator.accounts import queries as account_queries
 from orchestrator.db.workspaces import acting_as, current_actor
-from orchestrator.http.authentication import WORKSPACE_HEADER
+from orchestrator.http.access.authentication import WORKSPACE_HEADER
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.context import Context, Services
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.jobs import queries as job_queries
 from orchestrator.metrics.run_metrics import read_now

@@ -24,9 +24,9 @@ from orchestrator.audit.queries import ActorKind
 from orchestrator.audit.tables import AuditEntry
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.errors import ServiceError
-from orchestrator.http.identity import Caller
+from orchestrator.http.access.identity import Caller
+from orchestrator.http.access.rate_limits import TokenBuckets
 from orchestrator.http.policy import MATCH, Audit
-from orchestrator.http.rate_limits import TokenBuckets
 from orchestrator.scopes import SAFE_METHODS
 from orchestrator.system.clock import Clock
 
@@ -53,11 +53,11 @@ class Note:
     detail: str = ""
 
 
-def note(scope: Scope, **known: Any) -> None:
+def note(scope: Scope, **fields: Any) -> None:
     """Add details to this request's entry; with an `action`, there is an entry even for a request that only reads."""
-    found = scope.setdefault(NOTE, Note())
-    for name, value in known.items():
-        setattr(found, name, value)
+    entry = scope.setdefault(NOTE, Note())
+    for name, value in fields.items():
+        setattr(entry, name, value)
 
 
 class AuditBook:
@@ -78,7 +78,7 @@ class AuditBook:
         try:
             if self._db is None:
                 raise DatabaseUnavailable("it is not open")
-            await self._db.write(lambda session: audit_queries.add(session, *(_copy(each) for each in entries)))
+            await self._db.write(lambda session: audit_queries.add(session, *(_copy(entry) for entry in entries)))
         except DatabaseUnavailable as error:
             self._waiting.extend(entries)
             values = {**entry.model_dump(exclude={"id", "at"}), "audit_action": entry.action}
@@ -117,23 +117,23 @@ class AuditTrail:
             raise
 
     async def _record(self, scope: Scope, status: int, location: str | None) -> None:
-        known: Note = scope.get(NOTE) or Note()
-        if not self._matters(scope, status, known):
+        note: Note = scope.get(NOTE) or Note()
+        if not self._matters(scope, status, note):
             return
         now = self._book.clock.now()
-        entry = entry_of(scope, known, status, location, now)
+        entry = entry_of(scope, note, status, location, now)
         if status in REFUSALS:
-            who = entry.address
-            if self._buckets.take(who, REFUSALS_A_SECOND, REFUSALS_AT_ONCE, self._book.clock.monotonic()):
+            address = entry.address
+            if self._buckets.take(address, REFUSALS_A_SECOND, REFUSALS_AT_ONCE, self._book.clock.monotonic()):
                 if len(self._untold) < UNWRITTEN:
-                    self._untold[who] = self._untold.get(who, 0) + 1
+                    self._untold[address] = self._untold.get(address, 0) + 1
                 return
-            if more := self._untold.pop(who, 0):
+            if more := self._untold.pop(address, 0):
                 entry.detail = f"{entry.detail} {more} refusals before this one were not written down.".strip()
         await self._book.write(entry)
 
-    def _matters(self, scope: Scope, status: int, known: Note) -> bool:
-        if known.action is not None:
+    def _matters(self, scope: Scope, status: int, note: Note) -> bool:
+        if note.action is not None:
             return True
         if scope["method"] not in SAFE_METHODS:
             return scope[MATCH].policy.audit is Audit.CHANGES or status in REFUSALS
@@ -149,20 +149,20 @@ def without_secrets(text: str) -> str:
     return MARKED_SECRET.sub("[secret]", LONG_WORD.sub(hidden, text))
 
 
-def entry_of(scope: Scope, known: Note, status: int, location: str | None, now: datetime) -> AuditEntry:
-    given = known.actor or scope.get("benchyard.caller")
-    caller = given if isinstance(given, Caller) else None
+def entry_of(scope: Scope, note: Note, status: int, location: str | None, now: datetime) -> AuditEntry:
+    actor = note.actor or scope.get("benchyard.caller")
+    caller = actor if isinstance(actor, Caller) else None
     route = getattr(scope.get("route"), "path", None)
     peer = scope.get("client")
     return AuditEntry(
         at=now,
-        **actor_of(caller, given if isinstance(given, str) else ""),
-        action=known.action or f"{scope['method'][:20]} {route or '(no such address)'}"[:200],
-        object_id=without_secrets(known.object_id or _object(scope, status, location))[:300],
+        **actor_of(caller, actor if isinstance(actor, str) else ""),
+        action=note.action or f"{scope['method'][:20]} {route or '(no such address)'}"[:200],
+        object_id=without_secrets(note.object_id or _object(scope, status, location))[:300],
         status=status,
         address=(peer[0] if peer else "")[:60],
         request_id=scope.get("benchyard.request_id", ""),
-        detail=known.detail[:1000],
+        detail=note.detail[:1000],
     )
 
 

@@ -12,6 +12,7 @@ from orchestrator.accounts.wiring import Accounts
 from orchestrator.alerts.service import WebhookService
 from orchestrator.archives.wiring import Archives
 from orchestrator.batches.service import BatchService
+from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.commands.service import CommandRuns
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
@@ -23,14 +24,14 @@ from orchestrator.fleet.agents import Agents
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
 from orchestrator.health.service import Readiness
-from orchestrator.http.identity import Authority, Caller
+from orchestrator.http.access.identity import Authority, Caller
 from orchestrator.installation.service import Installation
 from orchestrator.jobs.service import JobService
 from orchestrator.metrics.run_metrics import RunMetrics
 from orchestrator.models.service import ModelCatalogue
 from orchestrator.models.sync import SyncResult
 from orchestrator.retention.service import RunDeletion
-from orchestrator.runs.live import Live
+from orchestrator.runs.live.feed import Live
 from orchestrator.runs.scheduling.fleet import Fleet
 from orchestrator.runs.scheduling.loops import Loops, Signals
 from orchestrator.runs.service import RunService
@@ -49,6 +50,7 @@ class Services:
     db: Database
     installation: Installation
     catalogue: Catalogue
+    benchmark_files: BenchmarkFiles
     runs: RunService
     models: ModelCatalogue
     commands: CommandRuns
@@ -98,7 +100,7 @@ def user_of(request: Request) -> tuple[Caller, int]:
     """The caller and their user id, for requests about a person's own account."""
     caller = caller_of(request)
     if caller.user_id is None or caller.session_id is None:
-        raise Forbidden("This is about the account of a person: sign in on the pages; a token has no account.")
+        raise Forbidden("This needs the account of a user: sign in on the pages; a token has no account.")
     return caller, caller.user_id
 
 

@@ -11,9 +11,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orchestrator.http.access.authentication import Gate, PageError
+from orchestrator.http.access.guard import Guard
 from orchestrator.http.audit_trail import AuditTrail
-from orchestrator.http.authentication import Gate, PageError
-from orchestrator.http.guard import Guard
 from orchestrator.http.proxies import TrustedProxies
 from orchestrator.http.route_table import RouteTable
 from orchestrator.http.streams import StreamRevocation

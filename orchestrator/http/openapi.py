@@ -53,7 +53,7 @@ def rename_pages(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {_PAGE.sub(r"\1Page", key): rename_pages(value) for key, value in schema.items()}
     if isinstance(schema, list):
-        return [rename_pages(each) for each in schema]
+        return [rename_pages(item) for item in schema]
     return _PAGE.sub(r"\1Page", schema) if isinstance(schema, str) and schema.startswith("#/") else schema
 
 

@@ -77,9 +77,9 @@ class Policy:
 class RouteWithoutPolicy(TypeError):
     """A route declares no policy."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, route: str) -> None:
         super().__init__(
-            f"{what} has no policy: declare it on an orchestrator.http.policy.Router with policy=Policy(...), "
+            f"{route} has no policy: declare it on an orchestrator.http.policy.Router with policy=Policy(...), "
             "which says who may call it and what it needs"
         )
 

@@ -109,10 +109,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
         errors = error.errors()
-        sentences = [_sentence(each) for each in errors[:MAX_REPORTED]]
+        sentences = [_sentence(item) for item in errors[:MAX_REPORTED]]
         if len(errors) > MAX_REPORTED:
             sentences.append(f"and {len(errors) - MAX_REPORTED} more")
-        fields = [{"field": _whole(_where(each)), "message": _whole(str(each["msg"]))} for each in errors[:MAX_REPORTED]]
+        fields = [{"field": _whole(_where(item)), "message": _whole(str(item["msg"]))} for item in errors[:MAX_REPORTED]]
         return problem(
             422,
             Code.VALIDATION_ERROR,
@@ -168,7 +168,7 @@ def _sentence(error: dict[str, Any]) -> str:
     if error["type"] == "json_invalid":
         return f"the body is not valid JSON ({error.get('ctx', {}).get('error', 'cannot be parsed')})"
     if error["type"] == "extra_forbidden":
-        return f"{where}: unknown field; /docs lists the fields there are"
+        return f"{where}: unknown field; /docs lists the fields"
     if error["type"] == "missing" and not where:
         return "a JSON body is required"
     message = message.removeprefix("Value error, ")

@@ -23,7 +23,9 @@ class TrustedProxies:
 
     def __init__(self, app: ASGIApp, *, networks: Sequence[Network]) -> None:
         self._app = app
-        mapped = [f"::ffff:{each.network_address}/{96 + each.prefixlen}" for each in networks if each.version == 4]
+        mapped = [
+            f"::ffff:{network.network_address}/{96 + network.prefixlen}" for network in networks if network.version == 4
+        ]
         self._headers = ProxyHeadersMiddleware(cast(Any, self._behind_proxies), [*map(str, networks), *mapped])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

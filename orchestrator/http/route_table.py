@@ -103,18 +103,22 @@ class RouteTable:
     def _group(self, matches: Sequence[RouteMatch], neighbours: Sequence[RouteMatch]) -> _Group:
         """A request that matches no route is treated like its neighbours: it is open only if all of them are; otherwise
         reading needs the lowest scope of their GET routes, and changing needs an administrator."""
-        policies = [each.policy for each in neighbours]
-        reading = [each.policy.scope for each in neighbours if each.route and "GET" in _methods(each.route)]
-        scope = min((each for each in reading if each is not None), key=list(Permission).index, default=READ)
-        miss = Policy(
-            ANYONE if policies and all(each.scope is ANYONE for each in policies) else scope,
-            audit=Audit.NEVER if policies and all(each.audit is Audit.NEVER for each in policies) else Audit.CHANGES,
-            needs_workspace=not policies or any(each.needs_workspace for each in policies),
+        policies = [neighbour.policy for neighbour in neighbours]
+        reading = [
+            neighbour.policy.scope for neighbour in neighbours if neighbour.route and "GET" in _methods(neighbour.route)
+        ]
+        scope = min(
+            (permission for permission in reading if permission is not None), key=list(Permission).index, default=READ
         )
-        for_people = not neighbours or any(each.for_people for each in neighbours)
+        miss = Policy(
+            ANYONE if policies and all(policy.scope is ANYONE for policy in policies) else scope,
+            audit=Audit.NEVER if policies and all(policy.audit is Audit.NEVER for policy in policies) else Audit.CHANGES,
+            needs_workspace=not policies or any(policy.needs_workspace for policy in policies),
+        )
+        for_people = not neighbours or any(neighbour.for_people for neighbour in neighbours)
         unsafe = miss if miss.scope is ANYONE else replace(miss, scope=ADMIN)
         return _Group(
-            [(_methods(each.route) or None, each.route.path_regex, each) for each in matches if each.route],
+            [(_methods(match.route) or None, match.route.path_regex, match) for match in matches if match.route],
             self._rules(miss, for_people=for_people),
             self._rules(unsafe, for_people=for_people),
         )

@@ -27,8 +27,10 @@ from orchestrator.limits import routes as limits
 from orchestrator.models import routes as models
 from orchestrator.provider_keys import routes as provider_keys
 from orchestrator.retention import routes as retention
-from orchestrator.runs import alias_routes, artefact_routes, export_routes, stream_routes
+from orchestrator.runs import alias_routes
 from orchestrator.runs import routes as runs
+from orchestrator.runs.live import routes as stream_routes
+from orchestrator.runs.reports import routes as export_routes
 from orchestrator.schedules import routes as schedules
 from orchestrator.sign_in import routes as sign_in
 from orchestrator.tasks import routes as tasks
@@ -47,7 +49,6 @@ ROUTERS: tuple[Router, ...] = (
     evals.router,
     jobs.router,
     export_routes.router,
-    artefact_routes.router,
     batches.router,
     archives.router,
     schedules.router,

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchestrator.accounts import queries as account_queries
 from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.context import Services
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import MATCH
 from orchestrator.sign_in.tables import LoginSession
 from orchestrator.system.clock import Clock

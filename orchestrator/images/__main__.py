@@ -19,11 +19,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="build-images", description="Build Benchyard's images, if their source changed.")
     parser.add_argument("images", nargs="*", metavar="IMAGE", help="runner, orchestrator; both unless named")
     parser.add_argument("--base", help="the image to build on; or BENCHYARD_BASE")
-    given = parser.parse_args()
+    options = parser.parse_args()
     tags = {"runner": os.environ.get("BENCHYARD_RUNNER_IMAGE", "")}
     try:
         builder = Builder(find_sources(), process_environment(os.environ.get("BENCHYARD_DOCKER_HOST")), _say)
-        build_all(builder, given.images or NAMES, base=given.base, tags=tags, say=_say)
+        build_all(builder, options.images or NAMES, base=options.base, tags=tags, say=_say)
     except (BuildFailed, SourcesMissing) as error:
         _say(str(error))
         return 1

@@ -29,7 +29,7 @@ class BuildFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltImage:
     image: str
     tag: str
     was_current: bool
@@ -53,9 +53,9 @@ class Builder:
     def __init__(self, sources: Sources, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._sources, self._env, self._say = sources, dict(env), say
         if shutil.which("docker", path=self._env.get("PATH")) is None:
-            raise BuildFailed("the command `docker` is not here: install Docker's command line, then run this again")
+            raise BuildFailed("the command `docker` was not found: install Docker's command line, then run this again")
 
-    def build(self, image: str, tag: str, base: str) -> Built:
+    def build(self, image: str, tag: str, base: str) -> BuiltImage:
         """Build one image on `base`, unless it is up to date."""
         if image not in NAMES:
             raise BuildFailed(f"there is no image {image!r}: {' or '.join(NAMES)}")
@@ -64,40 +64,40 @@ class Builder:
             raise BuildFailed(f"the base image {base} is not on the engine")
         labels = json.loads(self._inspect(tag, "{{json .Config.Labels}}") or "null") or {}
         if (labels.get(LABEL_SOURCE), labels.get(LABEL_BASE)) == (digest, base_id):
-            return Built(image, tag, was_current=True)
+            return BuiltImage(image, tag, was_current=True)
         self._say(f"building {tag}; the first time this takes a minute or two")
         replaced = self._inspect(tag, "{{.Id}}")
         arguments = {"BASE": base, "BASE_ID": base_id, "SOURCE": digest}
         with tempfile.TemporaryDirectory(prefix="benchyard-build-") as folder:
             self._sources.stage(image, Path(folder))
             pairs = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
-            done = self._docker("build", "--file", f"{folder}/{image}.Dockerfile", "--tag", tag, *pairs, folder)
-        if done.returncode != 0:
-            end = "\n".join(done.stdout.rstrip().splitlines()[-TAIL_LINES:])
+            process = self._docker("build", "--file", f"{folder}/{image}.Dockerfile", "--tag", tag, *pairs, folder)
+        if process.returncode != 0:
+            end = "\n".join(process.stdout.rstrip().splitlines()[-TAIL_LINES:])
             raise BuildFailed(f"{tag} could not be built:\n{end}")
         if replaced and replaced != self._inspect(tag, "{{.Id}}"):
             self._docker("image", "rm", replaced)  # refused if something uses it or it has another name
-        return Built(image, tag, was_current=False)
+        return BuiltImage(image, tag, was_current=False)
 
-    def find_base(self, wanted: str | None) -> str:
-        """The base image: `wanted`, the official one, or the local one that the script makes without a registry."""
-        env = self._env | ({"BENCHYARD_BASE": wanted} if wanted else {})
-        done = subprocess.run(
+    def find_base(self, base: str | None) -> str:
+        """The base image: `base`, the official one, or the local one that the script makes without a registry."""
+        env = self._env | ({"BENCHYARD_BASE": base} if base else {})
+        process = subprocess.run(
             ["bash", str(self._sources.base_script)], env=env, stdout=subprocess.PIPE, text=True, check=False
         )
-        if done.returncode != 0 or not done.stdout.strip():
+        if process.returncode != 0 or not process.stdout.strip():
             raise BuildFailed("there is no image to build on; the lines above say why, and --base names one")
-        return done.stdout.strip()
+        return process.stdout.strip()
 
     def _inspect(self, image: str, template: str) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             ["docker", "image", "inspect", "--format", template, image],
             env=self._env,
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.stdout.strip() if done.returncode == 0 else ""
+        return process.stdout.strip() if process.returncode == 0 else ""
 
     def _docker(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -107,15 +107,15 @@ class Builder:
 
 def build_all(
     builder: Builder, images: Sequence[str], *, base: str | None, tags: Mapping[str, str], say: Callable[[str], None]
-) -> list[Built]:
+) -> list[BuiltImage]:
     """Build the named images on one base."""
-    found = builder.find_base(base)
-    done = []
+    base_tag = builder.find_base(base)
+    images_built = []
     for image in images:
-        built = builder.build(image, tags.get(image) or default_tag(image), found)
+        built = builder.build(image, tags.get(image) or default_tag(image), base_tag)
         say(f"{built.tag} is current" if built.was_current else f"built {built.tag}")
-        done.append(built)
-    return done
+        images_built.append(built)
+    return images_built
 
 
 def process_environment(docker_host: str | None) -> dict[str, str]:

@@ -42,13 +42,13 @@ class Sources:
     def files(self, image: str) -> dict[str, Path]:
         """Every file of the image's build context: its path there, and its current location."""
         dockerfile = self.dockerfile(image)
-        found = {dockerfile.name: dockerfile}
+        files = {dockerfile.name: dockerfile}
         for name in copied(dockerfile.read_text(encoding="utf-8")):
             source = self._source(name)
             if not source.exists():
                 raise SourcesMissing(f"{name}, which {dockerfile.name} copies, is not in {self.root}")
-            found |= {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in _tree(source)}
-        return found
+            files |= {name: source} if source.is_file() else {f"{name}/{inner}": path for inner, path in _tree(source)}
+        return files
 
     def digest(self, image: str) -> str:
         """The same for a checkout and for a package installed from it."""
@@ -92,7 +92,7 @@ def copied(dockerfile: str) -> list[str]:
     """What the Dockerfile copies from its build context."""
     lines = re.sub(r"\\\n", " ", dockerfile).splitlines()
     words = [line.split()[1:-1] for line in lines if re.match(r"COPY\s+(?!--from)", line)]
-    return list(dict.fromkeys(word for each in words for word in each))
+    return list(dict.fromkeys(word for sources in words for word in sources))
 
 
 def is_program(name: str) -> bool:

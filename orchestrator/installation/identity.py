@@ -73,10 +73,10 @@ class Own:
     owner: str
 
 
-def remember(data_dir: Path, own: Own, machine: str) -> None:
+def remember(data_dir: Path, identity: Own, machine: str) -> None:
     own_name(data_dir)
-    place = directory_place(data_dir, machine).as_text()
-    written = json.dumps({"instance": own.instance, "owner": own.owner, "place": place})
+    location = directory_location(data_dir, machine).as_text()
+    written = json.dumps({"instance": identity.instance, "owner": identity.owner, "place": location})
     path = data_dir / FILE
     if not path.exists() or path.read_text() != written:
         path.write_text(written)
@@ -86,7 +86,7 @@ def recall(data_dir: Path, machine: str) -> Own | None:
     """None if nothing was stored, or it was stored at another location."""
     try:
         stored = json.loads((data_dir / FILE).read_text())
-        if directory_place(data_dir, machine).is_same(Location.from_text(stored["place"])):
+        if directory_location(data_dir, machine).is_same(Location.from_text(stored["place"])):
             return Own(stored["instance"], stored["owner"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -113,13 +113,13 @@ class Location:
         return cls(**json.loads(text))
 
 
-def directory_place(data_dir: Path, machine: str) -> Location:
+def directory_location(data_dir: Path, machine: str) -> Location:
     """The location of a database in the data directory. The file must exist."""
     path = data_dir / NAME_FILE
     return Location(f"directory:{path.read_text().strip()}:{path.stat().st_ino}", machine)
 
 
-def server_place(system_identifier: str | None, database: str) -> Location:
+def server_location(system_identifier: str | None, database: str) -> Location:
     """The location of a PostgreSQL database."""
     return Location(f"postgresql:{system_identifier or 'unknown'}:{database}")
 
@@ -141,36 +141,36 @@ TABLE = Path("/proc/net/unix")
 PREFIX = "benchyard/"
 
 
-def _name(owner: str, place: Location) -> str:
-    return f"{PREFIX}{owner}/{hashlib.sha256(place.key.encode()).hexdigest()[:16]}"
+def _name(owner: str, location: Location) -> str:
+    return f"{PREFIX}{owner}/{hashlib.sha256(location.key.encode()).hexdigest()[:16]}"
 
 
 class Presence:
     """Held while the process lives. Orchestrators that share a database share the name."""
 
-    def __init__(self, owner: str, place: Location) -> None:
+    def __init__(self, owner: str, location: Location) -> None:
         self._socket: socket.socket | None = None
         if not TABLE.exists():
             return
-        mine = socket.socket(socket.AF_UNIX)
+        listener = socket.socket(socket.AF_UNIX)
         try:
-            mine.bind(f"\0{_name(owner, place)}")
+            listener.bind(f"\0{_name(owner, location)}")
         except OSError:
-            mine.close()
+            listener.close()
             return
-        self._socket = mine
+        self._socket = listener
 
     def leave(self) -> None:
         if self._socket is not None:
             self._socket.close()
 
 
-def is_run_elsewhere(owner: str, place: Location) -> bool:
+def is_run_elsewhere(owner: str, location: Location) -> bool:
     """Whether a process on this machine runs the same installation from another location."""
-    mine = _name(owner, place)
+    own_name = _name(owner, location)
     with contextlib.suppress(OSError):
         for line in TABLE.read_text().splitlines():
             name = line.rpartition(" ")[2].removeprefix("@")
-            if name.startswith(f"{PREFIX}{owner}/") and name != mine:
+            if name.startswith(f"{PREFIX}{owner}/") and name != own_name:
                 return True
     return False

@@ -68,15 +68,15 @@ def server_identity(session: Session) -> tuple[str | None, str]:
 def hold_inherited(session: Session, now: datetime) -> int:
     """Put the original's open runs on hold and forget its runners and agents: none of them belong to the copy."""
     unremoved = select(Attempt.run_id).where(col(Attempt.removed_at).is_(None))
-    theirs = col(ContainerRun.status).in_(OPEN) | col(ContainerRun.id).in_(unremoved)
-    held = session.connection().execute(update(ContainerRun).where(theirs).values(inherited=True)).rowcount
+    inherited = col(ContainerRun.status).in_(OPEN) | col(ContainerRun.id).in_(unremoved)
+    count = session.connection().execute(update(ContainerRun).where(inherited).values(inherited=True)).rowcount
     session.connection().execute(delete(WarmRunner))
     session.connection().execute(delete(Agent))
     session.connection().execute(update(Lease).values(until=now))
-    return int(held)
+    return int(count)
 
 
 def release_inherited(session: Session) -> int:
     """Resume what was put on hold, once the copy becomes the original."""
-    mine = update(ContainerRun).where(col(ContainerRun.inherited)).values(inherited=False)
-    return int(session.connection().execute(mine).rowcount)
+    statement = update(ContainerRun).where(col(ContainerRun.inherited)).values(inherited=False)
+    return int(session.connection().execute(statement).rowcount)

@@ -20,11 +20,11 @@ from orchestrator.db.session import Database
 from orchestrator.installation import queries
 from orchestrator.installation.identity import (
     Location,
-    directory_place,
+    directory_location,
     is_run_elsewhere,
     own_name,
     renew_name,
-    server_place,
+    server_location,
 )
 from orchestrator.installation.queries import COPY_OF, HOME, INSTANCE, OWNER
 from orchestrator.startup import CannotStart
@@ -89,12 +89,12 @@ async def look(db: Database, data_dir: Path, machine: str) -> Standing:
     """Changes nothing in the database."""
     name = own_name(data_dir)
     facts = await db.read(queries.facts)
-    place = await _place(db, data_dir, machine)
+    location = await _location(db, data_dir, machine)
     if (home := facts.get(HOME)) is not None:
-        return Standing(facts, place, name, not place.is_same(Location.from_text(home)))
+        return Standing(facts, location, name, not location.is_same(Location.from_text(home)))
     # An older version recorded no location. On SQLite only one orchestrator can lead, so the last lease holder tells.
     lease = await db.read(queries.lease)
-    return Standing(facts, place, name, lease is not None and db.dialect == "sqlite" and lease.holder != name)
+    return Standing(facts, location, name, lease is not None and db.dialect == "sqlite" and lease.holder != name)
 
 
 async def settle(
@@ -122,26 +122,26 @@ async def settle(
     if standing.place.machine and not Location.from_text(facts[HOME]).machine:
         await db.write(lambda session: queries.store(session, {HOME: standing.place.as_text()}))
     stored = json.loads(facts[COPY_OF]) if COPY_OF in facts else None
-    found = Installation(
+    installation = Installation(
         instance=facts[INSTANCE],
         owner=facts[OWNER],
         place=standing.place,
         name=standing.name,
         copy_of=Original(**stored) if stored else None,
     )
-    if is_run_elsewhere(found.owner, found.place):
+    if is_run_elsewhere(installation.owner, installation.place):
         raise CannotSettle(
-            "another process on this machine runs this very installation from another place; stop it, or start this one "
+            "another process on this machine runs this installation from another location; stop it, or start this one "
             "as a copy: benchyard up --as-copy"
         )
-    if wanted_name and wanted_name != found.instance and not found.is_quiet:
+    if wanted_name and wanted_name != installation.instance and not installation.is_quiet:
         log.warning(
             "BENCHYARD_INSTANCE is not used: the database has a name already",
             action="instance_kept",
             wanted=wanted_name,
-            instance=found.instance,
+            instance=installation.instance,
         )
-    return found
+    return installation
 
 
 async def adopt(db: Database, data_dir: Path, clock: Clock, machine: str) -> Original:
@@ -152,11 +152,9 @@ async def adopt(db: Database, data_dir: Path, clock: Clock, machine: str) -> Ori
         raise CannotSettle("this is not a copy: there is nothing to adopt")
     lease = await db.read(queries.lease)
     if not standing.is_elsewhere and lease is not None and lease.until > clock.now() and lease.holder != standing.name:
-        raise CannotSettle("another orchestrator uses this database at this moment; stop all of them first")
+        raise CannotSettle("another orchestrator is using this database; stop all of them first")
     if is_run_elsewhere(original.owner, standing.place):
-        raise CannotSettle(
-            f"the original ({original.instance}) runs on this machine at this moment; stop it for good, then adopt"
-        )
+        raise CannotSettle(f"the original ({original.instance}) is running on this machine; stop it for good, then adopt")
 
     def write(session: Session) -> None:
         values: dict[str, str | None] = {INSTANCE: original.instance, HOME: standing.place.as_text(), COPY_OF: None}
@@ -192,13 +190,12 @@ async def _become_copy(
     lease = await db.read(queries.lease)
     if not standing.is_elsewhere and lease is not None and lease.until > now and lease.holder != standing.name:
         raise CannotSettle(
-            "another orchestrator uses this very database at this moment: --as-copy is for a restored copy in a database of "
-            "its own"
+            "another orchestrator is using this database: --as-copy is for a restored copy in a database of its own"
         )
     facts = standing.facts
     # A copied data directory includes the original's identifier, under which leases and claims are held.
     renew_name(data_dir)
-    place = await _place(db, data_dir, machine)
+    location = await _location(db, data_dir, machine)
     before = json.loads(facts[COPY_OF]) if COPY_OF in facts else None
     original = before or {
         "instance": facts.get(INSTANCE, ""),
@@ -212,21 +209,21 @@ async def _become_copy(
         queries.lock_lease(session)
         if queries.facts(session) != facts:
             return None  # another orchestrator of this database was faster
-        values = {INSTANCE: instance, OWNER: owner, HOME: place.as_text(), COPY_OF: json.dumps(original)}
+        values = {INSTANCE: instance, OWNER: owner, HOME: location.as_text(), COPY_OF: json.dumps(original)}
         queries.store(session, values)
         return queries.hold_inherited(session, now)
 
-    held = await db.write(write)
+    runs_held = await db.write(write)
     log.warning(
         "this is a copy: schedules and the original's runs are held",
         action="copy",
         original=original["instance"],
         instance=instance,
-        runs_held=held,
+        runs_held=runs_held,
     )
 
 
-async def _place(db: Database, data_dir: Path, machine: str) -> Location:
+async def _location(db: Database, data_dir: Path, machine: str) -> Location:
     if db.dialect == "sqlite":
-        return directory_place(data_dir, machine)
-    return server_place(*await db.read(queries.server_identity))
+        return directory_location(data_dir, machine)
+    return server_location(*await db.read(queries.server_identity))

@@ -25,7 +25,7 @@ from orchestrator.jobs.views import (
     job_view,
     jobs_view,
     kind_words,
-    place_of,
+    page_path,
     repair_words,
     stage_marks,
 )
@@ -55,20 +55,20 @@ async def jobs_page(
         dead_letter=bool(dead),
         eval_set_id=eval_set_id or None,
     )
-    given = {"type": kind, "status": state, "dead": "1" if dead else "", "eval_set_id": eval_set_id}
-    kept = {name: value for name, value in given.items() if value}
+    filters = {"type": kind, "status": state, "dead": "1" if dead else "", "eval_set_id": eval_set_id}
+    query_fields = {name: value for name, value in filters.items() if value}
 
     def link(**more: str) -> str:
-        query = urlencode({**kept, **more})
+        query = urlencode({**query_fields, **more})
         return f"{page.root}/jobs{'?' + query if query else ''}"
 
     return page.show(
         "jobs/jobs.html",
         jobs=jobs.items,
         kinds=WORDS,
-        statuses=[each.value for each in Status],
-        given=given,
-        filtered=bool(kept),
+        statuses=[member.value for member in Status],
+        given=filters,
+        filtered=bool(query_fields),
         paged=bool(after),
         first_link=link(),
         next_link=link(after=jobs.next) if jobs.next else None,
@@ -79,7 +79,7 @@ async def jobs_page(
 async def job_page(page: Page, job_id: JobId) -> Response:
     job = await job_view(page.context, job_id)
     if job.type not in EVAL_KINDS:
-        return page.go(place_of(job))
+        return page.go(page_path(job))
     waits = await reasons_to_wait(page.context) if job.status == Status.PENDING else {}
 
     def read(session: Session) -> tuple[EvalSet | None, Eval | None, str, bool]:
@@ -103,7 +103,7 @@ async def job_page(page: Page, job_id: JobId) -> Response:
         title=kind_words(job.type),
         marks=stage_marks(job, by_hand=by_hand) if job.type == RunKind.EVAL_GENERATE else [],
         repair=repair_words(job.detail),
-        rounds=[(each, highlight(visible(each.code)) if each.code else None) for each in job.rounds],
+        rounds=[(entry, highlight(visible(entry.code)) if entry.code else None) for entry in job.rounds],
     )
 
 
@@ -111,7 +111,7 @@ async def job_page(page: Page, job_id: JobId) -> Response:
 async def cancel_job(page: Page, job_id: JobId) -> Response:
     job = await find_job(page.context, job_id)
     await page.context.jobs.cancel(job_id, caller_of(page.request).scope)
-    return page.go(place_of(job))
+    return page.go(page_path(job))
 
 
 @router.post("/jobs/{job_id}/dismiss", policy=Policy(RUN))

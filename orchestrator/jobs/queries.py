@@ -60,8 +60,8 @@ def _dead_letter(dead_after: int) -> ColumnElement[bool]:
 
 def get(session: Session, job_id: str) -> Row | None:
     query = select(ContainerRun, EvalJob).join(EvalJob, col(EvalJob.run_id) == col(ContainerRun.id), isouter=True)
-    found = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_TASK, *WITHOUT_LOAD)).first()
-    return None if found is None else (found[0], found[1])
+    row = session.exec(query.where(ContainerRun.id == job_id).options(WITHOUT_TASK, *WITHOUT_LOAD)).first()
+    return None if row is None else (row[0], row[1])
 
 
 def eval_job(session: Session, run_id: str) -> EvalJob | None:

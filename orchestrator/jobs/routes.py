@@ -21,7 +21,7 @@ from orchestrator.http.streams import END, After, EventStream, LastEventId, stre
 from orchestrator.jobs.schemas import JobDetail, JobOut, JobType
 from orchestrator.jobs.views import dataset_job, find_job, job_view, jobs_view, stream_event
 from orchestrator.runs.lifecycle import TERMINAL, Status
-from orchestrator.runs.stream_routes import run_lines
+from orchestrator.runs.live.routes import run_lines
 
 router = Router(prefix="/api/jobs", route_class=DatabaseErrorRoute, tags=["jobs"])
 
@@ -31,7 +31,7 @@ JobId = Annotated[str, Path(min_length=1, max_length=60, description="A job's id
 TYPE_NAMES = {"generate": JobType.EVAL_GENERATE.value, "execute": JobType.EVAL_EXECUTE.value}
 JobTypeFilter = Annotated[
     JobType | None,
-    BeforeValidator(lambda given: TYPE_NAMES.get(given, given)),
+    BeforeValidator(lambda name: TYPE_NAMES.get(name, name)),
     Query(description="Also `generate` and `execute`."),
 ]
 BUILD_LOOK_S = 0.25
@@ -75,7 +75,7 @@ async def job_events(job_id: JobId, context: Context, last_event_id: LastEventId
     if job.type == JobType.DATASET_BUILD:
         return stream_of(_built(context, job_id))
     start = stream_start(last_event_id, after) or 0
-    return stream_of(_told(context, job, start))
+    return stream_of(_event_lines(context, job, start))
 
 
 @router.post("/{job_id}/cancel", policy=Policy(RUN), status_code=202)
@@ -103,15 +103,15 @@ async def dismiss_job(job_id: JobId, context: Context) -> JobOut:
     return await find_job(context, job_id)
 
 
-async def _told(context: Services, job: JobOut, start: int) -> AsyncIterator[str]:
+async def _event_lines(context: Services, job: JobOut, start: int) -> AsyncIterator[str]:
     async with aclosing(run_lines(context, start, job.id, over=job.status in TERMINAL)) as batches:
         async for batch in batches:
             if isinstance(batch, str):
                 yield batch
                 continue
             for line in batch:
-                if (found := stream_event(line.event, job.type)) is not None:
-                    name, data = found
+                if (named_event := stream_event(line.event, job.type)) is not None:
+                    name, data = named_event
                     if name != "progress":
                         data |= await _ending(context, job.id)
                     yield f"id: {line.number}\nevent: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"

@@ -35,11 +35,11 @@ class JobService:
 
     async def dismiss(self, job_id: str) -> None:
         if self._dataset_jobs.find(job_id) is not None:
-            raise Conflict(f"job {job_id} adds a dataset; it is no dead letter and cannot be dismissed")
+            raise Conflict(f"job {job_id} adds a dataset; it is not a dead letter and cannot be dismissed")
         await self._runs.dismiss(job_id)
 
 
 def _for_owners(scope: Scope) -> None:
     """All workspaces share the datasets, so only owners may change them, here as in the dataset API."""
     if not scope.allows(Scope.OWNER):
-        raise Forbidden("datasets belong to all workspaces; only an owner may stop or repeat the adding of one")
+        raise Forbidden("datasets belong to all workspaces; only an owner may cancel or retry adding one")

@@ -17,10 +17,10 @@ from orchestrator.http.schemas import Page
 from orchestrator.jobs import queries as job_queries
 from orchestrator.jobs.schemas import JobDetail, JobError, JobOut, JobType
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, Status
-from orchestrator.runs.live import LoggedEvent
-from orchestrator.runs.model_names import name_of_model, names_by_run
+from orchestrator.runs.live.feed import LoggedEvent
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reports.model_cost import ModelCost
+from orchestrator.runs.reports.model_names import name_of_model, names_by_run
 from orchestrator.runs.schemas import Progress
 from orchestrator.runs.service import is_dead_letter
 from orchestrator.runs.tables import ContainerRun
@@ -69,9 +69,9 @@ async def jobs_view(
 
     jobs = [] if type is JobType.DATASET_BUILD else await context.db.read(read)
     if type in (None, JobType.DATASET_BUILD) and not (dead_letter or eval_set_id or eval_id):
-        builds = [dataset_job(each) for each in context.dataset_jobs.all() if not after or each.id < after]
-        jobs += [each for each in builds if status in (None, each.status)]
-        jobs.sort(key=lambda each: each.id, reverse=True)
+        builds = [dataset_job(job) for job in context.dataset_jobs.all() if not after or job.id < after]
+        jobs += [build for build in builds if status in (None, build.status)]
+        jobs.sort(key=lambda job: job.id, reverse=True)
     return Page(items=jobs[:limit], next=jobs[limit - 1].id if len(jobs) > limit else None)
 
 
@@ -80,19 +80,19 @@ async def find_job(context: Services, job_id: str) -> JobOut:
         return dataset_job(build)
 
     def read(session: Session) -> JobOut | None:
-        found = job_queries.get(session, job_id)
-        return None if found is None else job_out(*found, name_of_model(session, found[0]))
+        row = job_queries.get(session, job_id)
+        return None if row is None else job_out(*row, name_of_model(session, row[0]))
 
     job = await context.db.read(read)
     if job is None:
-        raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists those there are")
+        raise NotFound(f"there is no job {job_id!r}; GET /api/jobs lists the existing ones")
     return job
 
 
 async def job_view(context: Services, job_id: str) -> JobDetail:
     job = await find_job(context, job_id)
     rounds = await context.db.read(lambda s: job_queries.rounds(s, job_id))
-    return JobDetail(**job.model_dump(), rounds=[RoundOut(**each) for each in rounds])
+    return JobDetail(**job.model_dump(), rounds=[RoundOut(**entry) for entry in rounds])
 
 
 def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut:
@@ -100,16 +100,16 @@ def job_out(run: ContainerRun, job: EvalJob | None, model: str | None) -> JobOut
     average = None
     if job is not None and run.kind == RunKind.EVAL_EXECUTE and run.items_done:
         average = round(job.spent_ms / run.items_done, 3)
-    done, total = run.items_done, run.items_total
+    items_done, total = run.items_done, run.items_total
     if job is not None and run.kind == RunKind.EVAL_GENERATE and job.stage_total is not None:
-        done, total = job.stage_done or 0, job.stage_total
+        items_done, total = job.stage_done or 0, job.stage_total
     return JobOut(
         id=run.id,
         type=run.kind,
         status=run.status,
         stage=(job.stage if job is not None else None) or run.stage,
         percent=100 if run.status == Status.COMPLETED else job.percent if job is not None else percent,
-        progress=Progress(done=done, total=total),
+        progress=Progress(done=items_done, total=total),
         detail=job.detail if job is not None else "",
         average_ms=average,
         priority=run.priority,
@@ -143,15 +143,16 @@ def dataset_job(job: Job) -> JobOut:
         code = CANCELLED if status is Status.CANCELLED else Code.EXECUTION_ERROR.value
         error = JobError(code=code, reason=None, message=job.error)
     percent = 100 * job.done_bytes // job.total_bytes if job.total_bytes else 0
-    done = status is Status.COMPLETED
+    completed = status is Status.COMPLETED
     return JobOut(
         id=job.id,
         type=JobType.DATASET_BUILD,
         status=status,
         stage=job.step or None,
-        percent=100 if done else min(percent, 99),
+        percent=100 if completed else min(percent, 99),
         progress=Progress(
-            done=job.problems or 0 if done else job.done_bytes, total=job.problems or 0 if done else job.total_bytes
+            done=job.problems or 0 if completed else job.done_bytes,
+            total=job.problems or 0 if completed else job.total_bytes,
         ),
         detail=job.file,
         priority=0,
@@ -177,33 +178,33 @@ def _error(run: ContainerRun, job: EvalJob | None) -> JobError | None:
     )
 
 
-def error_code(status: str, reason: str | None, told: str | None) -> str:
+def error_code(status: str, reason: str | None, reported: str | None) -> str:
     if status == Status.CANCELLED:
         return CANCELLED
-    if told in {code.value for code in Code}:
-        return str(told)
+    if reported in {code.value for code in Code}:
+        return str(reported)
     return CODES.get(reason or "", Code.EXECUTION_ERROR).value
 
 
 def stream_event(event: LoggedEvent, kind: str) -> tuple[str, dict[str, Any]] | None:
     """The event of a job's stream for a logged event: `progress`, `completed` or `failed`; None if it is not sent."""
     data = event.data
-    about = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}
+    common = {"job_id": event.run_id, "type": kind, "at": event.at.isoformat(), "attempt": event.attempt}
     if event.type == "transition":
         status = data.get("status")
-        told = {"status": status, "reason": data.get("reason"), "message": data.get("message")}
+        change = {"status": status, "reason": data.get("reason"), "message": data.get("message")}
         if status not in TERMINAL:
-            return "progress", {**about, **told}
+            return "progress", {**common, **change}
         if status == Status.COMPLETED:
-            return "completed", {**about, **told, "percent": 100}
-        return "failed", {**about, **told}
+            return "completed", {**common, **change, "percent": 100}
+        return "failed", {**common, **change}
     if event.type in TOLD and not (event.type == "stage" and kind in EVAL_KINDS):  # eval jobs have stages of their own
-        known = {key: value for key, value in data.items() if key != "score"}
+        progress = {key: value for key, value in data.items() if key != "score"}
         if data.get("stage") == JobStage.TESTING_ACCURACY:
-            known["tested"] = data.get("done")
+            progress["tested"] = data.get("done")
         if event.type == "progress" and data.get("total"):
-            known["percent"] = 100 * data.get("done", 0) // data["total"]
-        return "progress", {**about, "status": "running", **known}
+            progress["percent"] = 100 * data.get("done", 0) // data["total"]
+        return "progress", {**common, "status": "running", **progress}
     return None
 
 
@@ -219,7 +220,7 @@ STAGE_WORDS = {
     JobStage.FETCHING_TRACES: "Fetch traces",
     JobStage.CALLING_LLM: "Ask the model",
     JobStage.VALIDATING_CODE: "Check the code",
-    JobStage.TESTING_ACCURACY: "Test it on traces",
+    JobStage.TESTING_ACCURACY: "Test on traces",
     JobStage.SAVING_EVAL: "Save",
     JobStage.COMPLETED: "Done",
 }
@@ -240,7 +241,7 @@ def kind_words(kind: str) -> str:
     return WORDS.get(kind, kind.replace("_", " "))
 
 
-def place_of(job: JobOut) -> str:
+def page_path(job: JobOut) -> str:
     """The path of a job's page."""
     if job.type == JobType.DATASET_BUILD:
         return "/datasets"
@@ -253,19 +254,19 @@ def is_live(job: JobOut) -> bool:
 
 def repair_words(detail: str) -> str:
     """`Repair 1 of 3`, from the runner's description of its step; empty in the first round."""
-    found = _REPAIR.search(detail)
-    return f"Repair {found[1]} of {found[2]}" if found else ""
+    match = _REPAIR.search(detail)
+    return f"Repair {match[1]} of {match[2]}" if match else ""
 
 
 def stage_marks(job: JobOut, *, by_hand: bool) -> list[StageMark]:
     """The stages of writing an eval. A repair starts again at the model call, so only its own stages are marked."""
-    shown = [stage for stage in STAGE_WORDS if not (by_hand and stage is JobStage.CALLING_LLM)]
+    stages = [stage for stage in STAGE_WORDS if not (by_hand and stage is JobStage.CALLING_LLM)]
     over = job.status == Status.COMPLETED
-    names = [stage.value for stage in shown]
-    now = len(shown) if over else names.index(job.stage) if job.stage in names else -1
+    names = [stage.value for stage in stages]
+    now = len(stages) if over else names.index(job.stage) if job.stage in names else -1
     return [
         StageMark(
             stage.value, STAGE_WORDS[stage], STAGE_PERCENT[stage], "past" if n < now else "now" if n == now else "next"
         )
-        for n, stage in enumerate(shown)
+        for n, stage in enumerate(stages)
     ]

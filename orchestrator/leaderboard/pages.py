@@ -15,10 +15,10 @@ from orchestrator.dashboard.overview import model_names
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.errors import Invalid
 from orchestrator.http.policy import READ, Policy
-from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, inside, read_board, timeline
+from orchestrator.leaderboard.views import ModelDetails, after_all_cut_offs, groups, inside, read_board, timeline
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import page_queries
+from orchestrator.runs.reports import queries as page_queries
 from orchestrator.runs.views.series import Series, series
 
 router = page_router()
@@ -36,21 +36,21 @@ async def leaderboard_page(
 
     def read(session: Session) -> tuple[list[Series], Mapping[int | None, LlmModel], list[str]]:
         names = model_names(session)
-        found = series(page_queries.scored(session, per_series=TREND_RUNS), names)
-        return found, model_queries.by_ids(session, set(names)), page_queries.names_in_use(session)[0]
+        lines = series(page_queries.scored(session, per_series=TREND_RUNS), names)
+        return lines, model_queries.by_ids(session, set(names)), page_queries.names_in_use(session)[0]
 
-    found, models, used = await context.db.read(read)
-    known = {info.name for info in await asyncio.to_thread(context.catalogue.benchmarks)}
-    names = [name for name in used if name in known]
+    lines, models, used = await context.db.read(read)
+    installed = {info.name for info in await asyncio.to_thread(context.catalogue.benchmarks)}
+    names = [name for name in used if name in installed]
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
-    chosen = next((each for each in (benchmark, default, *names) if each in names), "")
-    if not chosen:
+    shown_benchmark = next((name for name in (benchmark, default, *names) if name in names), "")
+    if not shown_benchmark:
         return page.show("leaderboard/leaderboard.html", names=[], chosen="")
-    board = await read_board(context, chosen, first, last)
-    entries = await asyncio.to_thread(context.catalogue.entries, chosen)
-    own = {each.model: each for each in found if each.benchmarks == chosen}
-    about = {
-        model.slug: About(model.training_cutoff, own[model.slug].trend if model.slug in own else None)
+    board = await read_board(context, shown_benchmark, first, last)
+    entries = await asyncio.to_thread(context.catalogue.entries, shown_benchmark)
+    by_model = {line.model: line for line in lines if line.benchmarks == shown_benchmark}
+    models_shown = {
+        model.slug: ModelDetails(model.training_cutoff, by_model[model.slug].trend if model.slug in by_model else None)
         for model in models.values()
         if model.slug in {place.model for place in board.places}
     }
@@ -58,16 +58,16 @@ async def leaderboard_page(
     return page.show(
         "leaderboard/leaderboard.html",
         names=names,
-        chosen=chosen,
+        chosen=shown_benchmark,
         after=after,
         before=before,
-        groups=groups(board.places, about, window),
+        groups=groups(board.places, models_shown, window),
         count=len(board.places),
         problems=len(window),
         sample=board.sample,
         unranked=board.unranked,
-        timeline=timeline(entries, first, last, about),
-        unseen_from=after_all_cut_offs(about, entries),
+        timeline=timeline(entries, first, last, models_shown),
+        unseen_from=after_all_cut_offs(models_shown, entries),
         level=board.level,
     )
 
@@ -76,4 +76,4 @@ def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise Invalid(f"{text} is no day of the calendar") from None
+        raise Invalid(f"{text} is not a date") from None

@@ -51,7 +51,7 @@ def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Ranke
     scores = {entrant.model: score_of(entrant.results) for entrant in entrants}
     better = _separated(entrants, scores, level)
     ordered = sorted(entrants, key=lambda entrant: (-scores[entrant.model].estimate, entrant.model))
-    places: list[RankedModel] = []
+    ranking: list[RankedModel] = []
     group, leader = 0, None
     for entrant in ordered:
         model = entrant.model
@@ -66,8 +66,8 @@ def leaderboard(entrants: Sequence[Entrant], level: float = LEVEL) -> list[Ranke
         )
         results = sum(count for count, _ in entrant.results.values())
         span = above + 1, len(ordered) - below
-        places.append(RankedModel(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
-    return places
+        ranking.append(RankedModel(model, entrant.run_id, scores[model], len(entrant.results), *span, group, tied, results))
+    return ranking
 
 
 def score_of(results: Results) -> Interval:
@@ -76,23 +76,23 @@ def score_of(results: Results) -> Interval:
 
 def holm(p_values: Mapping[tuple[str, str], float], level: float) -> set[tuple[str, str]]:
     """The pairs that stay below the level after Holm's correction."""
-    kept = set()
+    rejected = set()
     for index, (pair, p_value) in enumerate(sorted(p_values.items(), key=lambda entry: (entry[1], entry[0]))):
         if p_value > level / (len(p_values) - index):
             break
-        kept.add(pair)
-    return kept
+        rejected.add(pair)
+    return rejected
 
 
 def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], level: float) -> set[tuple[str, str]]:
     """Pairs (better, worse) that the tests distinguish."""
     p_values: dict[tuple[str, str], float] = {}
-    for one, other in combinations(entrants, 2):
-        shared = one.results.keys() & other.results.keys()
+    for entrant, other in combinations(entrants, 2):
+        shared = entrant.results.keys() & other.results.keys()
         if len(shared) < MIN_SHARED:
             continue
-        gain, p_value = _compared([one.results[key] for key in shared], [other.results[key] for key in shared])
-        pair = (other.model, one.model) if gain > 0 else (one.model, other.model)
+        gain, p_value = _compared([entrant.results[key] for key in shared], [other.results[key] for key in shared])
+        pair = (other.model, entrant.model) if gain > 0 else (entrant.model, other.model)
         p_values[pair] = p_value
     return {pair for pair in holm(p_values, level) if scores[pair[0]].estimate > scores[pair[1]].estimate}
 
@@ -100,11 +100,11 @@ def _separated(entrants: Sequence[Entrant], scores: Mapping[str, Interval], leve
 def _compared(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> tuple[float, float]:
     """The gain of the second over the first, and the exact p-value. With one result each, this is McNemar's fast test."""
     pairs = list(zip(first, second, strict=True))
-    if all(one[0] == other[0] == 1 for one, other in pairs):
-        lost = sum(one[1] > other[1] for one, other in pairs)
-        won = sum(one[1] < other[1] for one, other in pairs)
-        return won - lost, exact_mcnemar(lost, won)
-    fewer, more = tails(_swapped(*other, *one) for one, other in pairs)
+    if all(first[0] == other[0] == 1 for first, other in pairs):
+        losses = sum(first[1] > other[1] for first, other in pairs)
+        won = sum(first[1] < other[1] for first, other in pairs)
+        return won - losses, exact_mcnemar(losses, won)
+    fewer, more = tails(_swapped(*other, *first) for first, other in pairs)
     return fewer - more, min(1.0, 2 * min(fewer, more))
 
 

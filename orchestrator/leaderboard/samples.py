@@ -50,36 +50,38 @@ class Unranked:
 
 def board_samples(candidates: Sequence[Candidate], window: frozenset[str], pack_digest: str) -> list[BoardSample]:
     """The samples of the runs, restricted to a window of problems, best first. Candidates must be sorted newest first."""
-    known = [each for each in candidates if each.why_not is None]
-    found: dict[tuple[frozenset[str], str], BoardSample] = {}
-    for each in known:
-        key = (each.problems & window, each.prompt_version)
-        if key[0] and key not in found:
-            found[key] = BoardSample(sample_id(pack_digest, key[0], key[1]), *key)
-    for sample in found.values():
-        for each in known:
-            if each.prompt_version == sample.prompt_version and sample.problems <= each.problems:
-                sample.runs.setdefault(each.model_id, each.run_id)
-    return sorted(found.values(), key=lambda each: (-each.comparisons, -len(each.problems), -len(each.runs)))
+    usable = [candidate for candidate in candidates if candidate.why_not is None]
+    samples: dict[tuple[frozenset[str], str], BoardSample] = {}
+    for candidate in usable:
+        key = (candidate.problems & window, candidate.prompt_version)
+        if key[0] and key not in samples:
+            samples[key] = BoardSample(sample_id(pack_digest, key[0], key[1]), *key)
+    for sample in samples.values():
+        for candidate in usable:
+            if candidate.prompt_version == sample.prompt_version and sample.problems <= candidate.problems:
+                sample.runs.setdefault(candidate.model_id, candidate.run_id)
+    return sorted(samples.values(), key=lambda sample: (-sample.comparisons, -len(sample.problems), -len(sample.runs)))
 
 
 def unranked(candidates: Sequence[Candidate], board: BoardSample | None) -> list[Unranked]:
     """Models with runs on the pack that are not ranked, with the reason."""
     ranked = board.runs if board is not None else {}
-    found: dict[int, Unranked] = {}
-    for each in candidates:
-        if each.model_id in ranked or each.model_id in found:
+    rejected: dict[int, Unranked] = {}
+    for candidate in candidates:
+        if candidate.model_id in ranked or candidate.model_id in rejected:
             continue
-        own = [other for other in candidates if other.model_id == each.model_id and other.why_not is None]
-        if not own or board is None:
-            found[each.model_id] = Unranked(each.model_id, each.run_id, 0, each.why_not or "it has no problem of the window")
+        of_model = [other for other in candidates if other.model_id == candidate.model_id and other.why_not is None]
+        if not of_model or board is None:
+            rejected[candidate.model_id] = Unranked(
+                candidate.model_id, candidate.run_id, 0, candidate.why_not or "it has no problem of the window"
+            )
             continue
-        best = max(own, key=lambda other: len(other.problems & board.problems))
+        best = max(of_model, key=lambda other: len(other.problems & board.problems))
         shared = len(best.problems & board.problems)
         if shared == len(board.problems):
-            versions = [each or "unknown" for each in (best.prompt_version, board.prompt_version)]
+            versions = [version or "unknown" for version in (best.prompt_version, board.prompt_version)]
             why = f"its prompts are of version {versions[0]}, those of the board of {versions[1]}"
         else:
             why = f"no comparable run of it has more than {shared} of the {len(board.problems)} problems"
-        found[each.model_id] = Unranked(each.model_id, best.run_id, shared, why)
-    return list(found.values())
+        rejected[candidate.model_id] = Unranked(candidate.model_id, best.run_id, shared, why)
+    return list(rejected.values())

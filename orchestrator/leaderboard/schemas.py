@@ -25,10 +25,12 @@ class PlaceOut(Answer):
     tied_with: list[str]
 
     @classmethod
-    def of(cls, place: RankedModel) -> PlaceOut:
-        own = {name: getattr(place, name) for name in ("model", "run_id", "problems", "results", "best", "worst", "group")}
-        score = {name: getattr(place.score, name) for name in ("estimate", "low", "high")}
-        return cls(**own, **score, tied_with=list(place.tied_with))
+    def of(cls, ranked: RankedModel) -> PlaceOut:
+        fields = {
+            name: getattr(ranked, name) for name in ("model", "run_id", "problems", "results", "best", "worst", "group")
+        }
+        score = {name: getattr(ranked.score, name) for name in ("estimate", "low", "high")}
+        return cls(**fields, **score, tied_with=list(ranked.tied_with))
 
 
 class BoardSampleOut(Answer):

@@ -29,7 +29,7 @@ WIDTH, HEIGHT = 600.0, 48.0
 
 
 @dataclass(frozen=True)
-class About:
+class ModelDetails:
     """Facts about a model besides its rank."""
 
     cut_off: date | None = None
@@ -39,7 +39,7 @@ class About:
 @dataclass(frozen=True)
 class Row:
     place: PlaceOut
-    about: About
+    about: ModelDetails
     places: str
     """The rank, or the range of possible ranks."""
     seen: int
@@ -81,14 +81,14 @@ class Timeline:
     words: str
 
 
-def groups(places: Sequence[PlaceOut], known: Mapping[str, About], entries: Sequence[Entry]) -> list[list[Row]]:
+def groups(places: Sequence[PlaceOut], details: Mapping[str, ModelDetails], entries: Sequence[Entry]) -> list[list[Row]]:
     """Groups whose members cannot be distinguished from the first one; best group first. `entries` are the window's
     problems.
     """
     days = [entry.day for entry in entries if entry.day is not None]
     rows = []
     for place in places:
-        about = known.get(place.model, About())
+        about = details.get(place.model, ModelDetails())
         seen = 0 if about.cut_off is None else sum(day <= about.cut_off for day in days)
         span = str(place.best) if place.best == place.worst else f"{place.best} – {place.worst}"
         rows.append(Row(place, about, span, seen))
@@ -103,7 +103,7 @@ def inside(entry: Entry, after: date | None, before: date | None) -> bool:
 
 
 def timeline(
-    entries: Sequence[Entry], after: date | None, before: date | None, known: Mapping[str, About]
+    entries: Sequence[Entry], after: date | None, before: date | None, details: Mapping[str, ModelDetails]
 ) -> Timeline | None:
     """None if problems have no dates, or all dates are in one month."""
     days = sorted(entry.day for entry in entries if entry.day is not None)
@@ -123,25 +123,25 @@ def timeline(
                 round(step * 0.86, 2), round(high, 2), start <= index <= end,
             )
         )  # fmt: skip
-    told = sum(inside(entry, after, before) for entry in entries)
-    words = f"{told} of {len(entries)} problems, {_name(base + start)} to {_name(base + max(start, end))}"
+    inside_count = sum(inside(entry, after, before) for entry in entries)
+    words = f"{inside_count} of {len(entries)} problems, {_name(base + start)} to {_name(base + max(start, end))}"
     return Timeline(
-        _name(base), _name(base + count - 1), count, start, max(start, end), bars, _marks(known, base, count), words
+        _name(base), _name(base + count - 1), count, start, max(start, end), bars, _marks(details, base, count), words
     )
 
 
-def after_all_cut_offs(known: Mapping[str, About], entries: Sequence[Entry]) -> date | None:
+def after_all_cut_offs(details: Mapping[str, ModelDetails], entries: Sequence[Entry]) -> date | None:
     """The first day after every model's training cut-off, if there are problems from then on."""
-    days = [about.cut_off for about in known.values() if about.cut_off is not None]
+    days = [about.cut_off for about in details.values() if about.cut_off is not None]
     if not days:
         return None
     first = max(days) + timedelta(days=1)
     return first if any(entry.day is not None and entry.day >= first for entry in entries) else None
 
 
-def _marks(known: Mapping[str, About], base: int, count: int) -> list[Mark]:
+def _marks(details: Mapping[str, ModelDetails], base: int, count: int) -> list[Mark]:
     by_day: dict[date, list[str]] = {}
-    for model, about in sorted(known.items()):
+    for model, about in sorted(details.items()):
         if about.cut_off is not None:
             by_day.setdefault(about.cut_off, []).append(model)
     marks = []
@@ -174,22 +174,24 @@ async def read_board(
 
     def read(session: Session) -> tuple[list[BoardSample], BoardSample | None, list[Entrant], list[UnrankedOut]]:
         candidates = read_candidates(session, name, info.pack_digest)
-        known = board_samples(candidates, window, info.pack_digest)
-        board = _chosen(known, sample)
-        models = model_queries.by_ids(session, {each.model_id for each in candidates})
+        samples = board_samples(candidates, window, info.pack_digest)
+        board = _chosen(samples, sample)
+        models = model_queries.by_ids(session, {candidate.model_id for candidate in candidates})
         entrants = []
         for model_id, run_id in board.runs.items() if board is not None else ():
             results = results_of(session, run_id)
-            kept = {key: each for key, each in results.items() if board and key[0] == name and key[1] in board.problems}
-            entrants.append(Entrant(models[model_id].slug, run_id, kept))
+            shown_results = {
+                key: result for key, result in results.items() if board and key[0] == name and key[1] in board.problems
+            }
+            entrants.append(Entrant(models[model_id].slug, run_id, shown_results))
         rest = [
-            UnrankedOut(model=models[each.model_id].slug, run_id=each.run_id, problems=each.problems, why=each.why)
-            for each in unranked(candidates, board)
+            UnrankedOut(model=models[entry.model_id].slug, run_id=entry.run_id, problems=entry.problems, why=entry.why)
+            for entry in unranked(candidates, board)
         ]
-        return known, board, entrants, rest
+        return samples, board, entrants, rest
 
-    known, board, entrants, rest = await context.db.read(read)
-    places = await asyncio.to_thread(leaderboard, entrants)
+    samples, board, entrants, rest = await context.db.read(read)
+    ranking = await asyncio.to_thread(leaderboard, entrants)
     return LeaderboardOut(
         benchmark=name,
         pack_digest=info.pack_digest,
@@ -198,16 +200,16 @@ async def read_board(
         level=LEVEL,
         window_problems=len(window),
         sample=BoardSampleOut.of(board) if board is not None else None,
-        samples=[BoardSampleOut.of(each) for each in known[:SHOWN_SAMPLES]],
-        places=[PlaceOut.of(place) for place in places],
+        samples=[BoardSampleOut.of(entry) for entry in samples[:SHOWN_SAMPLES]],
+        places=[PlaceOut.of(ranked) for ranked in ranking],
         unranked=rest,
     )
 
 
-def _chosen(known: list[BoardSample], wanted: str | None) -> BoardSample | None:
-    if wanted is None:
-        return known[0] if known else None
-    for each in known:
-        if each.id == wanted:
-            return each
-    raise Invalid(f"there is no sample {wanted!r} here; `samples` of the leaderboard lists those there are")
+def _chosen(samples: list[BoardSample], sample_id: str | None) -> BoardSample | None:
+    if sample_id is None:
+        return samples[0] if samples else None
+    for sample in samples:
+        if sample.id == sample_id:
+            return sample
+    raise Invalid(f"there is no sample {sample_id!r} here; `samples` of the leaderboard lists the existing ones")

@@ -35,19 +35,17 @@ async def limits_page(page: Page) -> Response:
 
 @router.post("/limits", policy=Policy(ADMIN))
 async def set_limit(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
-    whose = given.get("whose", "")
+    form = {name: values[-1] for name, values in (await page.form()).items()}
+    whose = form.get("whose", "")
     try:
         if whose not in (WORKSPACE, EVERYONE) and not (whose.isdecimal() and len(whose) < 11):
-            raise Invalid("choose for whom it is")
-        body = LimitSet.model_validate(
-            {name: _number(given[name], kind) for name, kind in NUMBERS.items() if given.get(name)}
-        )
+            raise Invalid("choose whom the limit is for")
+        body = LimitSet.model_validate({name: _number(form[name], kind) for name, kind in NUMBERS.items() if form.get(name)})
         caller, limits = caller_of(page.request), page.context.accounts.limits
         limit = Limit(**body.model_dump())
         await limits.set(whose, limit, caller.workspace_id, by=caller.name, scope=caller.scope)
     except (ValidationError, ClientError) as error:
-        return await limits_view(page, 422, error=said(error), given=given)
+        return await limits_view(page, 422, error=said(error), form=form)
     page.context.signals.wake()
     return page.go("/limits")
 
@@ -61,7 +59,7 @@ async def remove_limit(page: Page, whose: Whose) -> Response:
 
 
 async def limits_view(
-    page: Frame, status: int = 200, *, error: str | None = None, given: dict[str, str] | None = None
+    page: Frame, status: int = 200, *, error: str | None = None, form: dict[str, str] | None = None
 ) -> Response:
     caller = caller_of(page.request)
     overview = await page.context.accounts.limits.overview(caller.workspace_id, caller.user_id)
@@ -72,12 +70,12 @@ async def limits_view(
         "limits/limits.html",
         status,
         limits=[LimitOut.of(row, name) for row, name in overview.rows],
-        uses=[("the workspace", overview.workspace), *([("you", overview.own)] if overview.own else [])],
-        choices=[*([(WORKSPACE, "the whole workspace")] if owner else []), *choices],
+        uses=[("workspace", overview.workspace), *([("you", overview.own)] if overview.own else [])],
+        choices=[*([(WORKSPACE, "workspace")] if owner else []), *choices],
         admin=admin,
         owner=owner,
         error=error,
-        given=given or {},
+        given=form or {},
     )
 
 

@@ -84,20 +84,20 @@ class Limits:
 
     async def of(self, workspace_id: int, user_id: int | None) -> LimitsOfCaller:
         now = self._clock.monotonic()
-        known = self._known.get(workspace_id)
-        if known is None or known[0] <= now:
+        entry = self._known.get(workspace_id)
+        if entry is None or entry[0] <= now:
             with acting_as(None):
                 rows = await self._db.read(lambda session: key_queries.limits_of(session, workspace_id))
-            known = self._known[workspace_id] = now + BELIEVED_S, rows
-        return LimitsOfCaller.of(known[1], user_id)
+            entry = self._known[workspace_id] = now + BELIEVED_S, rows
+        return LimitsOfCaller.of(entry[1], user_id)
 
     async def overview(self, workspace_id: int, user_id: int | None) -> Overview:
         now, both = self._clock.now(), await self.of(workspace_id, user_id)
 
-        def usage(session: Session, limit: Limit, whose: int | None) -> Usage:
+        def usage(session: Session, limit: Limit, user_id: int | None) -> Usage:
             live = key_queries.live_by_holder(session)
-            runs_now = sum(count for (_, holder), count in live.items() if whose is None or holder == whose)
-            return Usage(runs_now, spending_queries.spent(session.connection(), now, workspace_id, whose), limit)
+            runs_now = sum(count for (_, holder), count in live.items() if user_id is None or holder == user_id)
+            return Usage(runs_now, spending_queries.spent(session.connection(), now, workspace_id, user_id), limit)
 
         def read(session: Session) -> Overview:
             people = {str(user.id): user.name or user.email for user, _ in account_queries.members(session, workspace_id)}
@@ -139,7 +139,7 @@ class Limits:
         def delete(session: Session) -> None:
             row = key_queries.limit(session, whose)
             if row is None:
-                raise NotFound(f"there is no limit for {whose}; GET /api/limits lists those there are")
+                raise NotFound(f"there is no limit for {whose}; GET /api/limits lists the existing ones")
             session.delete(row)
 
         await self._db.write(delete)
@@ -149,14 +149,14 @@ class Limits:
         """Refuses a new run if the day's money is used up."""
         both = await self.of(workspace_id, user_id)
         now = self._clock.now()
-        wanted: list[tuple[float | None, int | None, str]] = [(both.workspace.spend_per_day_usd, None, "the workspace's")]
+        limits: list[tuple[float | None, int | None, str]] = [(both.workspace.spend_per_day_usd, None, "the workspace's")]
         if user_id is not None:
-            wanted.append((both.own.spend_per_day_usd, user_id, "your"))
-        for most, whose, name in wanted:
+            limits.append((both.own.spend_per_day_usd, user_id, "your"))
+        for most, holder, name in limits:
             if most is None:
                 continue
             spent = await self._db.read(
-                lambda session, whose=whose: spending_queries.spent(session.connection(), now, workspace_id, whose)  # type: ignore[misc]
+                lambda session, holder=holder: spending_queries.spent(session.connection(), now, workspace_id, holder)  # type: ignore[misc]
             )
             if spent >= most:
                 raise RateLimited(
@@ -168,18 +168,18 @@ class Limits:
 
 def _check_owner(whose: str, scope: Scope) -> None:
     if whose == WORKSPACE and not scope.allows(Scope.OWNER):
-        raise Forbidden("What a whole workspace may use is for owners of the installation to say.")
+        raise Forbidden("Only owners of the installation can set the limits of a whole workspace.")
 
 
 def caps(session: Session, workspace_id: int, user_id: int | None) -> tuple[DayCap, ...]:
     """The daily limits that the ledger enforces on a run's calls."""
     both = LimitsOfCaller.of(key_queries.limits_of(session, workspace_id), user_id)
-    found = []
+    day_caps = []
     if both.workspace.spend_per_day_usd is not None:
-        found.append(DayCap(nusd(both.workspace.spend_per_day_usd), workspace_id))
+        day_caps.append(DayCap(nusd(both.workspace.spend_per_day_usd), workspace_id))
     if user_id is not None and both.own.spend_per_day_usd is not None:
-        found.append(DayCap(nusd(both.own.spend_per_day_usd), workspace_id, user_id))
-    return tuple(found)
+        day_caps.append(DayCap(nusd(both.own.spend_per_day_usd), workspace_id, user_id))
+    return tuple(day_caps)
 
 
 def until_tomorrow_s(now: datetime) -> int:

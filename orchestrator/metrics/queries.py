@@ -25,8 +25,8 @@ def open_ids(session: Session) -> Sequence[str]:
 
 def since(session: Session, lowest_id: str, also: Collection[str]) -> list[ContainerRun]:
     """Runs created since then (ids sort by time), plus those in `also`."""
-    wanted = sorted(also)
-    parts = [wanted[start : start + PART] for start in range(0, len(wanted), PART)] or [[]]
+    run_ids = sorted(also)
+    parts = [run_ids[start : start + PART] for start in range(0, len(run_ids), PART)] or [[]]
     runs: dict[str, ContainerRun] = {}
     for part in parts:
         query = select(ContainerRun).where(or_(col(ContainerRun.id) >= lowest_id, col(ContainerRun.id).in_(part)))

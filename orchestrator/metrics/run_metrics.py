@@ -18,7 +18,7 @@ from orchestrator.metrics import queries as metric_queries
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs.lifecycle import TERMINAL, Status
-from orchestrator.runs.model_names import model_name
+from orchestrator.runs.reports.model_names import model_name
 from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.system.clock import Clock
@@ -91,8 +91,8 @@ class RunMetrics:
             with acting_as(None):
                 await self._db.read(lambda session: self._look(session, lowest))
             self._looked_at = now
-            kept = self._lowest(now)
-            self._counted = {run_id for run_id in self._counted if run_id >= kept}
+            oldest = self._lowest(now)
+            self._counted = {run_id for run_id in self._counted if run_id >= oldest}
 
     def _lowest(self, moment: datetime) -> str:
         return uuid7(moment - OVERLAP, bytes(10))

@@ -28,12 +28,12 @@ async def models_page(page: Page) -> Response:
 
 @router.post("/models", policy=Policy(OWNER))
 async def add_model(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    form = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
-        body = ModelCreate.model_validate(_typed(given))
+        body = ModelCreate.model_validate(_typed(form))
         await page.context.models.add(body.values())
     except (ValidationError, ClientError) as error:
-        return await _show(page, given=given, error=said(error))
+        return await _show(page, form=form, error=said(error))
     return page.go("/models")
 
 
@@ -46,12 +46,12 @@ async def sync(page: Page) -> Response:
 @router.post("/models/{model_id}/prices", policy=Policy(OWNER))
 async def change_prices(page: Page, model_id: int) -> Response:
     """An empty field means that the price is unknown."""
-    given = {name: values[-1] for name, values in (await page.form()).items()}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
     try:
-        prices = _typed({name: given[name] for name in PRICES if given.get(name)})
+        prices = _typed({name: form[name] for name in PRICES if form.get(name)})
         body = ModelPatch.model_validate({**dict.fromkeys(PRICES), **prices})
-        found = await page.context.runs.find_model(str(model_id))
-        await page.context.models.change(found.id or 0, body.values())
+        model = await page.context.runs.find_model(str(model_id))
+        await page.context.models.change(model.id or 0, body.values())
     except (ValidationError, ClientError) as error:
         return await _show(page, error=said(error))
     return page.go("/models")
@@ -59,13 +59,13 @@ async def change_prices(page: Page, model_id: int) -> Response:
 
 @router.post("/models/{model_id}/remove", policy=Policy(OWNER))
 async def remove_model(page: Page, model_id: int) -> Response:
-    found = await page.context.runs.find_model(str(model_id))
-    await page.context.models.remove(found.id or 0)
+    model = await page.context.runs.find_model(str(model_id))
+    await page.context.models.remove(model.id or 0)
     return page.go("/models")
 
 
 async def _show(
-    page: Frame, *, given: dict[str, str] | None = None, error: str | None = None, synced: SyncResult | None = None
+    page: Frame, *, form: dict[str, str] | None = None, error: str | None = None, synced: SyncResult | None = None
 ) -> Response:
     def read(session: Session) -> tuple[list[LlmModel], dict[int, int]]:
         rows = list(model_queries.page(session, limit=1000))
@@ -77,20 +77,20 @@ async def _show(
         422 if error else 200,
         models=rows,
         counts=counts,
-        given=given or {},
+        given=form or {},
         error=error,
         synced=synced,
         protocols=list(Protocol),
     )
 
 
-def _typed(given: dict[str, str]) -> dict[str, Any]:
+def _typed(form: dict[str, str]) -> dict[str, Any]:
     """The form as the API expects it; an invalid value stays text, and the API rejects it."""
-    body: dict[str, Any] = dict(given)
+    body: dict[str, Any] = dict(form)
     for name in PRICES:
         if name in body:
             try:
-                body[name] = float(given[name])
+                body[name] = float(form[name])
             except ValueError:
                 continue
     return body

@@ -60,12 +60,12 @@ async def get_model(model: ModelRef, context: Context) -> ModelOut:
 @router.patch("/{model:path}", policy=Policy(OWNER))
 async def change_model(model: ModelRef, body: ModelPatch, context: Context) -> ModelOut:
     """Change some fields. A given price is dated now."""
-    found = await context.runs.find_model(model)
-    return ModelOut.of(await context.models.change(found.id or 0, body.values()))
+    row = await context.runs.find_model(model)
+    return ModelOut.of(await context.models.change(row.id or 0, body.values()))
 
 
 @router.delete("/{model:path}", policy=Policy(OWNER), status_code=204)
 async def delete_model(model: ModelRef, context: Context) -> None:
     """Remove a model. One that has runs is archived, so that its results stay."""
-    found = await context.runs.find_model(model)
-    await context.models.remove(found.id or 0)
+    row = await context.runs.find_model(model)
+    await context.models.remove(row.id or 0)

@@ -59,11 +59,11 @@ class ModelPatch(Body):
 
     def values(self) -> dict[str, Any]:
         """The changed fields; null is valid only for prices and the cut-off."""
-        given: dict[str, Any] = self.model_dump(exclude_unset=True)
-        if given.get("params") is not None:
-            given["params"] = {key: value for key, value in given["params"].items() if value is not None}
+        fields: dict[str, Any] = self.model_dump(exclude_unset=True)
+        if fields.get("params") is not None:
+            fields["params"] = {key: value for key, value in fields["params"].items() if value is not None}
         always = ("name", "display_name", "protocol", "params")
-        return {name: value for name, value in given.items() if value is not None or name not in always}
+        return {name: value for name, value in fields.items() if value is not None or name not in always}
 
 
 class ModelOut(Answer):

@@ -7,7 +7,7 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.db.idempotency import Idempotency, answer_once
-from orchestrator.db.session import Database, KeyTaken
+from orchestrator.db.session import Database, DuplicateKey
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.models import queries
 from orchestrator.models.tables import LlmModel
@@ -46,10 +46,10 @@ class ModelCatalogue:
 
         try:
             return await self._db.write(insert)
-        except KeyTaken as error:
+        except DuplicateKey as error:
             raise Conflict(f"there is a model {row.slug!r} already; PATCH /api/models/{row.slug} changes it") from error
 
-    async def change(self, model_id: int, given: dict[str, Any]) -> LlmModel:
+    async def change(self, model_id: int, changes: dict[str, Any]) -> LlmModel:
         """Changes some fields. A given price is dated now."""
         now = self._clock.now()
 
@@ -57,9 +57,9 @@ class ModelCatalogue:
             row = queries.lock(session, model_id)
             if row is None:
                 raise NotFound(f"the model {model_id} was deleted just now")
-            for name, value in given.items():
+            for name, value in changes.items():
                 setattr(row, name, str(value) if name == "protocol" else value)
-            if any(name in given for name in PRICES):
+            if any(name in changes for name in PRICES):
                 row.prices_entered_at = now
             row.updated_at = now
             session.add(row)

@@ -30,18 +30,18 @@ async def keys_page(page: Page) -> Response:
 
 @router.post("/keys", policy=Policy(RUN))
 async def give_key(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if name in FIELDS}
+    form = {name: values[-1] for name, values in (await page.form()).items() if name in FIELDS}
     caller = caller_of(page.request)
     try:
-        body = KeyCreate.model_validate(given)
-        made, new = await page.context.accounts.keys.put(
+        body = KeyCreate.model_validate(form)
+        key, new = await page.context.accounts.keys.put(
             **body.values(), user_id=holder_id(body.holder, caller.user_id, caller.scope), by=caller.name
         )
     except (ValidationError, ClientError) as error:
-        given.pop("key", None)
-        return await keys_view(page, 422, error=said(error), given=given)
-    note(page.request.scope, object_id=str(made.id), detail=f"{made.provider}, {body.holder}")
-    notice = f"The key for {made.provider} is stored; it ends in {made.hint}."
+        form.pop("key", None)
+        return await keys_view(page, 422, error=said(error), form=form)
+    note(page.request.scope, object_id=str(key.id), detail=f"{key.provider}, {body.holder}")
+    notice = f"Key for {key.provider} saved (ends in {key.hint})."
     return await keys_view(page, 201 if new else 200, notice=notice)
 
 
@@ -59,7 +59,7 @@ async def keys_view(
     *,
     error: str | None = None,
     notice: str | None = None,
-    given: dict[str, str] | None = None,
+    form: dict[str, str] | None = None,
 ) -> Response:
     caller = caller_of(page.request)
     return page.show(
@@ -73,5 +73,5 @@ async def keys_view(
         shared=page.context.settings.system_keys == "everyone",
         error=error,
         notice=notice,
-        given=given or {},
+        given=form or {},
     )

@@ -31,7 +31,7 @@ def all_keys(session: Session) -> Sequence[ProviderKey]:
     return session.exec(select(ProviderKey).order_by(col(ProviderKey.id)).with_for_update()).all()
 
 
-def held(session: Session, user_id: int, provider: str) -> ProviderKey | None:
+def of_holder(session: Session, user_id: int, provider: str) -> ProviderKey | None:
     """The key of one holder in the session's workspace."""
     query = select(ProviderKey).where(ProviderKey.user_id == user_id, ProviderKey.provider == provider)
     return session.exec(query.with_for_update()).first()
@@ -49,10 +49,14 @@ def usable(session: Session, workspace_id: int, user_id: int | None, provider: s
 
 def names(session: Session, workspace_id: int, user_id: int | None) -> tuple[str, str, bool]:
     """Names of workspace and user, and whether the user is an owner. Runs without a user count as an owner's."""
-    place = session.get(Workspace, workspace_id)
+    workspace = session.get(Workspace, workspace_id)
     person = None if user_id is None else session.get(User, user_id)
-    shown = "" if person is None else person.name or person.email or person.subject
-    return place.slug if place else str(workspace_id), shown, user_id is None or (person is not None and person.owner)
+    user_name = "" if person is None else person.name or person.email or person.subject
+    return (
+        workspace.slug if workspace else str(workspace_id),
+        user_name,
+        user_id is None or (person is not None and person.owner),
+    )
 
 
 def limits(session: Session) -> Sequence[LimitRow]:
@@ -79,5 +83,5 @@ def live_by_holder(session: Session) -> dict[tuple[int, int | None], int]:
     """Number of runs with a container, by workspace and user."""
     columns: Any = (ContainerRun.workspace_id, ContainerRun.user_id, func.count())
     query = select(*columns).where(col(ContainerRun.status).in_(LIVE), OURS)
-    found = session.exec(query.group_by(ContainerRun.workspace_id, ContainerRun.user_id)).all()
-    return {(workspace_id, user_id): int(count) for workspace_id, user_id, count in found}
+    rows = session.exec(query.group_by(ContainerRun.workspace_id, ContainerRun.user_id)).all()
+    return {(workspace_id, user_id): int(count) for workspace_id, user_id, count in rows}

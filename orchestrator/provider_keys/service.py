@@ -80,23 +80,23 @@ class ProviderKeys:
         self, *, name: str, provider: str, secret: str, base_url: str | None, user_id: int, by: str
     ) -> tuple[ProviderKey, bool]:
         """Stores a key, replacing the holder's earlier one for this provider; returns whether it is new."""
-        known = self.providers.get(provider)
-        if known is None:
-            raise Invalid(f"provider: there is no {provider!r} here; there are {', '.join(sorted(self.providers))}")
-        origin = origin_of(known.base_url)
+        configured = self.providers.get(provider)
+        if configured is None:
+            raise Invalid(f"provider: there is no {provider!r} here; choose one of {', '.join(sorted(self.providers))}")
+        origin = origin_of(configured.base_url)
         if base_url is not None and origin_of(base_url) != origin:
-            raise Invalid(f"base_url: {provider} is at {origin} here, and a key for another place is not sent there")
+            raise Invalid(f"base_url: {provider} is at {origin} here; a key for another address is not sent there")
         if not secret.isascii() or not secret.isprintable() or " " in secret:
-            raise Invalid("key: it has characters that no key has; was it copied whole?")
+            raise Invalid("key: it has characters that a key cannot have; copy the whole key again")
         now = self._clock.now()
         hint = secret[-4:] if len(secret) >= SHORTEST_HINTED else ""
 
         def store(session: Session) -> tuple[ProviderKey, bool]:
-            row = key_queries.held(session, user_id, provider)
-            place = place_of(workspace_of(session), user_id, provider, origin)
+            row = key_queries.of_holder(session, user_id, provider)
+            purpose = seal_purpose(workspace_of(session), user_id, provider, origin)
             new = row is None
             row = row or ProviderKey(provider=provider, user_id=user_id, created_at=now)  # type: ignore[call-arg]
-            row.name, row.origin, row.hint, row.sealed = name, origin, hint, self._vault.seal(secret, place)
+            row.name, row.origin, row.hint, row.sealed = name, origin, hint, self._vault.seal(secret, purpose)
             row.created_by, row.updated_at = by, now
             session.add(row)
             session.flush()
@@ -108,7 +108,7 @@ class ProviderKeys:
         def delete(session: Session) -> ProviderKey:
             row = key_queries.get(session, key_id)
             if row is None or row.user_id not in (OF_WORKSPACE, user_id):
-                raise NotFound(f"there is no key {key_id}; GET /api/keys lists those there are")
+                raise NotFound(f"there is no key {key_id}; GET /api/keys lists the existing ones")
             if row.user_id == OF_WORKSPACE and not admin:
                 raise Forbidden("This key is the workspace's; only its admins may remove it.")
             session.delete(row)
@@ -122,36 +122,36 @@ class ProviderKeys:
         return await self._db.write(lambda session: self._rotate(session, now))
 
     def _rotate(self, session: Session, now: datetime) -> tuple[int, int]:
-        done = lost = 0
+        sealed = unreadable = 0
         for row in key_queries.all_keys(session):
             if self._vault.is_current(row.sealed):
                 continue
-            place = place_of(row.workspace_id, row.user_id, row.provider, row.origin)
+            purpose = seal_purpose(row.workspace_id, row.user_id, row.provider, row.origin)
             try:
-                row.sealed = self._vault.seal(self._vault.open(row.sealed, place), place)
+                row.sealed = self._vault.seal(self._vault.open(row.sealed, purpose), purpose)
             except CannotOpen as error:
                 log.error("key cannot be opened", action="key_unreadable", key=row.id, error=str(error))
-                lost += 1
+                unreadable += 1
                 continue
             row.updated_at = now
             session.add(row)
-            done += 1
-        return done, lost
+            sealed += 1
+        return sealed, unreadable
 
     def choose(self, session: Session, workspace_id: int, user_id: int | None, provider: str) -> Choice:
         """Chooses the key that pays for a run's calls."""
-        known = self.providers.get(provider)
-        if known is None:
+        configured = self.providers.get(provider)
+        if configured is None:
             return Choice(SYSTEM)
         workspace, person, owner = key_queries.names(session, workspace_id, user_id)
         stored = {row.user_id: row for row in key_queries.usable(session, workspace_id, user_id, provider)}
-        if user_id is not None and (own := stored.get(user_id)) is not None:
-            return Choice(Payer(PayerKind.USER, person, f"{STORED}{own.id}"))
+        if user_id is not None and (own_key := stored.get(user_id)) is not None:
+            return Choice(Payer(PayerKind.USER, person, f"{STORED}{own_key.id}"))
         if user_id is not None and self._has_token(session, user_id, provider):
             return Choice(Payer(PayerKind.USER, person, f"{SIGNED_IN}{user_id}"))
         if (shared := stored.get(OF_WORKSPACE)) is not None:
             return Choice(Payer(PayerKind.WORKSPACE, workspace, f"{STORED}{shared.id}"))
-        if owner or self._policy.system_for_all or not (known.key_needed or known.has_key(self._env)):
+        if owner or self._policy.system_for_all or not (configured.key_needed or configured.has_key(self._env)):
             return Choice(SYSTEM)
         sentence = f"there is no key for {provider} that this run may use: enter your own, or ask an admin for one"
         return Choice(SYSTEM, sentence)
@@ -171,9 +171,11 @@ class ProviderKeys:
         if row is None:
             raise _refused(f"the key of {payer.name} for {provider.name} was removed; start the run again")
         if row.origin != origin_of(provider.base_url):
-            raise _refused(f"the key of {payer.name} was given for {row.origin}, but {provider.name} is elsewhere now")
+            raise _refused(
+                f"the key of {payer.name} was given for {row.origin}, but {provider.name} has another address now"
+            )
         try:
-            return self._vault.open(row.sealed, place_of(row.workspace_id, row.user_id, row.provider, row.origin))
+            return self._vault.open(row.sealed, seal_purpose(row.workspace_id, row.user_id, row.provider, row.origin))
         except CannotOpen as error:
             raise _refused(f"the key of {payer.name} for {provider.name} cannot be opened: {error}") from error
 
@@ -186,7 +188,7 @@ class ProviderKeys:
 def holder_id(holder: Holder, user_id: int | None, scope: Scope) -> int:
     """The holder of a key that this caller submits."""
     if holder is Holder.WORKSPACE and not scope.allows(Scope.ADMIN):
-        raise Forbidden("Keys of the workspace are for its admins to give; give one of your own with holder `user`.")
+        raise Forbidden("Only admins of the workspace can set its keys; set your own with holder `user`.")
     if holder is Holder.USER and user_id is None:
         raise Invalid("holder: you are not signed in as a user, so the key must be the workspace's (`workspace`)")
     return OF_WORKSPACE if holder is Holder.WORKSPACE or user_id is None else user_id
@@ -204,7 +206,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{port or (443 if parts.scheme == 'https' else 80)}"
 
 
-def place_of(workspace_id: int, user_id: int, provider: str, origin: str) -> str:
+def seal_purpose(workspace_id: int, user_id: int, provider: str, origin: str) -> str:
     """What a sealed key is bound to: it cannot be opened for another holder, provider or origin."""
     return f"provider key {workspace_id} {user_id} {provider} {origin}"
 

@@ -13,7 +13,7 @@ from orchestrator.dashboard.shell import Page, page_router, said
 from orchestrator.errors import ClientError
 from orchestrator.http.context import Services, caller_of
 from orchestrator.http.policy import ADMIN, RUN, Policy
-from orchestrator.retention.schemas import DeletionOut, RunsDelete, wanted_of
+from orchestrator.retention.schemas import DeletionOut, RunsDelete, deletion_filter
 
 router = page_router()
 
@@ -27,27 +27,27 @@ async def deletion_page(
     page: Page, status: Word = "", model: Word = "", benchmark: Word = "", trigger: Word = "", older_than_days: Word = ""
 ) -> Response:
     """Previews what a filter would delete; deletes nothing."""
-    given = {
+    filters = {
         "status": status,
         "model": model,
         "benchmark": benchmark,
         "trigger": trigger,
         "older_than_days": older_than_days,
     }
-    return await _show(page, {name: value for name, value in given.items() if value})
+    return await _show(page, {name: value for name, value in filters.items() if value})
 
 
 @router.post("/runs/delete", policy=Policy(ADMIN))
 async def delete_runs(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
+    form = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
-        body = _body(given)
-        wanted = await wanted_of(page.context, body)
+        body = _body(form)
+        run_filter = await deletion_filter(page.context, body)
     except (ValidationError, ClientError) as error:
-        return await _show(page, given, error=said(error), status=422)
-    found = await page.context.deletion.delete_matching(wanted, by=caller_of(page.request).name)
-    done = DeletionOut.of(found, dry_run=False)
-    return await _show(page, given, done=done)
+        return await _show(page, form, error=said(error), status=422)
+    deletion = await page.context.deletion.delete_matching(run_filter, by=caller_of(page.request).name)
+    result = DeletionOut.of(deletion, dry_run=False)
+    return await _show(page, form, result=result)
 
 
 @router.post("/runs/{run_id}/delete", policy=Policy(ADMIN))
@@ -69,8 +69,8 @@ async def unpin_run(page: Page, run_id: RunId) -> Response:
     return page.go(f"/runs/{run_id}")
 
 
-def _body(given: dict[str, str]) -> RunsDelete:
-    values: dict[str, Any] = {name: value for name, value in given.items() if name in RunsDelete.model_fields}
+def _body(form: dict[str, str]) -> RunsDelete:
+    values: dict[str, Any] = {name: value for name, value in form.items() if name in RunsDelete.model_fields}
     for name in ("older_than_days", "model"):
         if str(values.get(name, "")).isdecimal():
             values[name] = int(values[name])
@@ -79,30 +79,30 @@ def _body(given: dict[str, str]) -> RunsDelete:
 
 async def _show(
     page: Page,
-    given: dict[str, str],
+    form: dict[str, str],
     *,
-    done: DeletionOut | None = None,
+    result: DeletionOut | None = None,
     error: str | None = None,
     status: int = 200,
 ) -> Response:
-    found = None
+    preview = None
     context: Services = page.context
-    if given and error is None:
+    if form and error is None:
         try:
-            wanted = await wanted_of(context, _body(given))
-            look = await context.deletion.delete_matching(wanted, by="", dry_run=True)
-            found = DeletionOut.of(look, dry_run=True)
+            run_filter = await deletion_filter(context, _body(form))
+            look = await context.deletion.delete_matching(run_filter, by="", dry_run=True)
+            preview = DeletionOut.of(look, dry_run=True)
         except (ValidationError, ClientError) as refused:
             error, status = said(refused), 422
     names = await context.db.read(model_names)
-    shown: Response = page.show(
+    response: Response = page.show(
         "retention/delete_runs.html",
         status,
-        given=given,
-        found=found,
-        done=done,
+        given=form,
+        found=preview,
+        done=result,
         error=error,
-        statuses=[(each, each) for each in ENDED],
-        models=[(str(number), name) for number, name in sorted(names.items(), key=lambda each: each[1])],
+        statuses=[(status, status) for status in ENDED],
+        models=[(str(number), name) for number, name in sorted(names.items(), key=lambda entry: entry[1])],
     )
-    return shown
+    return response

@@ -23,7 +23,7 @@ from orchestrator.db.workspaces import workspace_filter
 from orchestrator.gateway.ledger.tables import GatewayCall
 from orchestrator.models.tables import LlmModel
 from orchestrator.retention.tables import DeletedRun, PinnedRun
-from orchestrator.runs import event_queries
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.queries import MEASURING, WITHOUT_TASK
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
 from orchestrator.schedules.tables import Schedule, ScheduleFire
@@ -40,7 +40,7 @@ _ROW = {"sqlite": "rowid", "postgresql": "ctid"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeletionFilter:
     """A filter for runs to delete; None means any value."""
 
     ids: tuple[str, ...] | None = None
@@ -66,28 +66,30 @@ class Amounts:
     cost_usd: float = 0.0
 
     def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(*(mine + theirs for mine, theirs in zip(self.values(), other.values(), strict=True)))
+        return Amounts(
+            *(own_amount + other_amount for own_amount, other_amount in zip(self.values(), other.values(), strict=True))
+        )
 
     def values(self) -> tuple[Any, ...]:
         return tuple(vars(self).values())
 
 
-def matching(session: Session, wanted: Wanted, *, limit: int, after: str | None = None) -> list[str]:
+def matching(session: Session, filters: DeletionFilter, *, limit: int, after: str | None = None) -> list[str]:
     """Ids of matching runs, oldest first. Unless ids are given, only ended measurements match."""
     query = sa_select(_RUNS.c.id).where(workspace_filter(session, _RUNS))
-    if wanted.ids is not None:
-        query = query.where(_RUNS.c.id.in_(wanted.ids))
+    if filters.ids is not None:
+        query = query.where(_RUNS.c.id.in_(filters.ids))
     else:
         query = query.where(MEASURING, _RUNS.c.status.in_(ENDED), _RUNS.c.workspace_id != TRASH)
     for name in ("status", "model_id", "batch_id"):
-        if (value := getattr(wanted, name)) is not None:
+        if (value := getattr(filters, name)) is not None:
             query = query.where(_RUNS.c[name] == value)
-    if wanted.trigger is not None:
-        query = query.where(_RUNS.c.trigger_type == wanted.trigger)
-    if wanted.benchmark is not None:
-        query = query.where(cast(_RUNS.c.benchmarks, Text).contains(f'"{wanted.benchmark}"', autoescape=True))
-    if wanted.ended_before is not None:
-        query = query.where(_RUNS.c.completed_at < wanted.ended_before)
+    if filters.trigger is not None:
+        query = query.where(_RUNS.c.trigger_type == filters.trigger)
+    if filters.benchmark is not None:
+        query = query.where(cast(_RUNS.c.benchmarks, Text).contains(f'"{filters.benchmark}"', autoescape=True))
+    if filters.ended_before is not None:
+        query = query.where(_RUNS.c.completed_at < filters.ended_before)
     if after is not None:
         query = query.where(_RUNS.c.id > after)
     return [str(row.id) for row in session.connection().execute(query.order_by(_RUNS.c.id).limit(limit))]
@@ -97,18 +99,20 @@ def protections(session: Session, ids: Sequence[str], *, rolling: bool) -> dict[
     """Why some of these runs cannot be deleted. With `rolling`, runs needed for a schedule's next verdicts are protected
     too.
     """
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     if rolling:
-        found |= dict.fromkeys(_rolling(session) & set(ids), "a schedule compares its next runs with it")
+        reasons |= dict.fromkeys(_rolling(session) & set(ids), "a schedule compares its next runs with it")
     live = sa_select(_RUNS.c.batch_id).where(_RUNS.c.batch_id.is_not(None), _RUNS.c.status.not_in(ENDED))
-    found |= _why(session, ids, _RUNS.c.id, _RUNS.c.batch_id.in_(live), "its batch has not ended")
+    reasons |= _why(session, ids, _RUNS.c.id, _RUNS.c.batch_id.in_(live), "its batch has not ended")
     unjudged = col(ScheduleFire.verdict).is_(None)
-    found |= _why(session, ids, col(ScheduleFire.run_id), unjudged, "its schedule has not judged it yet")
-    found |= _why(session, ids, col(Schedule.baseline_run_id), None, "it is the baseline of a schedule; choose another one")
-    found |= _why(session, ids, col(PinnedRun.run_id), None, "it is pinned; unpin it first")
-    left = col(Attempt.removed_at).is_(None)
-    found |= _why(session, ids, col(Attempt.run_id), left, "its container is not removed yet")
-    return found | _why(session, ids, _RUNS.c.id, _RUNS.c.status.not_in(ENDED), "it has not ended; cancel it first")
+    reasons |= _why(session, ids, col(ScheduleFire.run_id), unjudged, "its schedule has not judged it yet")
+    reasons |= _why(
+        session, ids, col(Schedule.baseline_run_id), None, "it is the baseline of a schedule; choose another one"
+    )
+    reasons |= _why(session, ids, col(PinnedRun.run_id), None, "it is pinned; unpin it first")
+    not_removed = col(Attempt.removed_at).is_(None)
+    reasons |= _why(session, ids, col(Attempt.run_id), not_removed, "its container is not removed yet")
+    return reasons | _why(session, ids, _RUNS.c.id, _RUNS.c.status.not_in(ENDED), "it has not ended; cancel it first")
 
 
 def _why(
@@ -122,7 +126,7 @@ def _why(
 
 def _rolling(session: Session) -> set[str]:
     """Runs that the schedules of this session's workspaces compare their next runs with."""
-    kept: set[str] = set()
+    run_ids: set[str] = set()
     for schedule in session.exec(select(Schedule)).all():
         query = (
             sa_select(col(ScheduleFire.run_id))
@@ -135,15 +139,17 @@ def _rolling(session: Session) -> set[str]:
             .order_by(col(ScheduleFire.instant).desc())
             .limit(schedule.baseline_runs + WINDOW)
         )
-        kept |= {str(row[0]) for row in session.connection().execute(query)}
-    return kept
+        run_ids |= {str(row[0]) for row in session.connection().execute(query)}
+    return run_ids
 
 
 def measure(session: Session, ids: Sequence[str]) -> Amounts:
     connection = session.connection()
 
     def sums(column: Any, *amounts: Any) -> tuple[Any, ...]:
-        row = connection.execute(sa_select(func.count(), *(func.sum(each) for each in amounts)).where(column.in_(ids))).one()
+        row = connection.execute(
+            sa_select(func.count(), *(func.sum(amount) for amount in amounts)).where(column.in_(ids))
+        ).one()
         return tuple(value or 0 for value in row)
 
     runs, cost = sums(_RUNS.c.id, _RUNS.c.cost_usd)
@@ -152,7 +158,7 @@ def measure(session: Session, ids: Sequence[str]) -> Amounts:
     (events,) = sums(col(Event.run_id))
     artefacts, artefact_bytes = sums(col(Artefact.run_id), col(Artefact.size_bytes))
     archives, archive_bytes = sums(col(ArchiveRow.run_id), col(ArchiveRow.size_bytes))
-    total = sum(int(each) for each in (item_bytes, answer_bytes, artefact_bytes, archive_bytes))
+    total = sum(int(size) for size in (item_bytes, answer_bytes, artefact_bytes, archive_bytes))
     return Amounts(runs, items, calls, events, artefacts, archives, total, float(cost))
 
 
@@ -179,9 +185,9 @@ def hide(session: Session, run_id: str, *, by: str, now: datetime) -> bool:
             scheduled=session.exec(select(ScheduleFire.run_id).where(fires)).first() is not None,
             status=run.status,
             day=(tries[0].dispatched_at if tries else run.created_at).date().isoformat(),
-            vcpu_s=sum(each.vcpu_s for each in tries),
-            gib_s=sum(each.gib_s for each in tries),
-            throttled_s=sum(each.throttled_s for each in tries),
+            vcpu_s=sum(attempt.vcpu_s for attempt in tries),
+            gib_s=sum(attempt.gib_s for attempt in tries),
+            throttled_s=sum(attempt.throttled_s for attempt in tries),
             cost_usd=run.cost_usd,
             unpriced_calls=run.unpriced_calls,
             created_at=run.created_at,
@@ -229,13 +235,13 @@ def purge(session: Session, run_id: str) -> bool:
 
 def _holders() -> list[Any]:
     """Columns with the id of a run whose rows must be deleted with it; rows that others reference come last."""
-    known, found = {id(_RUNS.c.id)}, []
+    referenced, columns = {id(_RUNS.c.id)}, []
     for table in SQLModel.metadata.sorted_tables:
         for column in table.columns:
-            if any(id(key.column) in known for key in column.foreign_keys) and table.name != "schedule_fires":
-                known.add(id(column))
-                found.append(column)
-    return [Event.__table__.c.run_id, *reversed(found)]  # type: ignore[attr-defined]
+            if any(id(key.column) in referenced for key in column.foreign_keys) and table.name != "schedule_fires":
+                referenced.add(id(column))
+                columns.append(column)
+    return [Event.__table__.c.run_id, *reversed(columns)]  # type: ignore[attr-defined]
 
 
 def deletion_of(session: Session, run_id: str) -> str | None:

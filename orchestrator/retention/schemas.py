@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.http.context import Services
 from orchestrator.http.schemas import Answer, Body, Text
-from orchestrator.retention.queries import Wanted
+from orchestrator.retention.queries import DeletionFilter
 from orchestrator.retention.service import Deletion
 from orchestrator.runs.lifecycle import Status
 
@@ -61,22 +61,22 @@ class DeletionOut(Answer):
     more: bool = Field(description="Further runs match; send the request again.")
 
     @classmethod
-    def of(cls, found: Deletion, *, dry_run: bool) -> DeletionOut:
+    def of(cls, deletion: Deletion, *, dry_run: bool) -> DeletionOut:
         return cls(
             dry_run=dry_run,
-            **vars(found.amounts),
-            protected=found.protected,
-            protected_runs=[ProtectedRun(run_id=run_id, why=why) for run_id, why in found.reasons.items()],
-            more=found.more,
+            **vars(deletion.amounts),
+            protected=deletion.protected,
+            protected_runs=[ProtectedRun(run_id=run_id, why=why) for run_id, why in deletion.reasons.items()],
+            more=deletion.more,
         )
 
 
-async def wanted_of(context: Services, body: RunsDelete) -> Wanted:
+async def deletion_filter(context: Services, body: RunsDelete) -> DeletionFilter:
     """The filter with names and ages resolved."""
     before = body.ended_before
     if body.older_than_days is not None:
         before = context.clock.now() - timedelta(days=body.older_than_days)
-    return Wanted(
+    return DeletionFilter(
         ids=None if body.ids is None else tuple(body.ids),
         status=body.status and body.status.value,
         model_id=None if body.model is None else (await context.runs.find_model(body.model)).id,

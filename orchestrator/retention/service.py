@@ -23,7 +23,7 @@ from orchestrator.db.session import Database, DatabaseUnavailable
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, NotFound
 from orchestrator.retention import queries
-from orchestrator.retention.queries import Amounts, Wanted
+from orchestrator.retention.queries import Amounts, DeletionFilter
 from orchestrator.retention.tables import DeletedRun
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
@@ -78,23 +78,25 @@ class RunDeletion:
 
     async def delete(self, run_id: str, *, by: str, dry_run: bool = False) -> Deletion:
         """Deletes one run; raises `Conflict` with the reason if it must stay."""
-        known = await self._db.read(lambda s: queries.matching(s, Wanted(ids=(run_id,)), limit=1))
-        if not known:
-            raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
-        found = await self._delete(known, by=by, dry_run=dry_run, rolling=False)
-        if found.reasons:
-            raise Conflict(f"run {run_id} cannot be deleted: {found.reasons[run_id]}")
-        return found
+        ids = await self._db.read(lambda s: queries.matching(s, DeletionFilter(ids=(run_id,)), limit=1))
+        if not ids:
+            raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
+        deletion = await self._delete(ids, by=by, dry_run=dry_run, rolling=False)
+        if deletion.reasons:
+            raise Conflict(f"run {run_id} cannot be deleted: {deletion.reasons[run_id]}")
+        return deletion
 
-    async def delete_matching(self, wanted: Wanted, *, by: str, dry_run: bool = False, after: str | None = None) -> Deletion:
+    async def delete_matching(
+        self, filters: DeletionFilter, *, by: str, dry_run: bool = False, after: str | None = None
+    ) -> Deletion:
         """Deletes matching runs that are not protected, at most `AT_MOST`, oldest first."""
         total, reasons, protected, more = Amounts(), dict[str, str](), 0, True
         while more and total.runs < AT_MOST:
-            ids = await self._db.read(lambda s, after=after: queries.matching(s, wanted, limit=TOGETHER + 1, after=after))  # type: ignore[misc]
+            ids = await self._db.read(lambda s, after=after: queries.matching(s, filters, limit=TOGETHER + 1, after=after))  # type: ignore[misc]
             ids, more = ids[:TOGETHER], len(ids) > TOGETHER
             if not ids:
                 break
-            part = await self._delete(ids, by=by, dry_run=dry_run, rolling=wanted.ids is None)
+            part = await self._delete(ids, by=by, dry_run=dry_run, rolling=filters.ids is None)
             total, after = total + part.amounts, ids[-1]
             protected += part.protected
             reasons |= dict(list(part.reasons.items())[: NAMED - len(reasons)])
@@ -112,11 +114,11 @@ class RunDeletion:
                 amounts = replace(amounts, runs=len(hidden))
             return Deletion(amounts, len(reasons), reasons, more=False)
 
-        found = await (self._db.read if dry_run else self._db.write)(work)
-        if not dry_run and found.amounts.runs:
-            log.info("runs deleted", action="runs_deleted", runs=found.amounts.runs, by=by, bytes=found.amounts.bytes)
+        deletion = await (self._db.read if dry_run else self._db.write)(work)
+        if not dry_run and deletion.amounts.runs:
+            log.info("runs deleted", action="runs_deleted", runs=deletion.amounts.runs, by=by, bytes=deletion.amounts.bytes)
             self._wanted.set()
-        return found
+        return deletion
 
     async def keep_on(self) -> None:
         """Runs rounds for ever; errors do not end it."""
@@ -147,19 +149,19 @@ class RunDeletion:
         if not self._keep_days or (self._retained is not None and monotonic - self._retained < RETAIN_S):
             return
         self._retained = monotonic
-        wanted = Wanted(ended_before=self._clock.now() - timedelta(days=self._keep_days))
+        expired = DeletionFilter(ended_before=self._clock.now() - timedelta(days=self._keep_days))
         with acting_as(None):
-            found = await self.delete_matching(wanted, by=BY_RETENTION)
-            if found.amounts.runs:
+            deletion = await self.delete_matching(expired, by=BY_RETENTION)
+            if deletion.amounts.runs:
                 entry = AuditEntry(
                     at=self._clock.now(),
                     actor_kind=ActorKind.SYSTEM,
                     actor=BY_RETENTION,
                     action="runs deleted by retention",
-                    detail=f"{found.amounts.runs} runs that ended more than {self._keep_days} days ago",
+                    detail=f"{deletion.amounts.runs} runs that ended more than {self._keep_days} days ago",
                 )
                 await self._db.write(lambda s: audit_queries.add(s, entry))
-        if found.more:
+        if deletion.more:
             self._retained = None
 
     async def purge_round(self) -> bool:
@@ -190,8 +192,8 @@ class RunDeletion:
         now = self._clock.now()
 
         def work(session: Session) -> None:
-            if not queries.matching(session, Wanted(ids=(run_id,)), limit=1):
-                raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+            if not queries.matching(session, DeletionFilter(ids=(run_id,)), limit=1):
+                raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
             if pinned:
                 queries.pin(session, run_id, now)
             else:

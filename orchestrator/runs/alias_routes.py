@@ -39,13 +39,13 @@ class RunByNames(RunCreate):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_of_both(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or given.get("benchmark_names") is None:
-            return given
-        names = given["benchmark_names"]
-        if given.get("benchmarks") not in (None, names):
-            raise ValueError("benchmark_names: it stands for benchmarks; give one of them")
-        return {**given, "benchmarks": names}
+    def _one_of_both(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or fields.get("benchmark_names") is None:
+            return fields
+        names = fields["benchmark_names"]
+        if fields.get("benchmarks") not in (None, names):
+            raise ValueError("benchmark_names: it is another name for benchmarks; give only one of them")
+        return {**fields, "benchmarks": names}
 
 
 class RunWithNames(RunOut):
@@ -85,8 +85,8 @@ async def list_named_runs(
     trigger_type: Trigger = None,
 ) -> Page[RunWithNames]:
     """Alias of `GET /api/container-runs`."""
-    found = await container_runs.list_runs(context, limit, after, status, model_id, batch_id, trigger_type)
-    return Page(items=[RunWithNames.named(run) for run in found.items], next=found.next)
+    runs = await container_runs.list_runs(context, limit, after, status, model_id, batch_id, trigger_type)
+    return Page(items=[RunWithNames.named(run) for run in runs.items], next=runs.next)
 
 
 @router.get("/{run_id}", policy=Policy(READ))

@@ -116,7 +116,7 @@ def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[
 
 def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) -> dict[str, str]:
     """The prompt version of each benchmark, taken from its first item that counts."""
-    found = {}
+    versions = {}
     for name in benchmarks:
         query = (
             select(ItemRow)
@@ -129,15 +129,15 @@ def prompt_versions(session: Session, run_id: str, benchmarks: Sequence[str]) ->
             .limit(1)
         )
         row = session.exec(query).first()
-        found[name] = str(row.data.get("prompt_version") or "") if row is not None else ""
-    return found
+        versions[name] = str(row.data.get("prompt_version") or "") if row is not None else ""
+    return versions
 
 
 def copy(session: Session, source: str, target: str, *, without: Sequence[str]) -> int:
     """Copy the results of `source` to `target`, except those whose outcome is in `without`."""
     columns = [c.name for c in ItemRow.__table__.columns]  # type: ignore[attr-defined]
-    wanted: list[Any] = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
-    query = sa_select(*wanted).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
+    sources: list[Any] = [literal(target) if name == "run_id" else getattr(ItemRow, name) for name in columns]
+    query = sa_select(*sources).where(col(ItemRow.run_id) == source, col(ItemRow.outcome).not_in(without))
     return int(session.connection().execute(insert(ItemRow).from_select(columns, query)).rowcount)
 
 
@@ -153,6 +153,6 @@ def copy_answers(session: Session, source: str, target: str) -> int:
         "from_run": func.coalesce(col(GatewayCall.from_run), col(GatewayCall.run_id)),
         "from_key": func.coalesce(col(GatewayCall.from_key), col(GatewayCall.call_key)),
     }
-    wanted: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
-    query = sa_select(*wanted).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
+    sources: list[Any] = [free.get(name, getattr(GatewayCall, name)) for name in columns]
+    query = sa_select(*sources).where(col(GatewayCall.run_id) == source, col(GatewayCall.state) == "settled")
     return int(session.connection().execute(insert(GatewayCall).from_select(columns, query)).rowcount)

@@ -82,6 +82,14 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True)
+class PutBack:
+    """The engine had no room for the container, and none was created: the attempt does not count."""
+
+    at: datetime
+    message: str
+
+
+@dataclass(frozen=True)
 class Completed:
     """The runner reported completion and everything is stored. `reason` is set if it ended early with partial results."""
 
@@ -124,7 +132,7 @@ class ClockSet:
     lease_until: datetime | None
 
 
-RunEvent = Dispatched | Claimed | AttemptEnded | Completed | NothingMeasured | GaveUp | CancelRequested | ClockSet
+RunEvent = Dispatched | Claimed | AttemptEnded | PutBack | Completed | NothingMeasured | GaveUp | CancelRequested | ClockSet
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
@@ -154,6 +162,11 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             )
         case ((Status.STARTING | Status.RUNNING), AttemptEnded()):
             return _after_attempt(state, event)
+        case Status.STARTING, PutBack() if state.desired == "cancel":
+            reason = Reason.CANCELLED_BY_USER
+            return _terminal(state, Status.CANCELLED, event.at, reason, sentence(reason))
+        case Status.STARTING, PutBack():
+            return replace(state, status=Status.PENDING, attempt=state.attempt - 1, start_deadline=None)
         case Status.RUNNING, Completed():
             return _terminal(state, Status.COMPLETED, event.at, event.reason, event.message or sentence(event.reason))
         case Status.RUNNING, NothingMeasured() if state.desired == "cancel":

@@ -18,7 +18,7 @@ from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import Choice, CommandRunTask
-from orchestrator.runs.model_names import STORED_ANSWERS
+from orchestrator.runs.reports.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalLimits, EvalTask, generation_key
@@ -47,9 +47,9 @@ def item_positions(run: ContainerRun) -> dict[tuple[str, str, int], int]:
 
 def choice_of(entries: Sequence[Entry], problem_ids: Sequence[str], selection: Selection, flagged: int | None) -> Choice:
     """How the problems were chosen, and the dates they span."""
-    chosen = set(problem_ids)
-    days = sorted(entry.date for entry in entries if entry.date and entry.id in chosen)
-    asked = {
+    ids = set(problem_ids)
+    days = sorted(entry.date for entry in entries if entry.date and entry.id in ids)
+    criteria = {
         key: value.isoformat() if isinstance(value, date) else value
         for key, value in asdict(selection).items()
         if key not in ("ids", "exclude_flagged") and value is not None
@@ -58,7 +58,7 @@ def choice_of(entries: Sequence[Entry], problem_ids: Sequence[str], selection: S
         count=len(problem_ids),
         first_date=days[0] if days else None,
         last_date=days[-1] if days else None,
-        selection={**asked, "exclude_flagged": selection.exclude_flagged, "ids": selection.ids is not None},
+        selection={**criteria, "exclude_flagged": selection.exclude_flagged, "ids": selection.ids is not None},
         flagged_excluded=flagged,
     )
 
@@ -108,10 +108,10 @@ def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
     if model is None:
         name = "no-model" if kind == RunKind.COMMAND else STORED_ANSWERS
         return ModelSpec(slug=name, provider="stored", name=name, protocol=Protocol.OPENAI_CHAT)
-    known = {key: value for key, value in model.params.items() if key in ModelSpec.model_fields}
+    spec_fields = {key: value for key, value in model.params.items() if key in ModelSpec.model_fields}
     return ModelSpec.model_validate(
         {
-            **known,
+            **spec_fields,
             "slug": model.slug,
             "provider": model.provider,
             "name": model.name,
@@ -122,7 +122,7 @@ def model_spec(kind: str, model: LlmModel | None) -> ModelSpec:
 
 def least_sandbox_level(engine: str) -> str:
     """The sandbox level that a runner must reach by default. Local processes may lack layers that containers have."""
-    return "full" if engine == "docker" else "minimal"
+    return "full" if engine in ("docker", "kubernetes") else "minimal"
 
 
 def run_spec(

@@ -43,12 +43,12 @@ def mark_succeeded(session: Session, run: ContainerRun) -> None:
     """After a retry has completed, record it on every run that it retried, directly or through other retries."""
     earlier, retry = run.retry_of, run.trigger_type == RETRY
     while retry and earlier is not None:
-        found = lock(session, earlier)
-        if found is None:
+        run_before = lock(session, earlier)
+        if run_before is None:
             return
-        found.succeeded_by = run.id
-        session.add(found)
-        earlier, retry = found.retry_of, found.trigger_type == RETRY
+        run_before.succeeded_by = run.id
+        session.add(run_before)
+        earlier, retry = run_before.retry_of, run_before.trigger_type == RETRY
 
 
 def page(
@@ -86,7 +86,7 @@ def due(
 ) -> Sequence[ContainerRun]:
     """Pending runs that may start now, by priority, then oldest first; some kinds, workspaces and users are excluded."""
     user_id = func.coalesce(ContainerRun.user_id, 0)
-    theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
+    of_full_users = [and_(col(ContainerRun.workspace_id) == workspace, user_id == user) for workspace, user in full_users]
     query = (
         select(ContainerRun)
         .where(
@@ -95,7 +95,7 @@ def due(
             or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
             col(ContainerRun.kind).not_in(without),
             col(ContainerRun.workspace_id).not_in(full_workspaces),
-            *(not_(each) for each in theirs),
+            *(not_(condition) for condition in of_full_users),
         )
         .order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id))
         .limit(limit)
@@ -137,8 +137,8 @@ def count_by_status(session: Session) -> dict[str, int]:
 
 def put_off_start(session: Session, run_id: str, attempt: int, start_deadline: datetime) -> None:
     """Extend the start deadline of an attempt that is starting."""
-    ours = (col(ContainerRun.id) == run_id, col(ContainerRun.attempt) == attempt, col(ContainerRun.status) == "starting")
-    session.connection().execute(update(ContainerRun).where(*ours).values(start_deadline=start_deadline))
+    starting = (col(ContainerRun.id) == run_id, col(ContainerRun.attempt) == attempt, col(ContainerRun.status) == "starting")
+    session.connection().execute(update(ContainerRun).where(*starting).values(start_deadline=start_deadline))
 
 
 def extend_leases(session: Session, lease_until: datetime, start_deadline: datetime) -> int:

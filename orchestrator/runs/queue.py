@@ -20,10 +20,11 @@ from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.model_names import model_name
+from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.reports.model_names import model_name
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.system.identifiers import uuid7
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
@@ -91,8 +92,8 @@ def enqueue_again(
     item_queries.copy(session, old.id, new.id, without=redone)
     item_queries.copy_answers(session, old.id, new.id)
     given_queries.copy(session, old.id, new.id)
-    kept = item_queries.outcome_counts(session, new.id)
-    new.items_done, new.items_passed = sum(kept.values()), kept.get("passed", 0)
+    outcomes = item_queries.outcome_counts(session, new.id)
+    new.items_done, new.items_passed = sum(outcomes.values()), outcomes.get("passed", 0)
     session.add(new)
     if new.batch_id is not None:
         archive_queries.batch_changed(session, new.batch_id, now)
@@ -110,10 +111,10 @@ def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_bud
     )
     model = None
     if draft.model_id is not None:
-        asked = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may use an archived model
-        model = (model_queries.lock if asked else model_queries.get)(session, draft.model_id)
+        is_new = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may use an archived model
+        model = (model_queries.lock if is_new else model_queries.get)(session, draft.model_id)
         if model is None:
-            raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists those there are")
+            raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists the existing ones")
         check_price(session, run, model, daily_budget_usd)
     session.add(run)
     session.flush()
@@ -137,7 +138,7 @@ def check_price(session: Session, run: ContainerRun, model: LlmModel, daily_budg
         return
     limit = limit_on(session, run.budget_usd, run.user_id, daily_budget_usd, workspace_id=run.workspace_id)
     if limit is not None:
-        raise PriceUnknown(_sentence(limit, model, own=run.budget_usd is not None))
+        raise PriceUnknown(_sentence(limit, model, of_run=run.budget_usd is not None))
 
 
 def check_price_of_schedule(
@@ -148,7 +149,7 @@ def check_price_of_schedule(
         return
     limit = limit_on(session, budget_usd, user_id, daily_budget_usd)
     if limit is not None:
-        raise PriceUnknown(_sentence(limit, model, own=budget_usd is not None))
+        raise PriceUnknown(_sentence(limit, model, of_run=budget_usd is not None))
 
 
 def limit_on(
@@ -160,9 +161,9 @@ def limit_on(
     workspace_id: int | None = None,
 ) -> str | None:
     """The spending limit that applies to a run, in words; None if there is none."""
-    who = acting_in(session)
-    workspace_id = who.workspace_id if who else workspace_id
-    user_id = user_id or (who.user_id if who else None)
+    actor = acting_in(session)
+    workspace_id = actor.workspace_id if actor else workspace_id
+    user_id = user_id or (actor.user_id if actor else None)
     rows = key_queries.limits_of(session, workspace_id) if workspace_id is not None else {}
     of_workspace, of_user = rows.get(WORKSPACE), rows.get(str(user_id)) or rows.get(EVERYONE)
     if budget_usd is not None:
@@ -176,12 +177,12 @@ def limit_on(
     return None
 
 
-def _sentence(limit: str, model: LlmModel, *, own: bool) -> str:
+def _sentence(limit: str, model: LlmModel, *, of_run: bool) -> str:
     missing = [name for name in ("input_price", "output_price") if getattr(model, name) is None]
     options = " ".join(f"--{name.replace('_', '-')} USD" for name in missing)
     how = f"PATCH /api/models/{model.id}, or `benchyard models set {model.slug} {options}`"
-    other = ", or leave the budget out" if own else ""
+    other = ", or leave the budget out" if of_run else ""
     return (
-        f"{limit}, which cannot be kept: the price of {model.slug} is not known; enter {' and '.join(missing)} in US "
+        f"{limit}, which cannot be enforced: the price of {model.slug} is not known; enter {' and '.join(missing)} in US "
         f"dollars per million tokens, 0 if it is free ({how}){other}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-HELD = "it is the original's, and this copy leaves it alone until it is adopted"
+HELD = "it belongs to the original; this copy does not change it until it is adopted"
 """Why a run inherited by a copy of an installation makes no progress."""
 
 
@@ -12,9 +12,11 @@ class Reason(StrEnum):
     IMAGE_MISSING = "image_missing"
     ENGINE_ERROR = "engine_error"
     NAME_TAKEN = "name_taken"
+    UNSCHEDULABLE = "unschedulable"
     START_TIMEOUT = "start_timeout"
     HEARTBEAT_LOST = "heartbeat_lost"
     CONTAINER_GONE = "container_gone"
+    EVICTED = "evicted"
     OUT_OF_MEMORY = "out_of_memory"
     DEADLINE = "deadline"
     PROTOCOL = "protocol"
@@ -37,22 +39,24 @@ SENTENCES: dict[Reason, str] = {
     ),
     Reason.ENGINE_ERROR: "The engine refused to start the container.",
     Reason.NAME_TAKEN: "A container that is not ours has the name this run needed; it was left alone.",
+    Reason.UNSCHEDULABLE: "The cluster found no machine for the container in time; its words say what is missing.",
     Reason.START_TIMEOUT: "The container started but its runner did not report in time.",
     Reason.HEARTBEAT_LOST: "The runner stopped reporting and was killed.",
     Reason.CONTAINER_GONE: "The container disappeared; somebody or something removed it.",
+    Reason.EVICTED: "The cluster took the container's machine away: an eviction, a preemption, a drain or a lost machine.",
     Reason.OUT_OF_MEMORY: "The container used more memory than its instance type allows; choose a larger one.",
     Reason.DEADLINE: "The run took longer than its deadline and was stopped.",
     Reason.PROTOCOL: "The runner ended without completing its run.",
     Reason.RUNNER_ERROR: "The runner stopped with an error of its own; its log says more.",
     Reason.DATASET_ERROR: "A problem of the benchmark could not be fetched or understood.",
     Reason.PROVIDER_ERROR: "The provider refused the model calls; check key, model name and the provider's status.",
-    Reason.BUDGET_EXHAUSTED: "A budget does not allow another call; the run ended early with what it had.",
+    Reason.BUDGET_EXHAUSTED: "The budget is used up; the run stopped early and keeps its results.",
     Reason.PRICE_UNKNOWN: "A budget or limit applies, but the model has no price; enter its prices, then retry.",
     Reason.NOTHING_MEASURED: "No item of the run counts: all ended with errors of provider or infrastructure.",
     Reason.EVAL_REFUSED: "The eval that the model wrote is not fit to be used; the message says why.",
     Reason.EVAL_FAILING: "The eval gives no verdict on too many traces; what it said before that is kept.",
     Reason.COMMAND_FAILED: "Every repeat of the command failed, so nothing was measured; its output says why.",
-    Reason.CANCELLED_BY_USER: "Somebody cancelled the run.",
+    Reason.CANCELLED_BY_USER: "The run was cancelled by a user.",
 }
 
 FINAL = frozenset(

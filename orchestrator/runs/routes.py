@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
+from fastapi.responses import FileResponse
 from pydantic import Discriminator, Tag
 from sqlmodel import Session
 
@@ -21,11 +23,12 @@ from orchestrator.http.problems import TAG
 from orchestrator.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from orchestrator.models import queries as model_queries
 from orchestrator.retention.queries import is_pinned
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import stored_item
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.model_names import name_of_model, names_by_run
+from orchestrator.runs.live import queries as event_queries
+from orchestrator.runs.reports.model_names import name_of_model, names_by_run
 from orchestrator.runs.reports.scores import score_detail
 from orchestrator.runs.schemas import (
     ArchiveOut,
@@ -127,10 +130,10 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
         row = run_queries.get(session, run_id)
         assert row is not None
         usage, tries = run_queries.usage(session, run_id), run_queries.attempts(session, run_id)
-        vcpu_s, gib_s = sum(each.vcpu_s for each in tries), sum(each.gib_s for each in tries)
+        vcpu_s, gib_s = sum(attempt.vcpu_s for attempt in tries), sum(each.gib_s for each in tries)
         return RunDetail(
             **RunOut.of(row, name_of_model(session, row), context.waiting_for(row.id)).model_dump(),
-            attempts=[AttemptOut.of(each, usage.get(each.number, [])) for each in tries],
+            attempts=[AttemptOut.of(attempt, usage.get(attempt.number, [])) for attempt in tries],
             outcomes=item_queries.outcome_counts(session, run_id),
             plan=[BenchmarkUsed.of(part) for part in row.task.benchmarks],
             artefacts=[ArtefactOut.of(artefact) for artefact in run_queries.artefacts(session, run_id)],
@@ -138,7 +141,7 @@ async def get_run(run_id: RunId, context: Context) -> RunDetail:
             machine=MachineOut(
                 vcpu_s=vcpu_s,
                 gib_s=gib_s,
-                throttled_s=sum(each.throttled_s for each in tries),
+                throttled_s=sum(attempt.throttled_s for attempt in tries),
                 cost_usd=rates_of(context.settings).cost(vcpu_s, gib_s),
             ),
             pinned=is_pinned(session, run_id),
@@ -195,7 +198,7 @@ async def get_item(run_id: RunId, position: Annotated[int, Path(ge=0, le=2**31 -
     await context.runs.get(run_id)
     row = await context.db.read(lambda s: item_queries.at(s, run_id, position))
     if row is None:
-        raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists those there are")
+        raise NotFound(f"run {run_id} has no result at position {position} (yet); /items lists the existing ones")
     return stored_item(row.data, row.outcome)
 
 
@@ -253,3 +256,25 @@ async def _out(run_id: str, context: Context) -> RunOut:
         return RunOut.of(row, name_of_model(session, row), context.waiting_for(row.id))
 
     return await context.db.read(read)
+
+
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+@router.get(
+    "/{run_id}/artefacts/{name}",
+    policy=Policy(READ, deadline=False),
+    response_class=FileResponse,
+    responses=_FILE,
+)
+async def get_artefact(run_id: RunId, name: Annotated[str, Path(max_length=100)], context: Context) -> FileResponse:
+    """Download one file that the runner uploaded. It is sent as a download, whatever type it claims to be."""
+    await context.runs.get(run_id)
+    row = await context.db.read(lambda s: run_queries.artefact(s, run_id, name))
+    root = (context.settings.data.absolute() / "artefacts").resolve()
+    path = (root / row.run_id / row.name).resolve() if row is not None else None
+    if path is None or not path.is_relative_to(root) or not await asyncio.to_thread(path.is_file):
+        raise NotFound(f"run {run_id} has no file {name!r}; GET /api/container-runs/{run_id} lists the existing ones")
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name)

@@ -73,11 +73,11 @@ class RunShape(Body):
 
     def of_a_run(self, reuse_answers: bool) -> dict[str, Any]:
         """These fields as `NewRun` names them, without the benchmarks. `reuse_answers` is the default of the service."""
-        own = {name: getattr(self, name) for name in RunShape.model_fields if name != "benchmarks"}
-        made = {name: tuple(own[name] or ()) for name in ("difficulty", "platform", "category")}
+        values = {name: getattr(self, name) for name in RunShape.model_fields if name != "benchmarks"}
+        filters = {name: tuple(values[name] or ()) for name in ("difficulty", "platform", "category")}
         ids = None if self.ids is None else tuple(self.ids)
         again = reuse_answers if self.reuse_answers is None else self.reuse_answers
-        return {**own, **made, "ids": ids, "reuse_answers": again}
+        return {**values, **filters, "ids": ids, "reuse_answers": again}
 
 
 class RunCreate(RunShape):
@@ -161,9 +161,9 @@ class Score(Answer):
         """From the score stored with a run of this many benchmarks."""
         if not stored:
             return None
-        known = {name: value for name, value in stored.items() if name in cls.model_fields}
+        fields = {name: value for name, value in stored.items() if name in cls.model_fields}
         excluded = stored.get("n_all", stored["n"]) - stored["n"]
-        return cls(**{"excluded": excluded, "pooled_over": benchmarks, **known})
+        return cls(**{"excluded": excluded, "pooled_over": benchmarks, **fields})
 
 
 class ScoreDetail(Answer):
@@ -207,7 +207,7 @@ class AttemptOut(Answer):
 
     @classmethod
     def of(cls, row: Attempt, samples: list[list[float | None]]) -> Self:
-        usage = [UsageOut(**dict(zip(UsageOut.model_fields, each, strict=True))) for each in samples]
+        usage = [UsageOut(**dict(zip(UsageOut.model_fields, sample, strict=True))) for sample in samples]
         stored = {name: getattr(row, name) for name in cls.model_fields if name not in ("engine", "usage")}
         return cls(**stored, engine=row.engine_label, usage=usage)
 

@@ -12,15 +12,15 @@ from sqlmodel import Session
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.packs.selection import Selection
 from orchestrator.db import idempotency as idempotency_queries
-from orchestrator.db.idempotency import LATER, Idempotency, answer_once, known_answer
+from orchestrator.db.idempotency import LATER, Idempotency, answer_once, stored_reply
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid, NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import Benchmark, BenchmarkTask, PlannedBenchmark, check_size, draft_again
 from orchestrator.runs.lifecycle import MAX_WITHOUT_PROGRESS, TERMINAL, CancelRequested, Status
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.plan import CPU_LIMITS_S, choice_of
 from orchestrator.runs.queue import enqueue, enqueue_again
 from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, never_fits
@@ -112,8 +112,8 @@ class RunService:
     async def create(self, request: NewRun, idempotency: Idempotency | None = None) -> str:
         """Store a pending run and return its id. With an idempotency key, the same request returns the same id."""
         key = idempotency and idempotency.of(request)
-        if (known := await self._db.read(lambda s: known_answer(s, key))) is not None:
-            return str(known["run_id"])
+        if (reply := await self._db.read(lambda s: stored_reply(s, key))) is not None:
+            return str(reply["run_id"])
         self.check_instance_type(request.instance_type, request.provider)
         draft = await self.draft(request)
         now, daily = self._clock.now(), self._settings.daily_budget_usd
@@ -150,7 +150,7 @@ class RunService:
                     return run
                 raise Conflict(f"run {run_id} is already {run.status}; there is nothing to cancel")
             if run.inherited:
-                raise Conflict(f"run {run_id} is the original's, and this copy leaves it alone until it is adopted")
+                raise Conflict(f"run {run_id} belongs to the original; this copy does not change it until it is adopted")
             if run.desired != "cancel":
                 advance(session, run, CancelRequested(now), now)
             return run
@@ -166,7 +166,7 @@ class RunService:
 
         def store(session: Session, old: ContainerRun) -> dict[str, str]:
             if old.kind in EVAL_KINDS:
-                raise Conflict(f"run {run_id} is a job about evals; POST /api/jobs/{run_id}/retry does it again")
+                raise Conflict(f"run {run_id} is an eval job; POST /api/jobs/{run_id}/retry retries it")
             if old.status not in TERMINAL:
                 raise Conflict(f"run {run_id} is {old.status}; cancel it first, or wait until it has ended")
             daily = self._settings.daily_budget_usd
@@ -192,13 +192,13 @@ class RunService:
         def work(session: Session) -> None:
             run = run_queries.lock(session, run_id)
             if run is None:
-                raise NotFound(f"there is no job {run_id!r}; GET /api/jobs lists those there are")
+                raise NotFound(f"there is no job {run_id!r}; GET /api/jobs lists the existing ones")
             if run.dismissed_at is not None:
                 return
             if not is_dead_letter(run):
                 if run.succeeded_by is not None:
-                    raise Conflict(f"job {run_id} is no dead letter any more: its retry {run.succeeded_by} completed")
-                raise Conflict(f"job {run_id} is {run.status} and no dead letter; only those can be dismissed")
+                    raise Conflict(f"job {run_id} is no longer a dead letter: its retry {run.succeeded_by} completed")
+                raise Conflict(f"job {run_id} is {run.status}, not a dead letter; only dead letters can be dismissed")
             run.dismissed_at = now
             session.add(run)
 
@@ -212,18 +212,18 @@ class RunService:
             raise _no_run(run_id)
         return run
 
-    async def find_model(self, given: int | str) -> LlmModel:
+    async def find_model(self, key: int | str) -> LlmModel:
         """The model with this id or slug."""
 
         def look(session: Session) -> LlmModel | None:
-            if isinstance(given, int):
-                return model_queries.get(session, given)
-            found = model_queries.by_slug(session, given)
-            return found or (model_queries.get(session, int(given)) if given.isdecimal() and len(given) < 10 else None)
+            if isinstance(key, int):
+                return model_queries.get(session, key)
+            model = model_queries.by_slug(session, key)
+            return model or (model_queries.get(session, int(key)) if key.isdecimal() and len(key) < 10 else None)
 
         model = await self._db.read(look)
         if model is None or model.archived_at is not None:
-            raise _no_model(given)
+            raise _no_model(key)
         return model
 
     async def tidy(self) -> None:
@@ -254,11 +254,11 @@ class RunService:
         capacity = self._capacity()
         if name is not None or capacity is None:
             return self.check_instance_type(name)
-        types = [self._settings.instance_type(each) for each in self._settings.instance_types]
-        fitting = [each for each in types if never_fits(capacity, each) is None]
+        types = [self._settings.instance_type(name) for name in self._settings.instance_types]
+        fitting = [kind for kind in types if never_fits(capacity, kind) is None]
         if not fitting:
             return self.check_instance_type(None)
-        return max(fitting, key=lambda each: (each.vcpu, -each.memory_bytes)).name
+        return max(fitting, key=lambda kind: (kind.vcpu, -kind.memory_bytes)).name
 
     def default_benchmark(self) -> str:
         """The benchmark for requests that name none. Blocking."""
@@ -280,6 +280,7 @@ class RunService:
             problem_ids=ids,
             cpu_s=CPU_LIMITS_S.get(info.name),
             parity=request.parity,
+            rules=info.rules,
             choice=choice_of(self._catalogue.entries(info.name), ids, selection, flagged),
         )
 
@@ -291,8 +292,8 @@ def is_dead_letter(run: ContainerRun) -> bool:
 
 
 def _no_run(run_id: str) -> NotFound:
-    return NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+    return NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
 
 
-def _no_model(given: int | str) -> NotFound:
-    return NotFound(f"there is no model {given!r}; GET /api/models lists those there are")
+def _no_model(key: int | str) -> NotFound:
+    return NotFound(f"there is no model {key!r}; GET /api/models lists the existing ones")

@@ -12,8 +12,8 @@ from orchestrator.alerts import queries as schedule_alert_queries
 from orchestrator.alerts.tables import Alert
 from orchestrator.archives import queries as archive_queries
 from orchestrator.models import queries as model_queries
-from orchestrator.runs import event_queries
 from orchestrator.runs.lifecycle import TERMINAL, RunEvent, RunState, Status, apply
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.tables import ContainerRun
 
 _COLUMNS = [field.name for field in fields(RunState)]
@@ -35,7 +35,7 @@ def advance(session: Session, run: ContainerRun, event: RunEvent, now: datetime)
         run.waiting_for = None
     session.add(run)
     if after.status in TERMINAL:
-        archive_queries.want(session, run.id, now)
+        archive_queries.request_archive(session, run.id, now)
     if after.status is Status.FAILED:
         raise_failure_alert(session, run, now)
     facts = {

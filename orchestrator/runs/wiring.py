@@ -22,10 +22,12 @@ from orchestrator.runs.intake.artefacts import ArtefactStore
 from orchestrator.runs.intake.service import Intake
 from orchestrator.runs.plan import PositionCache, uid_shift
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy
+from orchestrator.runs.scheduling.endings import LeasePolicy
 from orchestrator.runs.scheduling.fleet import Fleet
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.loops import Loops, Signals
-from orchestrator.runs.scheduling.reconciler import LeasePolicy, Reconciler
+from orchestrator.runs.scheduling.reconciler import Reconciler
+from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.service import RunService
 from orchestrator.runs.warm_pool.hand_off import WarmHandOff
 from orchestrator.runs.warm_pool.policy import PoolLimits, PoolSize
@@ -33,6 +35,9 @@ from orchestrator.runs.warm_pool.pool import Pool, PoolPolicy
 from orchestrator.serving.runner_listener import RunnerListener
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
+
+AT_ONCE_IN_CLUSTER = 16
+"""A launch on a cluster costs this machine two requests; on one machine, it costs the machine itself."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +71,15 @@ async def open_runs(
     rng: random.Random,
 ) -> AsyncIterator[RunParts]:
     signals, wake_ups = Signals(), WakeUps()
-    fleet = Fleet(engine, db, settings, clock, data_dir)
+    refusals = RoomRefusals(clock)
+    fleet = Fleet(engine, db, settings, clock, data_dir, refusals)
     leadership = Leadership(db, clock, installation.name, settings.leader_lease_s)
     instance_types = {name: settings.instance_type(name) for name in settings.instance_types}
     shift = uid_shift(installation.owner)
 
     def hold() -> Hold | None:
-        if (held := fleet.hold()) is not None:
-            return held
+        if (fleet_hold := fleet.hold()) is not None:
+            return fleet_hold
         return None if listener.is_open else Hold(listener.error or "The address for runners is not open yet.")
 
     pool = Pool(
@@ -86,7 +92,11 @@ async def open_runs(
             instance_types=instance_types,
             image=settings.runner_image,
             orchestrator_url=runner_url,
-            limits=PoolLimits(settings.start_timeout_s, silent_s=settings.lease_s + settings.suspect_s),
+            limits=PoolLimits(
+                settings.start_timeout_s,
+                silent_s=settings.lease_s + settings.suspect_s,
+                max_wait_s=settings.kube_max_wait_s,
+            ),
             uid_shift=shift,
         ),
         capacity=fleet.capacity,
@@ -111,7 +121,7 @@ async def open_runs(
             image=settings.runner_image,
             orchestrator_url=runner_url,
             start_timeout_s=settings.start_timeout_s,
-            parallel_launches=2 * (os.cpu_count() or 1),
+            parallel_launches=AT_ONCE_IN_CLUSTER if engine.name == "kubernetes" else 2 * (os.cpu_count() or 1),
             kind_limits=settings.kind_limits,
             uid_shift=shift,
         ),
@@ -121,13 +131,20 @@ async def open_runs(
         capacity=fleet.capacity,
         hold=hold,
         rng=rng,
+        refusals=refusals,
     )
     reconciler = Reconciler(
         db,
         leadership,
         engine,
         clock,
-        LeasePolicy(settings.lease_s, settings.suspect_s, settings.start_timeout_s, settings.reconcile_s),
+        LeasePolicy(
+            settings.lease_s,
+            settings.suspect_s,
+            settings.start_timeout_s,
+            settings.reconcile_s,
+            max_wait_s=settings.kube_max_wait_s,
+        ),
         pool=pool,
         launching=dispatcher.launching,
         rng=rng,

@@ -24,7 +24,7 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.views.runs import ScoreView, score_view
 from orchestrator.schedules import queries as schedule_queries
 from orchestrator.schedules.drift.power import DetectionPower
-from orchestrator.schedules.instants import zone
+from orchestrator.schedules.firing.instants import zone
 from orchestrator.schedules.schemas import FireOut, Preview, ScheduleDetail, ScheduleSave
 from orchestrator.schedules.views import preview_of, schedule_detail
 
@@ -53,18 +53,18 @@ async def schedules_page(page: Page) -> Response:
 
 @router.get("/schedules/new", policy=Policy(READ))
 async def schedule_form(page: Page, request: Request) -> Response:
-    given = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
-    return await _form(page, given)
+    query = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
+    return await _form(page, query)
 
 
 @router.post("/schedules/new", policy=Policy(SCHEDULE))
 async def save_schedule(page: Page) -> Response:
-    given = await page.form()
+    form = await page.form()
     try:
-        body = ScheduleSave.model_validate(_body(given))
+        body = ScheduleSave.model_validate(_body(form))
         saved = await page.context.schedules.save(body.model_id, body.values(), redraw=body.redraw)
     except (ValidationError, ClientError) as error:
-        return await _form(page, given, said(error))
+        return await _form(page, form, said(error))
     return page.go(f"/schedules/{saved.schedule.model_id}")
 
 
@@ -96,9 +96,9 @@ async def remove(page: Page, model_id: ModelId) -> Response:
 
 
 async def _line(page: Frame, model_id: int) -> ScheduleLine:
-    it = await schedule_detail(await page.context.schedules.get(str(model_id)), page.context)
-    score = await _score(page, it.last_fire) if it.last_fire else None
-    return ScheduleLine(it, score, _local(it.next_fires, it.timezone))
+    detail = await schedule_detail(await page.context.schedules.get(str(model_id)), page.context)
+    score = await _score(page, detail.last_fire) if detail.last_fire else None
+    return ScheduleLine(detail, score, _local(detail.next_fires, detail.timezone))
 
 
 async def _score(page: Frame, fire: FireOut) -> ScoreView | None:
@@ -117,14 +117,14 @@ def _local(instants: list[datetime], name: str) -> list[str]:
     return [instant.astimezone(where).strftime("%a %Y-%m-%d %H:%M") for instant in instants]
 
 
-def _body(given: dict[str, list[str]]) -> dict[str, Any]:
+def _body(form: dict[str, list[str]]) -> dict[str, Any]:
     """The request body of the API. A text that is not a number stays text, so that the API reports it."""
-    texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
+    texts = {name: values[-1] for name, values in form.items() if values and values[-1]}
     body: dict[str, Any] = {
         "model_id": texts.get("model", ""),
         "cron_expression": Rhythm.of(texts).expression(),
         "timezone": texts.get("timezone", "UTC"),
-        "benchmarks": given.get("benchmark") or None,
+        "benchmarks": form.get("benchmark") or None,
     }
     for name in WHOLE:
         if text := texts.get(name):
@@ -139,7 +139,7 @@ def _body(given: dict[str, list[str]]) -> dict[str, Any]:
     return body
 
 
-async def _form(page: Frame, given: dict[str, list[str]], error: str | None = None) -> Response:
+async def _form(page: Frame, form: dict[str, list[str]], error: str | None = None) -> Response:
     context = page.context
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
@@ -148,7 +148,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
         return list(model_queries.page(session, limit=1000))
 
     models = await context.db.read(read)
-    texts = {name: values[-1] for name, values in given.items() if values and values[-1]}
+    texts = {name: values[-1] for name, values in form.items() if values and values[-1]}
     rows = await context.db.read(lambda s: schedule_queries.page(s, limit=500))
     scheduled = {row.model_id for row, _ in rows}
     free = [model.slug for model in models if model.id not in scheduled] or [model.slug for model in models] or [""]
@@ -165,7 +165,7 @@ async def _form(page: Frame, given: dict[str, list[str]], error: str | None = No
         models=models,
         slug=slug,
         infos=infos,
-        chosen=given.get("benchmark") or (existing.benchmarks if existing else [default]),
+        chosen=form.get("benchmark") or (existing.benchmarks if existing else [default]),
         texts=texts,
         rhythm=rhythm,
         presets=PRESETS,
@@ -185,9 +185,14 @@ async def _existing(page: Frame, slug: str) -> ScheduleDetail | None:
         return None
 
 
-def _texts_of(it: ScheduleDetail) -> dict[str, str]:
-    values = {"cron": it.cron_expression, "timezone": it.timezone, "instance_type": it.instance_type, "draw": it.draw.value}
-    values |= {name: getattr(it, name) for name in (*WHOLE, "budget_usd", "alarm_rate")}
+def _texts_of(detail: ScheduleDetail) -> dict[str, str]:
+    values = {
+        "cron": detail.cron_expression,
+        "timezone": detail.timezone,
+        "instance_type": detail.instance_type,
+        "draw": detail.draw.value,
+    }
+    values |= {name: getattr(detail, name) for name in (*WHOLE, "budget_usd", "alarm_rate")}
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
@@ -242,8 +247,8 @@ class Rhythm:
     cron: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Rhythm:
-        fields = {name: given[name] for name in cls.__dataclass_fields__ if given.get(name)}
+    def of(cls, form: Mapping[str, str]) -> Rhythm:
+        fields = {name: form[name] for name in cls.__dataclass_fields__ if form.get(name)}
         if "preset" not in fields and "cron" in fields:
             fields["preset"] = "free"
         return cls(**fields)

@@ -34,7 +34,7 @@ class Draw(StrEnum):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PanelDraw:
     problem_ids: list[str]
     how: str
 
@@ -46,22 +46,22 @@ def draw_panel(
     seed: int,
     draw: Draw = Draw.ALL,
     history: Mapping[str, tuple[int, int]] | None = None,
-) -> Drawn:
+) -> PanelDraw:
     """`history` has (results, passes) of this model for each problem."""
     if size > len(entries):
         raise TooFewProblems(benchmark, size, len(entries))
     if draw is Draw.ALL:
         ids = choose(benchmark, entries, Selection(sample_size=size, seed=seed))
-        return Drawn(ids, f"{benchmark}: {size} of {len(entries)} problems, stratified, seed {seed}.")
+        return PanelDraw(ids, f"{benchmark}: {size} of {len(entries)} problems, stratified, seed {seed}.")
     tiers = _tiers(entries, history or {})
-    chosen: list[str] = []
+    problem_ids: list[str] = []
     parts = []
     for name, members in tiers.items():
-        take = min(size - len(chosen), len(members))
+        take = min(size - len(problem_ids), len(members))
         if take:
-            chosen += choose(benchmark, entries, Selection(ids=members, sample_size=take, seed=seed))
+            problem_ids += choose(benchmark, entries, Selection(ids=members, sample_size=take, seed=seed))
         parts.append(f"{take} of {len(members)} {name}")
-    return Drawn(chosen, f"{benchmark}: {', '.join(parts)}; stratified within each, seed {seed}.")
+    return PanelDraw(problem_ids, f"{benchmark}: {', '.join(parts)}; stratified within each, seed {seed}.")
 
 
 def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, int]]) -> dict[str, list[str]]:
@@ -103,6 +103,7 @@ def new_panel(catalogue: Catalogue, schedule: Schedule, histories: Histories, no
                 pack_digest=info.pack_digest,
                 problem_ids=drawn.problem_ids,
                 cpu_s=CPU_LIMITS_S.get(info.name),
+                rules=info.rules,
             )
         )
         how.append(drawn.how)

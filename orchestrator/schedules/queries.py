@@ -72,11 +72,6 @@ def last_panel_version(session: Session, model_id: int) -> int:
     return session.exec(select(func.max(SchedulePanel.version)).where(SchedulePanel.model_id == model_id)).one() or 0
 
 
-def panels(session: Session, model_id: int) -> Sequence[SchedulePanel]:
-    query = select(SchedulePanel).where(SchedulePanel.model_id == model_id).order_by(col(SchedulePanel.version).desc())
-    return session.exec(query).all()
-
-
 def fire(session: Session, model_id: int, instant: datetime) -> ScheduleFire | None:
     return session.get(ScheduleFire, (workspace_of(session), model_id, instant))
 

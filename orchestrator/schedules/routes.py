@@ -93,10 +93,10 @@ async def get_panel(
 ) -> PanelDetail:
     """The problems of the schedule's panel, or of an earlier version."""
     schedule = await context.schedules.get(model_id)
-    wanted = version or schedule.panel_version
-    row = await context.db.read(lambda s: schedule_queries.panel(s, schedule.model_id, wanted))
+    panel_version = version or schedule.panel_version
+    row = await context.db.read(lambda s: schedule_queries.panel(s, schedule.model_id, panel_version))
     if row is None:
-        raise NotFound(f"the schedule has no panel {wanted}; the newest is {schedule.panel_version}")
+        raise NotFound(f"the schedule has no panel {panel_version}; the newest is {schedule.panel_version}")
     return PanelDetail(**PanelOut.of(row).model_dump(), benchmarks=row.benchmarks)
 
 
@@ -121,16 +121,18 @@ async def delete_schedule(model_id: ModelRef, context: Context) -> None:
 @router.patch("/{model_id:path}/pause", policy=Policy(SCHEDULE))
 async def pause_schedule(model_id: ModelRef, context: Context, body: PauseChange | None = None) -> ScheduleDetail:
     """Pause (without a body, or `paused: true`) or resume (`paused: false`). Missed instants are not made up for."""
-    return await schedule_detail(await context.schedules.pause(model_id, True if body is None else body.wanted), context)
+    return await schedule_detail(
+        await context.schedules.pause(model_id, True if body is None else body.paused_value), context
+    )
 
 
 @router.patch("/{model_id:path}", policy=Policy(SCHEDULE))
 async def change_schedule(model_id: ModelRef, context: Context, body: ScheduleChange | None = None) -> ScheduleChanged:
     """Pause or resume (`is_paused`); without a body, toggle."""
-    wanted = None if body is None else body.wanted
-    if wanted is None:
-        wanted = not (await context.schedules.get(model_id)).paused
-    detail = await schedule_detail(await context.schedules.pause(model_id, wanted), context)
+    paused = None if body is None else body.paused_value
+    if paused is None:
+        paused = not (await context.schedules.get(model_id)).paused
+    detail = await schedule_detail(await context.schedules.pause(model_id, paused), context)
     return ScheduleChanged(**detail.model_dump(), is_paused=detail.paused)
 
 
@@ -148,9 +150,9 @@ async def run_schedule(
     return RunCreated(run_id=run_id)
 
 
-def _utc(given: datetime) -> datetime:
+def _utc(instant: datetime) -> datetime:
     try:
-        return given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except OverflowError:
         raise Invalid("after: the time is out of range") from None
 

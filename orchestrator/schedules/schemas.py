@@ -9,9 +9,9 @@ from pydantic import Field, StrictBool, StrictInt, model_validator
 
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.runs.schemas import INT32
-from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
 from orchestrator.schedules.drift.power import DetectionPower, detectable_drop, sentence
 from orchestrator.schedules.drift.series import BaselineKind, DriftVerdict
+from orchestrator.schedules.firing.decisions import FireOutcome, Misfire, Overlap
 from orchestrator.schedules.panel import Draw
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 
@@ -50,10 +50,10 @@ class ScheduleSave(Body):
 
     @model_validator(mode="before")
     @classmethod
-    def _paused(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("is_paused") is not None:
-            return {"paused": given["is_paused"], **given}
-        return given
+    def _paused(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("is_paused") is not None:
+            return {"paused": fields["is_paused"], **fields}
+        return fields
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -65,12 +65,12 @@ class ScheduleSave(Body):
 
     def values(self) -> dict[str, Any]:
         """The given fields under the names of their columns."""
-        given = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
-        if "misfire_policy" in given:
-            given["misfire"] = given.pop("misfire_policy")
-        if "benchmarks" in given:
-            given["benchmarks"] = given["benchmarks"] or []
-        return given
+        values = self.model_dump(exclude_unset=True, exclude={"model_id", "redraw", "is_paused"}, mode="json")
+        if "misfire_policy" in values:
+            values["misfire"] = values.pop("misfire_policy")
+        if "benchmarks" in values:
+            values["benchmarks"] = values["benchmarks"] or []
+        return values
 
 
 class PauseChange(Body):
@@ -78,7 +78,7 @@ class PauseChange(Body):
     is_paused: Annotated[StrictBool | None, Field(description="The same as `paused`.")] = None
 
     @property
-    def wanted(self) -> bool:
+    def paused_value(self) -> bool:
         return self.paused if self.is_paused is None else self.is_paused
 
 
@@ -89,7 +89,7 @@ class ScheduleChange(Body):
     paused: Annotated[StrictBool | None, Field(description="The same as `is_paused`.")] = None
 
     @property
-    def wanted(self) -> bool | None:
+    def paused_value(self) -> bool | None:
         return self.paused if self.is_paused is None else self.is_paused
 
 
@@ -203,8 +203,8 @@ class ScheduleOut(Answer):
 
     @classmethod
     def of(cls, row: Schedule, model_slug: str, words: str) -> Self:
-        own = {"model", "words", "misfire_policy"}
-        values = {name: getattr(row, name) for name in cls.model_fields if name not in own}
+        derived = {"model", "words", "misfire_policy"}
+        values = {name: getattr(row, name) for name in cls.model_fields if name not in derived}
         return cls(**values, model=model_slug, words=words, misfire_policy=Misfire(row.misfire))
 
 

@@ -19,13 +19,13 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import check_size, item_count
 from orchestrator.runs.service import RunService
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.cron import parse
-from orchestrator.schedules.decisions import FireOutcome
 from orchestrator.schedules.drift.power import DetectionPower, spread
 from orchestrator.schedules.drift.series import BaselineKind
-from orchestrator.schedules.firing import settle
-from orchestrator.schedules.instants import next_instant, zone
-from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.firing.cron import parse
+from orchestrator.schedules.firing.decisions import FireOutcome
+from orchestrator.schedules.firing.instants import next_instant, zone
+from orchestrator.schedules.firing.launch import Launcher
+from orchestrator.schedules.firing.rounds import settle
 from orchestrator.schedules.panel import histories_of, new_panel
 from orchestrator.schedules.tables import Schedule, ScheduleFire
 from orchestrator.system.clock import Clock
@@ -37,7 +37,7 @@ _WHEN = ("cron_expression", "timezone")
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedSchedule:
     schedule: Schedule
     created: bool
 
@@ -60,44 +60,44 @@ class ScheduleService:
         self._launcher = launcher
         self._wake = wake
 
-    async def save(self, model: int | str, given: dict[str, Any], *, redraw: bool = False) -> Saved:
+    async def save(self, model: int | str, changes: dict[str, Any], *, redraw: bool = False) -> SavedSchedule:
         """Create a model's schedule, or change the given fields. A new panel is drawn if a field of the draw changes."""
         llm_model = await self._runs.find_model(model)
         model_id = llm_model.id or 0
         current = await self._db.read(lambda s: schedule_queries.get(s, model_id))
         now = self._clock.now()
-        wanted = _merged(current, given, model_id, now)
-        await self._db.read(lambda s: self._launcher.check_price(s, wanted, llm_model))
-        wanted.benchmarks = wanted.benchmarks or [self._catalogue.default_benchmark()]
-        cron, where = parse(wanted.cron_expression), zone(wanted.timezone)
-        wanted.cron_expression = cron.written
-        self._runs.check_instance_type(wanted.instance_type)
-        await self._db.read(lambda s: _check_baseline(s, wanted))
+        schedule = _merged(current, changes, model_id, now)
+        await self._db.read(lambda s: self._launcher.check_price(s, schedule, llm_model))
+        schedule.benchmarks = schedule.benchmarks or [self._catalogue.default_benchmark()]
+        cron, where = parse(schedule.cron_expression), zone(schedule.timezone)
+        schedule.cron_expression = cron.written
+        self._runs.check_instance_type(schedule.instance_type)
+        await self._db.read(lambda s: _check_baseline(s, schedule))
         panel = None
-        if current is None or redraw or _differ(current, wanted, _PANEL_FIELDS):
-            histories = await self._db.read(lambda s: histories_of(s, wanted))
-            panel = await asyncio.to_thread(new_panel, self._catalogue, wanted, histories, now)
+        if current is None or redraw or _differ(current, schedule, _PANEL_FIELDS):
+            histories = await self._db.read(lambda s: histories_of(s, schedule))
+            panel = await asyncio.to_thread(new_panel, self._catalogue, schedule, histories, now)
         else:
-            await self._db.read(lambda s: _check_items(s, wanted))
+            await self._db.read(lambda s: _check_items(s, schedule))
 
-        def write(session: Session) -> Saved:
+        def write(session: Session) -> SavedSchedule:
             if model_queries.lock(session, model_id) is None:
                 raise NotFound(f"the model {model!r} was deleted just now")
             row = schedule_queries.lock(session, model_id)
-            if (row is None) != (current is None) or (row and panel is None and _differ(row, wanted, _PANEL_FIELDS)):
+            if (row is None) != (current is None) or (row and panel is None and _differ(row, schedule, _PANEL_FIELDS)):
                 raise Conflict("the schedule was changed by another request at the same moment; read it, then try again")
             if row is None:
-                row = wanted
+                row = schedule
                 row.next_fire_at = next_instant(cron, where, now)
             else:
-                if row.paused and not wanted.paused:
+                if row.paused and not schedule.paused:
                     settle(session, row, FireOutcome.SKIPPED_PAUSED, now, "The schedule was paused.")
-                moved = _differ(row, wanted, _WHEN) or row.next_fire_at is None
+                moved = _differ(row, schedule, _WHEN) or row.next_fire_at is None
                 if moved:
                     settle(session, row, FireOutcome.SKIPPED_MISFIRE, now, "The schedule was changed before it fired.")
-                for name in given:
-                    setattr(row, name, getattr(wanted, name))
-                row.benchmarks, row.updated_at = wanted.benchmarks, now
+                for name in changes:
+                    setattr(row, name, getattr(schedule, name))
+                row.benchmarks, row.updated_at = schedule.benchmarks, now
                 if moved:
                     row.next_fire_at = next_instant(cron, where, now)
             if panel is not None:
@@ -105,7 +105,7 @@ class ScheduleService:
                 session.add(panel)
             session.add(row)
             session.flush()
-            return Saved(row, current is None)
+            return SavedSchedule(row, current is None)
 
         return await self._db.write(write)
 
@@ -157,7 +157,7 @@ class ScheduleService:
             if running is not None and row.overlap == "forbid":
                 raise Conflict(f"run {running} of this schedule has not ended; wait for it or cancel it")
             if schedule_queries.fire(session, model_id, now) is not None:
-                raise Conflict("the schedule fires at this moment; look at its runs")
+                raise Conflict("the schedule is firing now; look at its runs")
             run_id = self._launcher.start(session, row, now)
             session.add(
                 ScheduleFire(
@@ -191,37 +191,39 @@ def no_schedule(model: int | str) -> NotFound:
     return NotFound(f"the model {model!r} has no schedule; POST /api/schedules creates one")
 
 
-def _merged(current: Schedule | None, given: dict[str, Any], model_id: int, now: datetime) -> Schedule:
-    kept = {} if current is None else current.model_dump(exclude={"model_id", "created_at", "updated_at"})
+def _merged(current: Schedule | None, changes: dict[str, Any], model_id: int, now: datetime) -> Schedule:
+    values = {} if current is None else current.model_dump(exclude={"model_id", "created_at", "updated_at"})
     created = now if current is None else current.created_at
-    return Schedule(**{**kept, **given, "model_id": model_id, "created_at": created, "updated_at": now})
+    return Schedule(**{**values, **changes, "model_id": model_id, "created_at": created, "updated_at": now})
 
 
-def _differ(one: Schedule, other: Schedule, names: tuple[str, ...]) -> bool:
-    return any(getattr(one, name) != getattr(other, name) for name in names)
+def _differ(first: Schedule, other: Schedule, names: tuple[str, ...]) -> bool:
+    return any(getattr(first, name) != getattr(other, name) for name in names)
 
 
-def _check_baseline(session: Session, wanted: Schedule) -> None:
+def _check_baseline(session: Session, schedule: Schedule) -> None:
     """The run must be comparable with later ones, even if the schedule uses another baseline now."""
-    if wanted.baseline_run_id is None:
-        if wanted.baseline == BaselineKind.RUN:
+    if schedule.baseline_run_id is None:
+        if schedule.baseline == BaselineKind.RUN:
             raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
         return
-    run = run_queries.get(session, wanted.baseline_run_id)
-    if run is None or run.model_id != wanted.model_id or run.status != "completed" or run.kind not in COMPARABLE_KINDS:
+    run = run_queries.get(session, schedule.baseline_run_id)
+    if run is None or run.model_id != schedule.model_id or run.status != "completed" or run.kind not in COMPARABLE_KINDS:
         raise Invalid("baseline_run_id: name a completed run of this model, or choose another baseline")
-    if not set(run.benchmarks) & set(wanted.benchmarks):
-        there, needed = ", ".join(run.benchmarks), ", ".join(wanted.benchmarks)
-        raise Invalid(f"baseline_run_id: that run is on {there}, the schedule on {needed}; name a run on the same benchmark")
+    if not set(run.benchmarks) & set(schedule.benchmarks):
+        actual, needed = ", ".join(run.benchmarks), ", ".join(schedule.benchmarks)
+        raise Invalid(
+            f"baseline_run_id: that run is on {actual}, the schedule on {needed}; name a run on the same benchmark"
+        )
     if run.score is not None and run.score.get("comparable") is False:
         raise Invalid("baseline_run_id: that run is not comparable (cut short, or too many errors); name another one")
 
 
-def _check_items(session: Session, wanted: Schedule) -> None:
-    panel = schedule_queries.panel(session, wanted.model_id, wanted.panel_version)
+def _check_items(session: Session, schedule: Schedule) -> None:
+    panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
     if panel is not None:
         specs = [BenchmarkSpec.model_validate(row) for row in panel.benchmarks]
-        check_size(item_count(specs, wanted.samples_per_problem))
+        check_size(item_count(specs, schedule.samples_per_problem))
 
 
 def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower:

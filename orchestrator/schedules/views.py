@@ -10,9 +10,9 @@ from orchestrator.errors import Invalid
 from orchestrator.http.context import Services
 from orchestrator.models import queries as model_queries
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.cron import parse
 from orchestrator.schedules.drift.power import DetectionPower, problems_for
-from orchestrator.schedules.instants import first_instants, zone
+from orchestrator.schedules.firing.cron import parse
+from orchestrator.schedules.firing.instants import first_instants, zone
 from orchestrator.schedules.schemas import FireOut, PanelOut, Preview, ScheduleDetail, ScheduleOut, SightOut, SizeFor
 from orchestrator.schedules.tables import Schedule
 
@@ -56,12 +56,12 @@ def preview_of(
     cron: str, tz: str, power: DetectionPower, now: datetime, *, count: int = SHOWN_FIRES, drop: float | None = None
 ) -> Preview:
     """The next fires of a cron expression, and what a schedule of this size can detect."""
-    known, where = parse(cron), zone(tz)
-    fires = first_instants(known, where, now, count)
+    expression, where = parse(cron), zone(tz)
+    fires = first_instants(expression, where, now, count)
     return Preview(
-        cron=known.written,
+        cron=expression.written,
         tz=tz,
-        words=known.words,
+        words=expression.words,
         next_fires=fires,
         local_times=[fire.astimezone(where).isoformat() for fire in fires],
         can_see=SightOut.of(power),

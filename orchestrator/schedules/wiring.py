@@ -13,10 +13,10 @@ from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.service import RunService
 from orchestrator.schedules.drift.judge import Judge
-from orchestrator.schedules.firing import Firing
-from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.firing.launch import Launcher
+from orchestrator.schedules.firing.rounds import Firing
+from orchestrator.schedules.firing.ticker import Ticker
 from orchestrator.schedules.service import ScheduleService
-from orchestrator.schedules.ticker import Ticker
 from orchestrator.settings import Settings
 from orchestrator.system.clock import Clock
 

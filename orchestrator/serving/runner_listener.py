@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from orchestrator.serving.timeouts import HttpTimeouts
+from orchestrator.startup import RUNNER_LISTENER_FAILED, RUNNER_LISTENER_OPEN
 
 log = structlog.get_logger()
 
@@ -85,12 +86,12 @@ class RunnerListener:
             self._closing.append(asyncio.create_task(_stop(*before)))
         if task.done():
             self.error = f"cannot listen for runners on {address}:{self._port}: {task.exception() or 'the port is in use'}"
-            log.error("runner listener failed", action="door_failed", error=self.error)
+            log.error("runner listener failed", action=RUNNER_LISTENER_FAILED, error=self.error)
             return
         self._server, self._task, self.error = server, task, None
         if self._port == 0:
             self._port = server.servers[0].sockets[0].getsockname()[1]
-        log.info("runner listener open", action="door_open", address=address, port=self._port)
+        log.info("runner listener open", action=RUNNER_LISTENER_OPEN, address=address, port=self._port)
 
     async def close(self) -> None:
         if self._server is not None and self._task is not None:

@@ -3,7 +3,7 @@ never complete it.
 
 uvicorn waits for the first two forever, and closing such a connection cleanly would wait for the client as well, so it is
 aborted. Its fast parser has no limit on heads and accepts a request without a host. Bodies have their own limit and deadline
-in `orchestrator.http.guard`.
+in `orchestrator.http.access.guard`.
 """
 
 from __future__ import annotations

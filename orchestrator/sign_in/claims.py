@@ -12,7 +12,7 @@ SKEW_S = 60
 SUBJECT_LENGTH = 255
 
 
-class NotBelieved(Exception):
+class InvalidIdToken(Exception):
     """The id token is not for this client or this sign-in, or is not currently valid."""
 
 
@@ -30,38 +30,38 @@ def identity_of(
     """The validated identity. `nonce` is None for a refreshed token, since providers may leave it out then."""
     moment = now.timestamp()
     if claims.get("iss") != issuer:
-        raise NotBelieved(f"it was issued by {_short(claims.get('iss'))} and not by {issuer}")
+        raise InvalidIdToken(f"it was issued by {_short(claims.get('iss'))} and not by {issuer}")
     _check_audience(claims, client_id)
     if _time(claims, "exp") <= moment - skew_s:
-        raise NotBelieved("it has expired; the clocks of this machine and of the provider may differ")
+        raise InvalidIdToken("it has expired; the clocks of this machine and of the provider may differ")
     if _time(claims, "iat") > moment + skew_s:
-        raise NotBelieved("it is from the future; the clocks of this machine and of the provider differ")
+        raise InvalidIdToken("it is from the future; the clocks of this machine and of the provider differ")
     if "nbf" in claims and _time(claims, "nbf") > moment + skew_s:
-        raise NotBelieved("it is not valid yet; the clocks of this machine and of the provider differ")
+        raise InvalidIdToken("it is not valid yet; the clocks of this machine and of the provider differ")
     if nonce is not None and claims.get("nonce") != nonce:
-        raise NotBelieved("it belongs to another sign-in (its nonce is not ours)")
+        raise InvalidIdToken("it belongs to another sign-in (its nonce does not match)")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_LENGTH:
-        raise NotBelieved("it names nobody (sub)")
+        raise InvalidIdToken("it names no user (sub)")
     # Members are added by e-mail address, so an address that the provider reports as unverified is ignored.
     email = "" if claims.get("email_verified") is False else _text(claims, "email", 320)
     return Identity(issuer, subject, email, _text(claims, "name", 200))
 
 
 def _check_audience(claims: Mapping[str, Any], client_id: str) -> None:
-    given = claims.get("aud")
-    audience = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    claim = claims.get("aud")
+    audience = [claim] if isinstance(claim, str) else claim if isinstance(claim, list) else []
     if client_id not in audience:
-        raise NotBelieved(f"it is for {_short(given)} and not for this client, {client_id}")
+        raise InvalidIdToken(f"it is for {_short(claim)} and not for this client, {client_id}")
     authorized = claims.get("azp")
     if (len(audience) > 1 or authorized is not None) and authorized != client_id:
-        raise NotBelieved(f"it was given to another client, {_short(authorized)}")
+        raise InvalidIdToken(f"it was given to another client, {_short(authorized)}")
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NotBelieved(f"it has no time {name}")
+        raise InvalidIdToken(f"it has no time {name}")
     return float(value)
 
 

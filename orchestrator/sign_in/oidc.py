@@ -21,7 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from orchestrator.outbound.transports import ProxiedTransport
-from orchestrator.sign_in.claims import Identity, NotBelieved, identity_of
+from orchestrator.sign_in.claims import Identity, InvalidIdToken, identity_of
 from orchestrator.system.clock import Clock
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
@@ -58,7 +58,7 @@ class Client:
 
 
 @dataclass(frozen=True)
-class Granted:
+class TokenGrant:
     """Tokens with a validated id token."""
 
     identity: Identity
@@ -97,13 +97,13 @@ class Provider:
         """The discovery document, cached for an hour."""
         now = self._clock.monotonic()
         if self._metadata is None or now >= self._metadata_until:
-            found = await self._document(f"{self.client.issuer.rstrip('/')}/.well-known/openid-configuration")
-            if found.get("issuer") != self.client.issuer:
+            document = await self._document(f"{self.client.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if document.get("issuer") != self.client.issuer:
                 raise ProviderTrouble(
-                    f"its discovery document is of the issuer {str(found.get('issuer'))[:200]!r}; "
+                    f"its discovery document is for the issuer {str(document.get('issuer'))[:200]!r}; "
                     f"BENCHYARD_OIDC_ISSUER must be the same, to the last slash, and is {self.client.issuer!r}"
                 )
-            self._metadata, self._metadata_until = found, now + FRESH_S
+            self._metadata, self._metadata_until = document, now + FRESH_S
         return self._metadata
 
     async def address(self, redirect_uri: str, *, state: str, nonce: str, verifier: str) -> str:
@@ -124,17 +124,17 @@ class Provider:
         )
         return url
 
-    async def redeem(self, code: str, redirect_uri: str, *, nonce: str, verifier: str) -> Granted:
+    async def redeem(self, code: str, redirect_uri: str, *, nonce: str, verifier: str) -> TokenGrant:
         """Exchanges a code for tokens. Raises `Refused` if the provider rejects it."""
         return await self._tokens(
             {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}, redirect_uri, nonce
         )
 
-    async def refresh(self, refresh_token: str, known: Identity) -> Granted:
+    async def refresh(self, refresh_token: str, identity: Identity) -> TokenGrant:
         """Gets new tokens for the same person. Raises `Refused` if the sign-in is no longer valid."""
-        granted = await self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token}, None, None, known)
-        if (granted.identity.issuer, granted.identity.subject) != (known.issuer, known.subject):
-            raise Refused("invalid_grant", "the refreshed token is of somebody else")
+        granted = await self._tokens({"grant_type": "refresh_token", "refresh_token": refresh_token}, None, None, identity)
+        if (granted.identity.issuer, granted.identity.subject) != (identity.issuer, identity.subject):
+            raise Refused("invalid_grant", "the refreshed token belongs to another user")
         return granted
 
     async def sign_out_address(self, id_token: str | None, after: str) -> str | None:
@@ -152,42 +152,42 @@ class Provider:
         endpoint = (await self.metadata()).get("device_authorization_endpoint")
         if not isinstance(endpoint, str):
             return None
-        found = await self._post(endpoint, {"client_id": self.client.client_id, "scope": self.client.scopes})
+        reply = await self._post(endpoint, {"client_id": self.client.client_id, "scope": self.client.scopes})
         try:
             return Device(
-                device_code=str(found["device_code"]),
-                user_code=str(found["user_code"]),
-                address=str(found["verification_uri"]),
-                whole_address=found.get("verification_uri_complete"),
-                interval_s=int(found.get("interval", 5)),
-                expires_s=int(found.get("expires_in", 600)),
+                device_code=str(reply["device_code"]),
+                user_code=str(reply["user_code"]),
+                address=str(reply["verification_uri"]),
+                whole_address=reply.get("verification_uri_complete"),
+                interval_s=int(reply.get("interval", 5)),
+                expires_s=int(reply.get("expires_in", 600)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ProviderTrouble(f"its answer to a device is not complete ({error!r})") from error
 
-    async def redeem_device(self, device_code: str) -> Granted:
+    async def redeem_device(self, device_code: str) -> TokenGrant:
         """Raises `Refused` with `authorization_pending` or `slow_down` until the person has finished."""
         return await self._tokens({"grant_type": DEVICE_GRANT, "device_code": device_code}, None, None)
 
     async def _tokens(
-        self, fields: dict[str, str], redirect_uri: str | None, nonce: str | None, known: Identity | None = None
-    ) -> Granted:
+        self, fields: dict[str, str], redirect_uri: str | None, nonce: str | None, earlier: Identity | None = None
+    ) -> TokenGrant:
         endpoint = await self._endpoint("token_endpoint")
         if redirect_uri is not None:
             fields["redirect_uri"] = redirect_uri
-        found = await self._post(endpoint, fields)
-        access, id_token = found.get("access_token"), found.get("id_token")
-        if not isinstance(access, str) or not (isinstance(id_token, str) or (known and id_token is None)):
-            raise ProviderTrouble("its answer holds no tokens; is `openid` among the scopes?")
-        identity = known if id_token is None else await self._believed(id_token, nonce)
+        reply = await self._post(endpoint, fields)
+        access, id_token = reply.get("access_token"), reply.get("id_token")
+        if not isinstance(access, str) or not (isinstance(id_token, str) or (earlier and id_token is None)):
+            raise ProviderTrouble("its answer contains no tokens; is `openid` among the scopes?")
+        identity = earlier if id_token is None else await self._believed(id_token, nonce)
         assert identity is not None
-        lifetime = found.get("expires_in")
+        lifetime = reply.get("expires_in")
         until = None
         if isinstance(lifetime, int | float) and 0 < lifetime < 10**9:
             until = self._clock.now() + timedelta(seconds=lifetime)
-        refresh = found.get("refresh_token")
-        scopes = found.get("scope")
-        return Granted(
+        refresh = reply.get("refresh_token")
+        scopes = reply.get("scope")
+        return TokenGrant(
             identity,
             until,
             access,
@@ -207,7 +207,7 @@ class Provider:
             except (JoseError, ValueError) as error:
                 # The keys may have been rotated since they were loaded.
                 if last or self._clock.monotonic() - self._keys_since < KEYS_AGAIN_S:
-                    raise NotBelieved(f"its signature cannot be checked ({type(error).__name__})") from error
+                    raise InvalidIdToken(f"its signature cannot be checked ({type(error).__name__})") from error
                 keys = await self._known_keys(again=True)
         return identity_of(
             token.claims, issuer=self.client.issuer, client_id=self.client.client_id, nonce=nonce, now=self._clock.now()
@@ -216,19 +216,19 @@ class Provider:
     async def _known_keys(self, *, again: bool = False) -> KeySet:
         now = self._clock.monotonic()
         if self._keys is None or again or now - self._keys_since > FRESH_S:
-            found = await self._document(await self._endpoint("jwks_uri"))
+            document = await self._document(await self._endpoint("jwks_uri"))
             try:
-                self._keys, self._keys_since = KeySet.import_key_set(found), now  # type: ignore[arg-type]
+                self._keys, self._keys_since = KeySet.import_key_set(document), now  # type: ignore[arg-type]
             except (JoseError, ValueError, KeyError, TypeError) as error:
                 raise ProviderTrouble(f"its keys cannot be read ({type(error).__name__})") from error
         return self._keys
 
     async def _endpoint(self, name: str) -> str:
-        found = (await self.metadata()).get(name)
-        if not isinstance(found, str):
+        address = (await self.metadata()).get(name)
+        if not isinstance(address, str):
             raise ProviderTrouble(f"its discovery document names no {name}")
-        self._check_scheme(found)
-        return found
+        self._check_scheme(address)
+        return address
 
     def _check_scheme(self, url: str) -> None:
         parts = urlsplit(url)
@@ -247,12 +247,12 @@ class Provider:
         headers = {"accept": "application/json", "content-type": "application/x-www-form-urlencoded"}
         url, headers, body = auth.prepare("POST", endpoint, headers, urlencode(fields))
         answer = await self._ask("POST", url, headers=headers, content=body)
-        found = _json(answer)
-        if "error" in found:
-            raise Refused(str(found["error"])[:100], str(found.get("error_description", ""))[:300])
+        reply = _json(answer)
+        if "error" in reply:
+            raise Refused(str(reply["error"])[:100], str(reply.get("error_description", ""))[:300])
         if answer.status_code >= 400:
             raise ProviderTrouble(f"{urlsplit(endpoint).netloc} answered {answer.status_code}")
-        return found
+        return reply
 
     async def _document(self, url: str) -> dict[str, Any]:
         self._check_scheme(url)
@@ -261,27 +261,25 @@ class Provider:
             raise ProviderTrouble(f"{url[:200]} answered {answer.status_code}")
         return _json(answer)
 
-    async def _ask(self, method: str, url: str, **given: Any) -> httpx.Response:
+    async def _ask(self, method: str, url: str, **options: Any) -> httpx.Response:
         try:
             async with asyncio.timeout(TIMEOUT.read):
-                return await self._http.request(method, url, **given)
+                return await self._http.request(method, url, **options)
         except (httpx.HTTPError, TimeoutError) as error:
-            raise ProviderTrouble(f"{urlsplit(url).netloc} cannot be reached ({_said(error)})") from error
+            raise ProviderTrouble(f"{urlsplit(url).netloc} cannot be reached ({_error_text(error)})") from error
 
 
 def _json(answer: httpx.Response) -> dict[str, Any]:
     try:
-        found = answer.json()
+        document = answer.json()
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise ProviderTrouble(
-            f"{answer.request.url.host} answered {answer.status_code} with something that is no JSON object"
-        )
-    return found
+        document = None
+    if not isinstance(document, dict):
+        raise ProviderTrouble(f"{answer.request.url.host} answered {answer.status_code} without a JSON object")
+    return document
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error)[:200] or type(error).__name__
 
 
@@ -289,7 +287,7 @@ MOST_BYTES = 512 * 1024
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 
 
-class TooMuch(httpx.TransportError):
+class AnswerTooLarge(httpx.TransportError):
     """The response is larger than any legitimate document of a provider."""
 
 
@@ -302,19 +300,21 @@ class SmallAnswers(httpx.AsyncBaseTransport):
         response = await self._inner.handle_async_request(request)
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise TooMuch("the answer is packed although that was not asked for", request=request)
+                raise AnswerTooLarge("the answer is compressed, which was not requested", request=request)
             body = b""
             async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > MOST_BYTES:
-                    raise TooMuch(f"the answer is larger than {MOST_BYTES} bytes", request=request)
+                    raise AnswerTooLarge(f"the answer is larger than {MOST_BYTES} bytes", request=request)
         finally:
             await response.aclose()
-        return httpx.Response(response.status_code, headers=_kept(response.headers), content=body, request=request)
+        return httpx.Response(
+            response.status_code, headers=_without_framing(response.headers), content=body, request=request
+        )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def _kept(headers: httpx.Headers) -> list[tuple[str, str]]:
+def _without_framing(headers: httpx.Headers) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers.items() if name not in ("content-length", "transfer-encoding")]

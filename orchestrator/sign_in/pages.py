@@ -14,11 +14,11 @@ from starlette.responses import Response
 from orchestrator.dashboard.reference import endpoints
 from orchestrator.dashboard.shell import bare, draw, page_router
 from orchestrator.errors import RateLimited
+from orchestrator.http.access.authentication import COOKIE, drop_cookie, put_cookie
+from orchestrator.http.access.identity import SESSION_S
+from orchestrator.http.access.login_throttle import LoginThrottle, names_of
 from orchestrator.http.audit_trail import note
-from orchestrator.http.authentication import COOKIE, drop_cookie, put_cookie
 from orchestrator.http.context import Context, Services, base_url, caller_of
-from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import LoginThrottle, names_of
 from orchestrator.http.policy import ANYONE, READ, Body, Policy
 from orchestrator.sign_in.service import ATTEMPT_LASTS, SignInFailed
 from orchestrator.system.identifiers import new_token
@@ -27,8 +27,8 @@ router = page_router()
 
 BROWSER_COOKIE = "benchyard_sign_in"
 ATTEMPT_S = int(ATTEMPT_LASTS.total_seconds())
-NO_PROVIDER = "This installation has no identity provider; sign in with a token."
-WRONG = "That token is wrong, was revoked or has expired."
+NO_PROVIDER = "No identity provider is configured. Sign in with a token."
+WRONG = "Wrong, revoked or expired token."
 _PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 """A path of this site: without host, backslash or control characters, which browsers drop before they look for a host."""
 
@@ -42,13 +42,13 @@ Delay = Annotated[LoginThrottle, Depends(_delay)]
 Next = Annotated[str, Query(max_length=4000)]
 
 
-def wanted_page(given: str, root: str) -> str:
+def page_after_login(address: str, root: str) -> str:
     """The page to show after signing in: always one of ours, whatever was given."""
-    path = urlsplit(given).path if _PATH.fullmatch(given) else ""
+    path = urlsplit(address).path if _PATH.fullmatch(address) else ""
     inside = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
     if not path or "//" in path or inside.rstrip("/") in ("/login", "/logout"):
         return f"{root}/"
-    return given if inside != path or not root else f"{root}{given}"
+    return address if inside != path or not root else f"{root}{address}"
 
 
 def from_elsewhere(request: Request, public_url: str | None) -> bool:
@@ -58,8 +58,8 @@ def from_elsewhere(request: Request, public_url: str | None) -> bool:
     origin = request.headers.get("origin")
     if origin is None:
         return False
-    ours = (request.headers.get("host"), urlsplit(public_url or "").netloc)
-    return not urlsplit(origin).netloc or urlsplit(origin).netloc not in ours
+    hosts = (request.headers.get("host"), urlsplit(public_url or "").netloc)
+    return not urlsplit(origin).netloc or urlsplit(origin).netloc not in hosts
 
 
 @router.get("/login", policy=Policy(ANYONE))
@@ -75,9 +75,9 @@ async def login_page(
     cookie = request.cookies.get(COOKIE)
     present = await context.authority.by_session(cookie) if cookie else None
     if present is not None:
-        given = await context.authority.by_token(token)
-        if given is not None and (given.token_id, given.user_id) == (present.token_id, present.user_id):
-            return RedirectResponse(wanted_page(next, context.settings.root), 303)
+        caller = await context.authority.by_token(token)
+        if caller is not None and (caller.token_id, caller.user_id) == (present.token_id, present.user_id):
+            return RedirectResponse(page_after_login(next, context.settings.root), 303)
     if present is not None or from_elsewhere(request, context.settings.public_url):
         # A page of another site could have led here, to make somebody work in an account that is not theirs.
         name = present.name if present is not None else None
@@ -88,10 +88,10 @@ async def login_page(
 @router.post("/login", policy=Policy(ANYONE, body=Body.SMALL))
 async def login(request: Request, context: Context, throttle: Delay) -> Response:
     if from_elsewhere(request, context.settings.public_url):
-        return _form(request, 403, "This came from another site's page. Sign in here.", "")
+        return _form(request, 403, "The request came from another site. Sign in here.", "")
     form = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=10)
-    token, wanted = (form.get(name, [""])[0].strip() for name in ("token", "next"))
-    return await _sign_in(request, context, throttle, token, wanted)
+    token, next_page = (form.get(name, [""])[0].strip() for name in ("token", "next"))
+    return await _sign_in(request, context, throttle, token, next_page)
 
 
 @router.get("/login/provider", policy=Policy(ANYONE))
@@ -129,7 +129,7 @@ async def from_provider(request: Request, context: Context) -> Response:
         address=request.client.host if request.client else "",
     )
     note(request.scope, action="sign-in", actor=await context.authority.by_session(cookie))
-    response = RedirectResponse(wanted_page(arrived.wanted, context.settings.root), 303)
+    response = RedirectResponse(page_after_login(arrived.wanted, context.settings.root), 303)
     put_cookie(response, request, context.settings, COOKIE, cookie, int(context.settings.session_max_s))
     return response
 
@@ -157,28 +157,28 @@ async def logout(request: Request, context: Context) -> Response:
 
 @router.get("/docs", policy=Policy(ANYONE))
 async def reference(request: Request) -> Response:
-    found = endpoints(request.app.openapi())
-    return draw("shell/docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=found)
+    entries = endpoints(request.app.openapi())
+    return draw("shell/docs.html", 200, **{**bare(request), "path": "/docs"}, endpoints=entries)
 
 
 def _callback(request: Request, context: Services) -> str:
     return f"{base_url(context, request)}/login/callback"
 
 
-def _form(request: Request, status: int, error: str | None, wanted: str) -> Response:
+def _form(request: Request, status: int, error: str | None, next_page: str) -> Response:
     services: Services | None = getattr(request.app.state, "services", None)
     provider = services.accounts.provider if services else None
     issuer = urlsplit(provider.client.issuer).hostname if provider else None
-    return draw("sign_in/login.html", status, **bare(request), error=error, wanted=wanted, issuer=issuer)
+    return draw("sign_in/login.html", status, **bare(request), error=error, wanted=next_page, issuer=issuer)
 
 
-async def _sign_in(request: Request, context: Context, throttle: LoginThrottle, token: str, wanted: str) -> Response:
+async def _sign_in(request: Request, context: Context, throttle: LoginThrottle, token: str, next_page: str) -> Response:
     names = names_of(request.client.host if request.client else "", token)
     try:
         await asyncio.sleep(max(throttle.wait_s(name, context.clock.monotonic()) for name in names))
     except RateLimited as error:
         note(request.scope, action="sign-in")
-        response = _form(request, error.status, error.detail, wanted)
+        response = _form(request, error.status, error.detail, next_page)
         response.headers.update(error.headers)
         return response
     caller = await context.authority.by_token(token)
@@ -186,9 +186,9 @@ async def _sign_in(request: Request, context: Context, throttle: LoginThrottle, 
     if caller is None:
         for name in names:
             throttle.wrong(name, context.clock.monotonic())
-        return _form(request, 401, WRONG, wanted)
+        return _form(request, 401, WRONG, next_page)
     for name in names:
         throttle.right(name)
-    response = RedirectResponse(wanted_page(wanted, context.settings.root), 303)
+    response = RedirectResponse(page_after_login(next_page, context.settings.root), 303)
     put_cookie(response, request, context.settings, COOKIE, await context.authority.session_for(caller), SESSION_S)
     return response

@@ -75,8 +75,8 @@ def with_access_token(session: Session, user_id: int, now: datetime) -> tuple[Lo
         )
         .order_by(col(LoginSession.created_at).desc())
     )
-    found = session.exec(query).first()
-    return None if found is None else (found[0], found[1])
+    row = session.exec(query).first()
+    return None if row is None else (row[0], row[1])
 
 
 def everyone(session: Session) -> Sequence[LoginSession]:

@@ -12,13 +12,13 @@ from orchestrator.accounts import queries as account_queries
 from orchestrator.accounts.tables import User
 from orchestrator.db.workspaces import acting_as
 from orchestrator.errors import Conflict, Forbidden, NotFound, Unauthorized, Unavailable
-from orchestrator.http.authentication import COOKIE, drop_cookie
+from orchestrator.http.access.authentication import COOKIE, drop_cookie
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.context import Context, Services, base_url, caller_of
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ANYONE, READ, Policy, Router
 from orchestrator.http.schemas import Answer, Body
 from orchestrator.scopes import Role, Scope
-from orchestrator.sign_in.claims import NotBelieved
+from orchestrator.sign_in.claims import InvalidIdToken
 from orchestrator.sign_in.oidc import ProviderTrouble, Refused
 from orchestrator.sign_in.service import SignInFailed
 from orchestrator.system.identifiers import new_token
@@ -146,19 +146,19 @@ async def begin_device(body: DeviceAsked, context: Context) -> DeviceBegun:
     """Start a sign-in with a code that is typed in elsewhere. 404 if the identity provider does not support it."""
     provider = context.accounts.provider
     try:
-        found = await provider.ask_device() if provider else None
+        device = await provider.ask_device() if provider else None
     except (ProviderTrouble, Refused) as error:
         raise Unavailable(f"The identity provider cannot be used now: {error}.") from error
-    if found is None:
+    if device is None:
         raise NotFound("there is no identity provider here that offers device codes; sign in with a browser or a token")
-    handle = context.accounts.command_lines.wait_for(found.device_code)
+    handle = context.accounts.command_lines.wait_for(device.device_code)
     return DeviceBegun(
         handle=handle,
-        user_code=found.user_code,
-        address=found.address,
-        whole_address=found.whole_address,
-        interval_s=found.interval_s,
-        expires_s=found.expires_s,
+        user_code=device.user_code,
+        address=device.address,
+        whole_address=device.whole_address,
+        interval_s=device.interval_s,
+        expires_s=device.expires_s,
     )
 
 
@@ -168,7 +168,7 @@ async def poll_device(body: DevicePolled, request: Request, context: Context) ->
     provider, sign_in = context.accounts.provider, context.accounts.sign_in
     device_code = context.accounts.command_lines.device(body.handle)
     if provider is None or sign_in is None or device_code is None:
-        raise NotFound("nothing waits under this handle, or not any more; sign in again")
+        raise NotFound("no sign-in waits for this handle (any more); sign in again")
     try:
         granted = await provider.redeem_device(device_code)
         user = await sign_in.known(granted.identity)
@@ -177,7 +177,7 @@ async def poll_device(body: DevicePolled, request: Request, context: Context) ->
             return DeviceState(slower=error.code == "slow_down")
         context.accounts.command_lines.done(body.handle)
         raise Forbidden(f"The identity provider refused: {error}. Sign in again.") from error
-    except (NotBelieved, SignInFailed) as error:
+    except (InvalidIdToken, SignInFailed) as error:
         raise Forbidden(f"You were not signed in: {error}") from error
     except ProviderTrouble as error:
         raise Unavailable(f"The identity provider cannot be used now: {error}.") from error
@@ -187,14 +187,14 @@ async def poll_device(body: DevicePolled, request: Request, context: Context) ->
 
 async def _token_for(user: User, device: str, request: Request, context: Services) -> str:
     user_id = user.id or 0
-    places = await context.db.read(lambda s: account_queries.places(s, user_id))
-    if not places and not user.owner:
-        raise Conflict("You are known here, but in no workspace yet; ask an administrator to add you.")
-    role = Role.OWNER if user.owner else Role(places[0].role)
+    workspaces = await context.db.read(lambda s: account_queries.workspaces_of(s, user_id))
+    if not workspaces and not user.owner:
+        raise Conflict("You have an account here, but are in no workspace yet; ask an administrator to add you.")
+    role = Role.OWNER if user.owner else Role(workspaces[0].role)
     caller = Caller(user.name, role.scope, role=role, user_id=user_id)
-    if places:
+    if workspaces:
         caller = Caller(
-            user.name, role.scope, role=role, user_id=user_id, workspace_id=places[0].id, workspace=places[0].slug
+            user.name, role.scope, role=role, user_id=user_id, workspace_id=workspaces[0].id, workspace=workspaces[0].slug
         )
     scope = Scope.ADMIN if role is Role.OWNER else role.scope
     name = f"command line {device[:40]} {new_token()[:6]}"

@@ -18,8 +18,8 @@ from orchestrator.accounts.tables import Membership, User
 from orchestrator.db.session import Database
 from orchestrator.db.workspaces import DEFAULT_WORKSPACE
 from orchestrator.sign_in import queries as login_queries
-from orchestrator.sign_in.claims import Identity, NotBelieved
-from orchestrator.sign_in.oidc import Granted, Provider, ProviderTrouble, Refused
+from orchestrator.sign_in.claims import Identity, InvalidIdToken
+from orchestrator.sign_in.oidc import Provider, ProviderTrouble, Refused, TokenGrant
 from orchestrator.sign_in.tables import LoginAttempt
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, same_token, token_hash
@@ -39,9 +39,9 @@ class SignInFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class CompletedSignIn:
     user: User
-    granted: Granted
+    granted: TokenGrant
     wanted: str
 
 
@@ -59,7 +59,7 @@ class SignIn:
         except ProviderTrouble:
             return None  # signed out here in any case
 
-    async def leave(self, browser: str, wanted: str, redirect_uri: str) -> str:
+    async def leave(self, browser: str, next_page: str, redirect_uri: str) -> str:
         """The URL at the provider to redirect the browser to. `browser` is the secret in its cookie."""
         state, nonce, verifier = new_token(), new_token(), secrets.token_urlsafe(48)
         now = self._clock.now()
@@ -68,7 +68,7 @@ class SignIn:
             browser_hash=token_hash(browser),
             nonce=nonce,
             verifier=verifier,
-            wanted=wanted[:4000],
+            wanted=next_page[:4000],
             created_at=now,
             expires_at=now + ATTEMPT_LASTS,
         )
@@ -84,9 +84,9 @@ class SignIn:
         await self._db.write(work)
         return address
 
-    async def arrive(self, given: Mapping[str, str], browser: str | None, redirect_uri: str) -> Arrived:
+    async def arrive(self, query: Mapping[str, str], browser: str | None, redirect_uri: str) -> CompletedSignIn:
         """Handles the browser's return with a code or an error. Raises `SignInFailed`."""
-        state = token_hash(given.get("state", ""))
+        state = token_hash(query.get("state", ""))
         attempt = await self._db.write(lambda s: login_queries.take_attempt(s, state))
         if attempt is None:
             raise SignInFailed(f"This sign-in was begun elsewhere, or was used already. {AGAIN}")
@@ -97,19 +97,21 @@ class SignIn:
                 f"This sign-in was begun in another browser, or cookies are blocked. {AGAIN} Allow cookies for this site."
             )
         issuer = self._provider.client.issuer
-        if given.get("iss", issuer) != issuer:
+        if query.get("iss", issuer) != issuer:
             raise SignInFailed(f"The answer came from another provider than {issuer}. {AGAIN}")
-        if (error := given.get("error")) is not None:
-            said = given.get("error_description", "")[:300]
+        if (error := query.get("error")) is not None:
+            description = query.get("error_description", "")[:300]
             log.info("sign-in refused", action="sign_in_refused", error=error[:100])
             if error == "access_denied":
-                raise SignInFailed("You, or your provider, did not agree to the sign-in. Sign in again, or ask there.", 403)
+                raise SignInFailed(
+                    "You, or your provider, did not agree to the sign-in. Sign in again, or ask the provider.", 403
+                )
             raise SignInFailed(
-                f"The provider refused: {error[:100]} {said}. Sign in again; if that does not help, ask there."
+                f"The provider refused: {error[:100]} {description}. Sign in again; if that does not help, ask it."
             )
         try:
             granted = await self._provider.redeem(
-                given.get("code", ""), redirect_uri, nonce=attempt.nonce, verifier=attempt.verifier
+                query.get("code", ""), redirect_uri, nonce=attempt.nonce, verifier=attempt.verifier
             )
         except Refused as refusal:
             log.warning("code refused", action="code_refused", error=str(refusal))
@@ -120,14 +122,14 @@ class SignIn:
                     502,
                 ) from refusal
             raise SignInFailed(
-                f"The provider did not take the code; it was used already or is too old. {AGAIN}"
+                f"The provider did not accept the code; it was used already or is too old. {AGAIN}"
             ) from refusal
-        except NotBelieved as doubt:
+        except InvalidIdToken as doubt:
             log.warning("id token not believed", action="id_token_refused", error=str(doubt))
-            raise SignInFailed(f"The provider's word was not believed: {doubt}. {AGAIN}", 403) from doubt
+            raise SignInFailed(f"The provider's ID token is not valid: {doubt}. {AGAIN}", 403) from doubt
         except ProviderTrouble as trouble:
             raise self._trouble(trouble) from trouble
-        return Arrived(await self.known(granted.identity), granted, attempt.wanted)
+        return CompletedSignIn(await self.known(granted.identity), granted, attempt.wanted)
 
     async def known(self, identity: Identity) -> User:
         """The user with this identity, created at the first sign-in. Raises `SignInFailed`."""
@@ -196,10 +198,10 @@ class CommandLines:
         return code
 
     def redeem(self, code: str, verifier: str) -> str | None:
-        found = self._codes.pop(token_hash(code), None)
-        if found is None or found[0] < self._clock.monotonic():
+        entry = self._codes.pop(token_hash(code), None)
+        if entry is None or entry[0] < self._clock.monotonic():
             return None
-        return found[1].token if same_token(challenge_of(verifier), found[1].challenge) else None
+        return entry[1].token if same_token(challenge_of(verifier), entry[1].challenge) else None
 
     def wait_for(self, device_code: str) -> str:
         """A handle that the command line uses instead of the provider's own device code."""
@@ -208,16 +210,16 @@ class CommandLines:
         return handle
 
     def device(self, handle: str) -> str | None:
-        found = self._devices.get(token_hash(handle))
-        return found[1] if found is not None and found[0] >= self._clock.monotonic() else None
+        entry = self._devices.get(token_hash(handle))
+        return entry[1] if entry is not None and entry[0] >= self._clock.monotonic() else None
 
     def done(self, handle: str) -> None:
         self._devices.pop(token_hash(handle), None)
 
 
-def _keep(kept: dict[str, tuple[float, T]], key: str, value: T, now: float) -> None:
-    for old in [each for each, (until, _) in kept.items() if until < now]:
-        del kept[old]
-    while len(kept) >= MOST:
-        del kept[next(iter(kept))]
-    kept[key] = (now + LASTS_S, value)
+def _keep(entries: dict[str, tuple[float, T]], key: str, value: T, now: float) -> None:
+    for old in [name for name, (until, _) in entries.items() if until < now]:
+        del entries[old]
+    while len(entries) >= MOST:
+        del entries[next(iter(entries))]
+    entries[key] = (now + LASTS_S, value)

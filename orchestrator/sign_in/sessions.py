@@ -23,8 +23,8 @@ from orchestrator.accounts.vault import CannotOpen, Vault
 from orchestrator.db.session import Database
 from orchestrator.errors import NotFound
 from orchestrator.sign_in import queries as login_queries
-from orchestrator.sign_in.claims import Identity, NotBelieved
-from orchestrator.sign_in.oidc import Granted, Provider, ProviderTrouble, Refused
+from orchestrator.sign_in.claims import Identity, InvalidIdToken
+from orchestrator.sign_in.oidc import Provider, ProviderTrouble, Refused, TokenGrant
 from orchestrator.sign_in.tables import LoginSession
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, same_token, token_hash, uuid7
@@ -43,7 +43,7 @@ WAITS, WAIT_S = 6, 0.5
 
 
 @dataclass(frozen=True)
-class Life:
+class SessionLifetime:
     idle: timedelta
     longest: timedelta
 
@@ -67,7 +67,7 @@ class Sessions:
         db: Database,
         clock: Clock,
         vault: Vault,
-        life: Life,
+        life: SessionLifetime,
         provider: Provider | None,
         model_scope: str | None = None,
     ) -> None:
@@ -80,19 +80,19 @@ class Sessions:
         self._model_scope = model_scope
         self._asking: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def begin(self, user: User, granted: Granted | None, *, agent: str, address: str) -> str:
+    async def begin(self, user: User, granted: TokenGrant | None, *, agent: str, address: str) -> str:
         """Creates a session and returns the cookie value."""
         secret, now = PREFIX + new_token(), self._clock.now()
         session_id = uuid7(now)
 
         def work(session: Session) -> None:
             login_queries.forget_before(session, now)
-            places = account_queries.places(session, user.id or 0)
+            workspaces = account_queries.workspaces_of(session, user.id or 0)
             row = LoginSession(
                 id=session_id,
                 secret_hash=token_hash(secret),
                 user_id=user.id or 0,
-                workspace_id=places[0].id if places else 1,
+                workspace_id=workspaces[0].id if workspaces else 1,
                 agent="".join(char for char in agent if char.isprintable())[:200],
                 address=address[:60],
                 created_at=now,
@@ -106,33 +106,33 @@ class Sessions:
         await self._db.write(work)
         return secret
 
-    async def find(self, cookie: str, wanted: str | None, *, rotate: bool) -> SignedIn | None:
+    async def find(self, cookie: str, workspace: str | None, *, rotate: bool) -> SignedIn | None:
         """The session of this cookie in the requested workspace; None if there is none. Set `rotate` if the response can
         carry a new cookie.
         """
-        given, now = token_hash(cookie), self._clock.now()
-        found = await self._db.read(lambda s: _look(s, given, wanted))
-        if found is None:
+        secret_hash, now = token_hash(cookie), self._clock.now()
+        signed_in = await self._db.read(lambda s: _look(s, secret_hash, workspace))
+        if signed_in is None:
             return None
-        row = found.row
+        row = signed_in.row
         over = now >= row.expires_at or now - row.seen_at >= self._life.idle
-        if over or not (same_token(row.secret_hash, given) or self._late(row, given, now)):
+        if over or not (same_token(row.secret_hash, secret_hash) or self._late(row, secret_hash, now)):
             log.info("session ended", action="session_ended", user=row.user_id, expired=over)
             await self._db.write(lambda s: login_queries.end(s, row.id))
             return None
-        if row.tokens_until is not None and row.tokens_until <= now and not await self._confirmed(row, found.user, now):
+        if row.tokens_until is not None and row.tokens_until <= now and not await self._confirmed(row, signed_in.user, now):
             return None
-        return await self._moved_on(found, given, now, rotate=rotate)
+        return await self._moved_on(signed_in, secret_hash, now, rotate=rotate)
 
-    def _late(self, row: LoginSession, given: str, now: datetime) -> bool:
+    def _late(self, row: LoginSession, secret_hash: str, now: datetime) -> bool:
         """Whether the previous secret may still be used."""
-        if row.previous_hash is None or not same_token(row.previous_hash, given):
+        if row.previous_hash is None or not same_token(row.previous_hash, secret_hash):
             return False
         return row.previous_until is None or now <= row.previous_until
 
-    async def _moved_on(self, found: SignedIn, given: str, now: datetime, *, rotate: bool) -> SignedIn:
-        row = found.row
-        current = row.secret_hash == given
+    async def _moved_on(self, signed_in: SignedIn, secret_hash: str, now: datetime, *, rotate: bool) -> SignedIn:
+        row = signed_in.row
+        current = row.secret_hash == secret_hash
         unseen = not current and row.previous_until is None
         if rotate and (now - row.rotated_at >= ROTATE_AFTER if current else unseen):
             secret = PREFIX + new_token()
@@ -140,17 +140,19 @@ class Sessions:
                 row,
                 {"secret_hash": row.secret_hash},
                 secret_hash=token_hash(secret),
-                previous_hash=given,
+                previous_hash=secret_hash,
                 previous_until=None,
                 rotated_at=now,
                 seen_at=now,
             )
-            return SignedIn(row, found.user, found.workspace_id, found.slug, found.role, secret if changed else None)
+            return SignedIn(
+                row, signed_in.user, signed_in.workspace_id, signed_in.slug, signed_in.role, secret if changed else None
+            )
         if current and row.previous_hash is not None and row.previous_until is None:
-            await self._change(row, {"secret_hash": given}, previous_until=now + STILL_OPENS, seen_at=now)
+            await self._change(row, {"secret_hash": secret_hash}, previous_until=now + STILL_OPENS, seen_at=now)
         elif now - row.seen_at >= SEEN_AGAIN_AFTER:
             await self._change(row, {}, seen_at=now)
-        return found
+        return signed_in
 
     async def _confirmed(self, row: LoginSession, user: User, now: datetime) -> bool:
         """Asks the provider whether the sign-in is still valid. Only one request asks at a time; if the provider cannot be
@@ -161,13 +163,13 @@ class Sessions:
         if not await self._change(row, {"tokens_until": row.tokens_until}, tokens_until=now + ASK_AGAIN_AFTER):
             return True
         try:
-            token = self._vault.open(row.refresh_token, _place(row.id, "refresh"))
-            known = Identity(user.issuer, user.subject, user.email, user.name)
-            granted = await self._provider.refresh(token, known)
+            token = self._vault.open(row.refresh_token, _seal_purpose(row.id, "refresh"))
+            identity = Identity(user.issuer, user.subject, user.email, user.name)
+            granted = await self._provider.refresh(token, identity)
         except ProviderTrouble as error:
             log.warning("session not refreshed", action="session_unconfirmed", user=row.user_id, error=str(error))
             return True
-        except (Refused, NotBelieved, CannotOpen) as error:
+        except (Refused, InvalidIdToken, CannotOpen) as error:
             log.info("session ended", action="session_refused", user=row.user_id, error=str(error))
             await self._db.write(lambda s: login_queries.end(s, row.id))
             return False
@@ -179,15 +181,15 @@ class Sessions:
     async def _change(self, row: LoginSession, was: dict[str, object], **values: object) -> bool:
         return await self._db.write(lambda s: login_queries.change(s, row.id, was, **values))
 
-    def _sealed(self, session_id: str, granted: Granted | None) -> dict[str, Any]:
+    def _sealed(self, session_id: str, granted: TokenGrant | None) -> dict[str, Any]:
         if granted is None:
             return {}
         useful = self._model_scope is not None and (granted.scopes is None or self._model_scope in granted.scopes)
         access = granted.access_token if useful else None
-        given = {"refresh": granted.refresh_token, "access": access, "id": granted.id_token or None}
+        tokens = {"refresh": granted.refresh_token, "access": access, "id": granted.id_token or None}
         sealed: dict[str, Any] = {
-            f"{name}_token": self._vault.seal(value, _place(session_id, name)) if value else None
-            for name, value in given.items()
+            f"{name}_token": self._vault.seal(value, _seal_purpose(session_id, name)) if value else None
+            for name, value in tokens.items()
         }
         return {**sealed, "tokens_until": granted.until if granted.refresh_token else None}
 
@@ -196,10 +198,10 @@ class Sessions:
         async with self._asking[user_id]:  # a refresh token may be valid for one use only
             for _ in range(WAITS):
                 now = self._clock.now()
-                found = await self._db.read(lambda s: login_queries.with_access_token(s, user_id, now))  # noqa: B023
-                if found is None:
+                pair = await self._db.read(lambda s: login_queries.with_access_token(s, user_id, now))  # noqa: B023
+                if pair is None:
                     return None
-                row, user = found
+                row, user = pair
                 if row.tokens_until is not None and row.tokens_until <= now:
                     await self._confirmed(row, user, now)
                     continue
@@ -207,7 +209,7 @@ class Sessions:
                     break
                 await asyncio.sleep(WAIT_S)  # a page may be refreshing it right now
         try:
-            return self._vault.open(row.access_token or "", _place(row.id, "access"))
+            return self._vault.open(row.access_token or "", _seal_purpose(row.id, "access"))
         except CannotOpen as error:
             log.error("access token cannot be opened", action="token_unreadable", user=user_id, error=str(error))
             return None
@@ -216,19 +218,19 @@ class Sessions:
         """Seals everything with the first master key. Returns how many were sealed and how many could not be opened."""
 
         def work(session: Session) -> tuple[int, int]:
-            done = lost = 0
+            sealed_again = unreadable = 0
             for row in login_queries.everyone(session):
-                for what in ("refresh", "access", "id"):
-                    sealed, place = getattr(row, f"{what}_token"), _place(row.id, what)
+                for kind in ("refresh", "access", "id"):
+                    sealed, purpose = getattr(row, f"{kind}_token"), _seal_purpose(row.id, kind)
                     if sealed is None or self._vault.is_current(sealed):
                         continue
                     try:
-                        setattr(row, f"{what}_token", self._vault.seal(self._vault.open(sealed, place), place))
-                        done += 1
+                        setattr(row, f"{kind}_token", self._vault.seal(self._vault.open(sealed, purpose), purpose))
+                        sealed_again += 1
                     except CannotOpen:
-                        lost += 1
+                        unreadable += 1
                 session.add(row)
-            return done, lost
+            return sealed_again, unreadable
 
         return await self._db.write(work)
 
@@ -238,7 +240,7 @@ class Sessions:
         if row is None or row.id_token is None:
             return None
         try:
-            return self._vault.open(row.id_token, _place(session_id, "id"))
+            return self._vault.open(row.id_token, _seal_purpose(session_id, "id"))
         except CannotOpen:
             return None
 
@@ -267,24 +269,28 @@ class Sessions:
         await self._db.write(lambda s: login_queries.change(s, session_id, {}, workspace_id=workspace_id))
 
 
-def _place(session_id: str, what: str) -> str:
-    return f"login_sessions {session_id} {what}"
+def _seal_purpose(session_id: str, kind: str) -> str:
+    return f"login_sessions {session_id} {kind}"
 
 
-def _look(session: Session, given: str, wanted: str | None) -> SignedIn | None:
-    row = login_queries.by_secret(session, given)
+def _look(session: Session, secret_hash: str, slug: str | None) -> SignedIn | None:
+    row = login_queries.by_secret(session, secret_hash)
     user = account_queries.user(session, row.user_id) if row is not None else None
     if row is None or user is None or user.disabled_at is not None:
         return None
-    if wanted:
-        place = account_queries.by_slug(session, wanted)
-        role = account_queries.role_in(session, row.user_id, place.id or 0) if place else None
-        return SignedIn(row, user, place.id or 0, place.slug, role) if place and role else SignedIn(row, user, 0, "", "")
-    place = account_queries.workspace(session, row.workspace_id)
+    if slug:
+        workspace = account_queries.by_slug(session, slug)
+        role = account_queries.role_in(session, row.user_id, workspace.id or 0) if workspace else None
+        return (
+            SignedIn(row, user, workspace.id or 0, workspace.slug, role)
+            if workspace and role
+            else SignedIn(row, user, 0, "", "")
+        )
+    workspace = account_queries.workspace(session, row.workspace_id)
     role = account_queries.role_in(session, row.user_id, row.workspace_id)
-    if place is not None and role is not None:
-        return SignedIn(row, user, row.workspace_id, place.slug, role)
-    others = account_queries.places(session, row.user_id)
+    if workspace is not None and role is not None:
+        return SignedIn(row, user, row.workspace_id, workspace.slug, role)
+    others = account_queries.workspaces_of(session, row.user_id)
     if not others:
         return SignedIn(row, user, 0, "", "")
     return SignedIn(row, user, others[0].id, others[0].slug, others[0].role)

@@ -43,10 +43,10 @@ def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval:
     return Interval(share, min(low, share), max(high, share))
 
 
-def wilson_difference(one: tuple[float, float], other: tuple[float, float], level: float = LEVEL) -> Interval:
+def wilson_difference(first: tuple[float, float], other: tuple[float, float], level: float = LEVEL) -> Interval:
     """Newcombe's interval for the difference `one - other` of two independent shares, each (successes, trials)."""
-    a, b = wilson(*one, level), wilson(*other, level)
-    if not one[1] or not other[1]:
+    a, b = wilson(*first, level), wilson(*other, level)
+    if not first[1] or not other[1]:
         return Interval(0.0, -1.0, 1.0)
     difference = a.estimate - b.estimate
     low = difference - math.hypot(a.estimate - a.low, b.high - b.estimate)

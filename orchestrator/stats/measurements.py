@@ -75,10 +75,10 @@ def _around(mean: float, half: float, smallest: float) -> tuple[float, float]:
 
 
 def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = LEVEL) -> FigureComparison:
-    one, other = _all(these), _all(those)
-    if min(len(one), len(other)) < ENOUGH:
+    first, other = _all(these), _all(those)
+    if min(len(first), len(other)) < ENOUGH:
         return FigureComparison(FigureVerdict.TOO_FEW, None, None)
-    if min(one) > 0 and min(other) > 0:
+    if min(first) > 0 and min(other) > 0:
         logs = _welch(_logs(these), _logs(those), level)
         ratio = Interval(_exp(logs.estimate), _exp(logs.low), _exp(logs.high))
         return FigureComparison(_verdict(logs, larger_is_better), ratio, None)
@@ -87,12 +87,12 @@ def compare(these: Runs, those: Runs, *, larger_is_better: bool, level: float = 
 
 
 def _welch(these: Runs, those: Runs, level: float) -> Interval:
-    (one, free_one), (other, free_other) = _error(these), _error(those)
+    (first, free_one), (other, free_other) = _error(these), _error(those)
     estimate = fmean(_all(these)) - fmean(_all(those))
-    variance = one + other
+    variance = first + other
     if variance == 0:
         return Interval(estimate, estimate, estimate)
-    share = one / variance  # independent of the unit: squares of very small variances would underflow
+    share = first / variance  # independent of the unit: squares of very small variances would underflow
     freedom = 1 / (share**2 / free_one + (1 - share) ** 2 / free_other)
     half = t_quantile(level, round(freedom, 6)) * math.sqrt(variance)
     return Interval(estimate, estimate - half, estimate + half)
@@ -100,30 +100,30 @@ def _welch(these: Runs, those: Runs, level: float) -> Interval:
 
 def _error(runs: Runs) -> tuple[float, float]:
     """The variance of the mean, and its degrees of freedom."""
-    filled = [own for own in runs if own]
+    filled = [run for run in runs if run]
     values = _all(filled)
     count, mean = len(values), fmean(values)
     alone = math.fsum((value - mean) ** 2 for value in values) / (count - 1) / count
     if len(filled) < ENOUGH:
         return alone, count - 1
     clusters = len(filled)
-    between = math.fsum(math.fsum(value - mean for value in own) ** 2 for own in filled) / count**2
+    between = math.fsum(math.fsum(value - mean for value in run) ** 2 for run in filled) / count**2
     between *= clusters / (clusters - 1)
     return (between, clusters - 1) if between > alone else (alone, count - 1)
 
 
-def _verdict(found: Interval, larger_is_better: bool) -> FigureVerdict:
-    if found.low <= 0 <= found.high:
+def _verdict(interval: Interval, larger_is_better: bool) -> FigureVerdict:
+    if interval.low <= 0 <= interval.high:
         return FigureVerdict.NO_DIFFERENCE
-    return FigureVerdict.BETTER if (found.estimate > 0) == larger_is_better else FigureVerdict.WORSE
+    return FigureVerdict.BETTER if (interval.estimate > 0) == larger_is_better else FigureVerdict.WORSE
 
 
 def _all(runs: Runs) -> list[float]:
-    return [value for own in runs for value in own]
+    return [value for run in runs for value in run]
 
 
 def _logs(runs: Runs) -> list[list[float]]:
-    return [[math.log(value) for value in own] for own in runs]
+    return [[math.log(value) for value in run] for run in runs]
 
 
 def _exp(value: float) -> float:

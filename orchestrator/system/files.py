@@ -53,8 +53,8 @@ def private_file(path: Path) -> None:
 
 
 def _close(path: Path, mode: int) -> None:
-    found = path.stat()
-    if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o077:
         path.chmod(mode)
 
 
@@ -71,7 +71,7 @@ class DiskRoom:
 
     def usage(self) -> tuple[int, int]:
         """Free and total bytes, for the nearest existing directory."""
-        folder = next(place for place in (self.folder, *self.folder.parents) if place.exists())
+        folder = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
         usage = shutil.disk_usage(folder)
         return usage.free, usage.total
 
@@ -82,7 +82,7 @@ class DiskRoom:
 
     def trouble(self) -> str | None:
         """Why nothing more should be written there, or None."""
-        folder = next(place for place in (self.folder, *self.folder.parents) if place.exists())
+        folder = next(folder for folder in (self.folder, *self.folder.parents) if folder.exists())
         try:
             state = os.statvfs(folder)
         except OSError as error:
@@ -95,25 +95,25 @@ class DiskRoom:
             return f"the disk of {self.folder} {self._left().removeprefix('which ')}"
         return None
 
-    def require(self, size: int, what: str) -> None:
+    def require(self, size: int, purpose: str) -> None:
         """Raises `NoSpace` unless `size` more bytes fit."""
         if size > self.spare():
-            raise NoSpace(f"{what} needs {_shown(size)} at {self.folder}, {self._left()}. Make room and try again.")
+            raise NoSpace(f"{purpose} needs {_shown(size)} at {self.folder}, {self._left()}. Make room and try again.")
 
     @contextmanager
-    def full_is_said(self, what: str) -> Iterator[None]:
+    def full_is_said(self, purpose: str) -> Iterator[None]:
         """Turns a disk that fills up nevertheless into `NoSpace`."""
         try:
             yield
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            raise NoSpace(f"The disk of {self.folder} is full; {what} was given up. Make room and try again.") from error
+            raise NoSpace(f"The disk of {self.folder} is full; {purpose} was given up. Make room and try again.") from error
 
     def _left(self) -> str:
         free, total = self.usage()
-        kept = max(self.min_free_bytes, int(self.min_free_share * total))
-        return f"which has {_shown(free)} free, of which {_shown(kept)} are kept"
+        reserve = max(self.min_free_bytes, int(self.min_free_share * total))
+        return f"which has {_shown(free)} free, of which {_shown(reserve)} are kept"
 
 
 def _shown(size: int) -> str:

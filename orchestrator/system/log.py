@@ -82,8 +82,8 @@ class LogRotation:
 
     def rotate(self) -> bool:
         """Start a new file if the current one is too large; returns whether it did."""
-        ours = [stream for stream in self._streams if self._is_ours(stream)]
-        if not ours or self._path.stat().st_size < self._max_bytes:
+        streams = [stream for stream in self._streams if self._is_ours(stream)]
+        if not streams or self._path.stat().st_size < self._max_bytes:
             return False
         for number in range(self._keep, 0, -1):
             older = self._numbered(number - 1)
@@ -96,7 +96,7 @@ class LogRotation:
             self._numbered(number).unlink()
         fresh = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            for stream in ours:
+            for stream in streams:
                 os.dup2(fresh, stream)
         finally:
             os.close(fresh)
@@ -107,7 +107,7 @@ class LogRotation:
 
     def _is_ours(self, stream: int) -> bool:
         try:
-            mine, file = os.fstat(stream), self._path.stat()
+            open_file, file = os.fstat(stream), self._path.stat()
         except OSError:
             return False
-        return (mine.st_dev, mine.st_ino) == (file.st_dev, file.st_ino)
+        return (open_file.st_dev, open_file.st_ino) == (file.st_dev, file.st_ino)

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterable, Iterator
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdError
+    from compression.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdError, ZstdFile
     from compression.zstd import compress as _compress
     from compression.zstd import decompress as _decompress
 else:
-    from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdError
+    from backports.zstd import CompressionParameter, ZstdCompressor, ZstdDecompressor, ZstdError, ZstdFile
     from backports.zstd import compress as _compress
     from backports.zstd import decompress as _decompress
 
@@ -19,7 +19,7 @@ _OPTIONS: dict[int, int] = {CompressionParameter.compression_level: 4, Compressi
 _BLOCK = 1 << 20
 _kept = threading.local()
 
-__all__ = ["ZstdDecompressor", "ZstdError", "compress", "compress_pieces", "compress_quickly", "decompress"]
+__all__ = ["ZstdDecompressor", "ZstdError", "ZstdFile", "compress", "compress_pieces", "compress_quickly", "decompress"]
 
 
 def compress(data: bytes) -> bytes:

@@ -27,9 +27,9 @@ def signed_url(sign: Sign, base: str, method: str, path: str, now: datetime, goo
 
 
 def is_good(
-    sign: Sign, same: Callable[[str, str], bool], method: str, path: str, expires: int, given: str, now: datetime
+    sign: Sign, same: Callable[[str, str], bool], method: str, path: str, expires: int, signature: str, now: datetime
 ) -> bool:
-    return now.timestamp() < expires and same(sign(_text(method, path, expires)), given)
+    return now.timestamp() < expires and same(sign(_text(method, path, expires)), signature)
 
 
 def _text(method: str, path: str, expires: int) -> str:

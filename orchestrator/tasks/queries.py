@@ -29,7 +29,7 @@ def due(
 ) -> Sequence[str]:
     """Ids of command runs of this provider that may start now, by priority, then oldest first."""
     user_id = func.coalesce(ContainerRun.user_id, 0)
-    theirs = [and_(col(ContainerRun.workspace_id) == place, user_id == user) for place, user in full_users]
+    of_full_users = [and_(col(ContainerRun.workspace_id) == workspace, user_id == user) for workspace, user in full_users]
     query = select(ContainerRun.id).where(
         ContainerRun.status == "pending",
         ContainerRun.kind == "command",
@@ -37,7 +37,7 @@ def due(
         col(ContainerRun.instance_type).in_(instance_types),
         or_(col(ContainerRun.not_before).is_(None), col(ContainerRun.not_before) <= now),
         col(ContainerRun.workspace_id).not_in(full_workspaces),
-        *(not_(each) for each in theirs),
+        *(not_(condition) for condition in of_full_users),
     )
     return session.exec(query.order_by(col(ContainerRun.priority).desc(), col(ContainerRun.id)).limit(limit)).all()
 

@@ -21,7 +21,7 @@ def items_of(task: CommandTask, reports: Sequence[RepeatReport], stored: Collect
     if len(by_number) != len(reports):
         raise Invalid("results: each repeat may be reported once in a message")
     if beyond := [number for number in by_number if number > task.repeats]:
-        raise Invalid(f"results: repeat {beyond[0]} is none of this task, which has {task.repeats}")
+        raise Invalid(f"results: this task has no repeat {beyond[0]}; it has {task.repeats}")
     return [_item(task, by_number[number]) for number in sorted(by_number) if number not in stored]
 
 
@@ -82,6 +82,6 @@ def shell_script(task: CommandTask) -> str:
 
 def _written(file: CommandFile) -> str:
     name, folder = shlex.quote(file.name), file.name.rpartition("/")[0]
-    made = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
+    prepare = f"mkdir -p {shlex.quote(folder)} && " if folder else ""
     mode = f" && chmod +x {name}" if file.executable else ""
-    return f"{{ {made}printf %s {shlex.quote(file.content)} | base64 -d >{name}{mode}; }} || exit 126"
+    return f"{{ {prepare}printf %s {shlex.quote(file.content)} | base64 -d >{name}{mode}; }} || exit 126"

@@ -21,7 +21,7 @@ from orchestrator.system.identifiers import same_token
 from orchestrator.tasks.addresses import Sign, is_good, script_path, signed_url, upload_path
 from orchestrator.tasks.results import shell_script
 from orchestrator.tasks.schemas import Done, Task, TaskClaim, TaskComplete, TaskFail, TaskHeartbeat, TaskState
-from orchestrator.tasks.service import Given, Held, Nothing, TaskService
+from orchestrator.tasks.service import ClaimedTask, NoTask, TaskService, TaskUpdate
 
 AFTER_DEADLINE = timedelta(minutes=10)
 TaskId = Annotated[str, Path(pattern=r"^[0-9a-zA-Z-]{1,60}\.[0-9]{1,9}$")]
@@ -43,12 +43,12 @@ class TaskContext:
     """Makes the loops process an attempt that has ended."""
 
 
-def desk_of(request: Request) -> TaskContext:
+def task_context_of(request: Request) -> TaskContext:
     tasks: TaskContext = request.app.state.task_context
     return tasks
 
 
-Desk = Annotated[TaskContext, Depends(desk_of)]
+Desk = Annotated[TaskContext, Depends(task_context_of)]
 TASK = Policy(AGENT, body=Body.EVENTS, audit=Audit.REFUSALS)
 router = Router(prefix="/api/tasks", tags=["tasks"])
 files = Router(prefix="/tasks", tags=["tasks"], include_in_schema=False)
@@ -59,43 +59,43 @@ bare = Router(tags=["tasks"], include_in_schema=False)
 @router.post("/claim", policy=TASK)
 async def claim_task(body: TaskClaim, request: Request, tasks: Desk) -> Task | Done:
     """Claim the next command benchmark of this provider; responds with `done` if there is none."""
-    found = await tasks.service.claim(body)
-    if isinstance(found, Nothing):
-        return Done(open=found.open, detail=found.detail)
-    return _task(found, body, tasks, str(tasks.settings.public_url or request.base_url).rstrip("/"))
+    claimed = await tasks.service.claim(body)
+    if isinstance(claimed, NoTask):
+        return Done(open=claimed.open, detail=claimed.detail)
+    return _task(claimed, body, tasks, str(tasks.settings.public_url or request.base_url).rstrip("/"))
 
 
 @bare.post("/heartbeat", policy=TASK)
 @router.post("/heartbeat", policy=TASK)
 async def task_heartbeat(body: TaskHeartbeat, tasks: Desk) -> TaskState:
     """Keep the task, and store finished repeats given as `results`. On `cancel`, stop and then report `fail`."""
-    held = await tasks.service.heartbeat(body, body.results, body.message)
-    return _state(held, "cancel" if held.cancel else "ok")
+    update = await tasks.service.heartbeat(body, body.results, body.message)
+    return _state(update, "cancel" if update.cancel else "ok")
 
 
 @bare.post("/complete", policy=TASK)
 @router.post("/complete", policy=TASK)
 async def complete_task(body: TaskComplete, tasks: Desk) -> TaskState:
     """Report that every repeat is done. The run completes, or fails if no repeat passed."""
-    held = await tasks.service.complete(body, body.results)
+    update = await tasks.service.complete(body, body.results)
     tasks.ended()
-    return _state(held, "failed" if held.run.status == Status.FAILED else "completed")
+    return _state(update, "failed" if update.run.status == Status.FAILED else "completed")
 
 
 @bare.post("/fail", policy=TASK)
 @router.post("/fail", policy=TASK)
 async def fail_task(body: TaskFail, tasks: Desk) -> TaskState:
     """Give up the task with a reason. Its run is retried, up to three times without progress."""
-    held = await tasks.service.fail(body)
+    update = await tasks.service.fail(body)
     tasks.ended()
-    return _state(held, "failed" if held.run.status == Status.FAILED else "retrying")
+    return _state(update, "failed" if update.run.status == Status.FAILED else "retrying")
 
 
 @files.get("/{task_id}/command.sh", policy=Policy(ANYONE, audit=Audit.NEVER))
 async def get_script(task_id: TaskId, tasks: Desk, expires: Expires, signature: Signature) -> Response:
     """The command as a script for sh."""
     _check(tasks, "GET", script_path(task_id), expires, signature)
-    run, _ = await tasks.service.living(task_id)
+    run, _ = await tasks.service.running_task(task_id)
     task = command_of(run)
     assert task is not None
     return PlainTextResponse(shell_script(task), media_type="text/x-shellscript")
@@ -111,17 +111,17 @@ async def put_file(
 ) -> None:
     """Upload a file of the run; a second upload with the same name replaces the first."""
     _check(tasks, "PUT", upload_path(task_id, name), expires, signature)
-    _, attempt = await tasks.service.living(task_id)
+    _, attempt = await tasks.service.running_task(task_id)
     await tasks.artefacts.store(attempt, name, request.stream())
 
 
 def _check(tasks: TaskContext, method: str, path: str, expires: int, signature: str) -> None:
     if not is_good(tasks.sign, same_token, method, path, expires, signature, tasks.clock.now()):
-        raise Forbidden("this address is not signed for this, or has expired; claim answers with the right ones")
+        raise Forbidden("the signature of this address is wrong or has expired; use the addresses that claim returned")
 
 
-def _task(given: Given, body: TaskClaim, tasks: TaskContext, base: str) -> Task:
-    run, task, now = given.run, given.task, tasks.clock.now()
+def _task(claimed: ClaimedTask, body: TaskClaim, tasks: TaskContext, base: str) -> Task:
+    run, task, now = claimed.run, claimed.task, tasks.clock.now()
     until = (run.started_at or now) + timedelta(seconds=run.deadline_s)
     good_for = until - now + AFTER_DEADLINE
 
@@ -130,26 +130,26 @@ def _task(given: Given, body: TaskClaim, tasks: TaskContext, base: str) -> Task:
 
     return Task(
         command=task.model_dump(mode="json"),
-        task_id=given.task_id,
-        lease=given.lease,
+        task_id=claimed.task_id,
+        lease=claimed.lease,
         run_id=run.id,
-        attempt=given.attempt.number,
+        attempt=claimed.attempt.number,
         name=task.name,
         provider=run.provider or "",
         instance_type=run.instance_type,
         repeats=task.repeats,
-        todo=given.todo,
+        todo=claimed.todo,
         timeout_s=task.timeout_s,
         lease_s=tasks.settings.lease_s,
         heartbeat_s=tasks.settings.heartbeat_s,
         deadline=until,
-        script_url=address("GET", script_path(given.task_id)),
-        uploads={name: address("PUT", upload_path(given.task_id, name)) for name in body.uploads},
+        script_url=address("GET", script_path(claimed.task_id)),
+        uploads={name: address("PUT", upload_path(claimed.task_id, name)) for name in body.uploads},
     )
 
 
-def _state(held: Held, status: str) -> TaskState:
-    run = held.run
+def _state(update: TaskUpdate, status: str) -> TaskState:
+    run = update.run
     return TaskState.model_validate(
         {
             "status": status,

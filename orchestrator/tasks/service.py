@@ -20,11 +20,12 @@ from orchestrator.errors import Conflict, Invalid
 from orchestrator.fleet import queries as agent_queries
 from orchestrator.fleet.tables import Agent
 from orchestrator.jobs import queries as job_queries
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import storable
 from orchestrator.runs.intake.service import Claim, Intake, Superseded
 from orchestrator.runs.lifecycle import TERMINAL, Dispatched, GaveUp, Status
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.plan import command_of
 from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.scheduling.capacity import LOCAL, kind_is_full
@@ -49,7 +50,7 @@ SELF_REPORTED = "self_reported"
 
 
 @dataclass(frozen=True)
-class Given:
+class ClaimedTask:
     """A task that was just claimed."""
 
     run: ContainerRun
@@ -64,7 +65,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoTask:
     """No task is available now: how many of this provider are still open, and why none was given."""
 
     open: int
@@ -72,7 +73,7 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Held:
+class TaskUpdate:
     """The state of a task after a message."""
 
     run: ContainerRun
@@ -89,41 +90,39 @@ class TaskService:
         self._intake = intake
         self._has_room = has_room
 
-    async def claim(self, who: TaskClaim) -> Given | Nothing:
+    async def claim(self, claim: TaskClaim) -> ClaimedTask | NoTask:
         """The next task of this provider; waits for one as long as the runner asks to."""
-        types = self._types(who)
-        if who.provider == LOCAL:
-            raise Invalid(
-                f"provider: {LOCAL!r} is the engine of this service; take a name of your own, and make runs with it"
-            )
-        until = self._clock.monotonic() + min(who.wait_s, self._settings.request_timeout_s / 2)
+        types = self._types(claim)
+        if claim.provider == LOCAL:
+            raise Invalid(f"provider: {LOCAL!r} is the engine of this service; choose another name, and start runs with it")
+        until = self._clock.monotonic() + min(claim.wait_s, self._settings.request_timeout_s / 2)
         while True:
-            found = await self._db.write(lambda session: self._take(session, who, types))
-            left = until - self._clock.monotonic()
-            if isinstance(found, Given) or left <= 0:
-                return found
-            await asyncio.sleep(min(left, LOOK_S))
+            task = await self._db.write(lambda session: self._take(session, claim, types))
+            left_s = until - self._clock.monotonic()
+            if isinstance(task, ClaimedTask) or left_s <= 0:
+                return task
+            await asyncio.sleep(min(left_s, LOOK_S))
 
-    async def heartbeat(self, about: TaskMessage, results: Sequence[RepeatReport], message: str) -> Held:
+    async def heartbeat(self, task_message: TaskMessage, results: Sequence[RepeatReport], message: str) -> TaskUpdate:
         """Renew the lease and store finished repeats. A cancelled task is not renewed."""
 
-        def work(session: Session) -> Held:
-            run, row = self._own(session, about)
+        def work(session: Session) -> TaskUpdate:
+            run, row = self._lock_task(session, task_message)
             if run.desired == "cancel":
-                return Held(run, cancel=True)
+                return TaskUpdate(run, cancel=True)
             line = [LogEvent(seq=1, level="info", message=message)] if message else []
             self._store(session, run, row, [*line, HeartbeatEvent(seq=1)], results)
-            return Held(run)
+            return TaskUpdate(run)
 
         return await self._db.write(work)
 
-    async def complete(self, about: TaskMessage, results: Sequence[RepeatReport]) -> Held:
+    async def complete(self, message: TaskMessage, results: Sequence[RepeatReport]) -> TaskUpdate:
         """Every repeat is done. Idempotent, in case the response was lost."""
 
-        def work(session: Session) -> Held:
-            if (ended := self._ended(session, about)) is not None:
-                return Held(ended)
-            run, row = self._own(session, about)
+        def work(session: Session) -> TaskUpdate:
+            if (ended := self._ended(session, message)) is not None:
+                return TaskUpdate(ended)
+            run, row = self._lock_task(session, message)
             self._store(session, run, row, [], results)
             if run.items_done != run.items_total:
                 missing = sorted(set(range(1, run.items_total + 1)) - self._stored(session, run))
@@ -133,84 +132,84 @@ class TaskService:
                 )
             self._store(session, run, row, [CompleteEvent(seq=1)], [])
             self._over(session, row)
-            return Held(run)
+            return TaskUpdate(run)
 
         return await self._db.write(work)
 
-    async def fail(self, about: TaskFail) -> Held:
+    async def fail(self, report: TaskFail) -> TaskUpdate:
         """The runner gives up the task. It is retried, unless no attempt can succeed."""
-        reason = Reason(about.reason.value)
-        message = storable(about.message) or sentence(reason) or ""
+        reason = Reason(report.reason.value)
+        message = storable(report.message) or sentence(reason) or ""
 
-        def work(session: Session) -> Held:
-            run, row = self._own(session, about)
+        def work(session: Session) -> TaskUpdate:
+            run, row = self._lock_task(session, report)
             now = self._clock.now()
             row.reason, row.detail = reason.value, message
             data = {"reason": reason.value, "message": message}
             event_queries.append(session, "failed", now, run_id=run.id, attempt=row.number, data=data)
-            if not about.retry and run.desired != "cancel":
+            if not report.retry and run.desired != "cancel":
                 advance(session, run, GaveUp(now, reason, message), now)
             self._over(session, row)
-            return Held(run)
+            return TaskUpdate(run)
 
         return await self._db.write(work)
 
-    async def living(self, task_id: str) -> tuple[ContainerRun, Attempt]:
+    async def running_task(self, task_id: str) -> tuple[ContainerRun, Attempt]:
         """The task of a signed URL, while its attempt is live."""
 
         def read(session: Session) -> tuple[ContainerRun, Attempt]:
             run_id, number = _parts(task_id)
             run, row = run_queries.get(session, run_id), run_queries.attempt(session, run_id, number)
             if run is None or row is None or row.token_hash is None or run.attempt != number:
-                raise _lost(task_id)
+                raise _superseded(task_id)
             return run, row
 
         return await self._db.read(read)
 
-    def _types(self, who: TaskClaim) -> list[str]:
-        known = list(self._settings.instance_types)
-        if who.instance_type is None:
-            return known
-        if who.instance_type not in known:
-            raise Invalid(f"instance_type: there is no {who.instance_type!r}; choose of {', '.join(known)}")
-        return [who.instance_type]
+    def _types(self, claim: TaskClaim) -> list[str]:
+        types = list(self._settings.instance_types)
+        if claim.instance_type is None:
+            return types
+        if claim.instance_type not in types:
+            raise Invalid(f"instance_type: there is no {claim.instance_type!r}; choose one of {', '.join(types)}")
+        return [claim.instance_type]
 
-    def _take(self, session: Session, who: TaskClaim, types: list[str]) -> Given | Nothing:
+    def _take(self, session: Session, claim: TaskClaim, types: list[str]) -> ClaimedTask | NoTask:
         now = self._clock.now()
-        runner, left = self._introduced(session, who, types, now)
-        if left:
-            return Nothing(0, "this task runner was told to leave")
-        still_open = task_queries.open_count(session, who.provider, types)
+        runner, retired = self._introduced(session, claim, types, now)
+        if retired:
+            return NoTask(0, "this task runner was asked to stop")
+        still_open = task_queries.open_count(session, claim.provider, types)
         if not self._has_room():
-            return Nothing(still_open, "the service has too little disk to take results; it gives nothing out meanwhile")
+            return NoTask(still_open, "the service has too little disk space for results; it gives out no tasks meanwhile")
         limits = self._settings.kind_limits
         if (full := kind_is_full(limits, job_queries.holding_by_kind(session), RunKind.COMMAND)) is not None:
-            return Nothing(still_open, full)
-        held = full_holders(session)
+            return NoTask(still_open, full)
+        holders = full_holders(session)
         due = task_queries.due(
             session,
             now,
-            provider=who.provider,
+            provider=claim.provider,
             instance_types=types,
-            full_workspaces=held.workspaces,
-            full_users=held.users,
+            full_workspaces=holders.workspaces,
+            full_users=holders.users,
         )
         for run_id in due:
             run = run_queries.lock(session, run_id)
             if run is not None and run.status == Status.PENDING:
                 return self._give(session, run, runner, now)
-        return Nothing(still_open, "no task waits for this provider and instance type now")
+        return NoTask(still_open, "no task waits for this provider and instance type now")
 
-    def _introduced(self, session: Session, who: TaskClaim, types: list[str], now: datetime) -> tuple[Agent, bool]:
+    def _introduced(self, session: Session, claim: TaskClaim, types: list[str], now: datetime) -> tuple[Agent, bool]:
         """The row of this runner among the agents, and whether it was told to leave."""
-        name = f"{who.provider}/{who.runner}/{who.instance_type or ''}"
+        name = f"{claim.provider}/{claim.runner}/{claim.instance_type or ''}"
         agent_id = "t" + hashlib.sha256(name.encode()).hexdigest()[:19]
         agent = agent_queries.lock(session, agent_id)
         if agent is None:
             agent = Agent(
                 id=agent_id,
-                name=who.runner,
-                provider=who.provider,
+                name=claim.runner,
+                provider=claim.provider,
                 engine=task_queries.TASK_ENGINE,
                 instance_types=types,
                 max_at_once=1,
@@ -228,7 +227,7 @@ class TaskService:
         session.add(agent)
         return agent, False
 
-    def _give(self, session: Session, run: ContainerRun, runner: Agent, now: datetime) -> Given:
+    def _give(self, session: Session, run: ContainerRun, runner: Agent, now: datetime) -> ClaimedTask:
         """Dispatch and claim in one step, since the runner is already there."""
         lease = new_token()
         advance(session, run, Dispatched(now, now + timedelta(seconds=self._settings.start_timeout_s), run.items_done), now)
@@ -249,26 +248,31 @@ class TaskService:
         claim: Claim = self._intake.taken_up(session, run, attempt, runner.id, now)
         task = command_of(claim.run)
         assert task is not None
-        done = {index + 1 for _, _, index in claim.finished}
-        todo = [number for number in range(1, task.repeats + 1) if number not in done]
-        return Given(claim.run, claim.attempt, task, lease, todo)
+        finished = {index + 1 for _, _, index in claim.finished}
+        todo = [number for number in range(1, task.repeats + 1) if number not in finished]
+        return ClaimedTask(claim.run, claim.attempt, task, lease, todo)
 
-    def _own(self, session: Session, about: TaskMessage) -> tuple[ContainerRun, Attempt]:
+    def _lock_task(self, session: Session, message: TaskMessage) -> tuple[ContainerRun, Attempt]:
         """The run and attempt that the lease is for, locked. Raises `Superseded` if the lease is no longer valid."""
-        found = task_queries.lock_task(session, *_parts(about.task_id))
-        if found is None:
-            raise _lost(about.task_id)
-        run, row = found
-        ours = row.token_hash is not None and same_token(row.token_hash, token_hash(about.lease))
-        if not ours or not row.facts.get(SELF_REPORTED) or run.attempt != row.number or run.status != Status.RUNNING:
-            raise _lost(about.task_id)
+        pair = task_queries.lock_task(session, *_parts(message.task_id))
+        if pair is None:
+            raise _superseded(message.task_id)
+        run, row = pair
+        lease_matches = row.token_hash is not None and same_token(row.token_hash, token_hash(message.lease))
+        if (
+            not lease_matches
+            or not row.facts.get(SELF_REPORTED)
+            or run.attempt != row.number
+            or run.status != Status.RUNNING
+        ):
+            raise _superseded(message.task_id)
         if row.facts.get(REMOTE):  # it has just failed, and the reconciler has not processed it yet
-            raise _lost(about.task_id)
+            raise _superseded(message.task_id)
         return run, row
 
-    def _ended(self, session: Session, about: TaskMessage) -> ContainerRun | None:
+    def _ended(self, session: Session, message: TaskMessage) -> ContainerRun | None:
         """The run, if this attempt has already ended it."""
-        run_id, number = _parts(about.task_id)
+        run_id, number = _parts(message.task_id)
         run = run_queries.get(session, run_id)
         return run if run is not None and run.status in TERMINAL and run.attempt == number else None
 
@@ -305,5 +309,5 @@ def _parts(task_id: str) -> tuple[str, int]:
     return run_id, min(int(number), 2**31 - 1)
 
 
-def _lost(task_id: str) -> Superseded:
+def _superseded(task_id: str) -> Superseded:
     return Superseded(f"task {task_id} is not yours (any more): its lease ran out, or its run has ended; claim another one")

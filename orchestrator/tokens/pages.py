@@ -12,9 +12,9 @@ from starlette.responses import Response
 from orchestrator.alerts.schemas import WebhookOut
 from orchestrator.dashboard.shell import Frame, Page, page_router, said
 from orchestrator.errors import ClientError
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import caller_of
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ADMIN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.scopes import Scope
@@ -23,11 +23,11 @@ from orchestrator.tokens.schemas import TokenCreate, TokenOut
 router = page_router()
 
 SCOPES = {
-    Scope.READ: "look at everything",
+    Scope.READ: "read everything",
     Scope.RUN: "also start and stop runs",
-    Scope.SCHEDULE: "also make and remove schedules",
+    Scope.SCHEDULE: "also manage schedules",
     Scope.ADMIN: "everything",
-    Scope.AGENT: "for a runner machine, and nothing else",
+    Scope.AGENT: "only to connect another machine",
 }
 LIFETIMES = {"7": "in 7 days", "30": "in 30 days", "90": "in 90 days", "365": "in a year", "": "never"}
 
@@ -47,18 +47,18 @@ async def settings_page(page: Page) -> Response:
 
 @router.post("/settings/tokens", policy=Policy(ADMIN))
 async def create_token(page: Page) -> Response:
-    given = {name: values[-1] for name, values in (await page.form()).items()}
+    form = {name: values[-1] for name, values in (await page.form()).items()}
     try:
-        secret = await make_token(page, wanted_token(given), caller_of(page.request))
+        secret = await make_token(page, token_request(form), caller_of(page.request))
     except (ValidationError, ClientError) as error:
-        return await settings_view(page, 422, error=said(error), given={"expires_in_days": "", **given})
+        return await settings_view(page, 422, error=said(error), form={"expires_in_days": "", **form})
     return await settings_view(page, 201, secret=secret)
 
 
-def wanted_token(given: dict[str, str]) -> TokenCreate:
+def token_request(form: dict[str, str]) -> TokenCreate:
     """The token requested in a form."""
-    body: dict[str, Any] = {name: given[name] for name in ("name", "scope") if name in given}
-    if days := given.get("expires_in_days"):
+    body: dict[str, Any] = {name: form[name] for name in ("name", "scope") if name in form}
+    if days := form.get("expires_in_days"):
         body["expires_in_days"] = int(days) if days.isdecimal() and len(days) < 6 else days
     return TokenCreate.model_validate(body)
 
@@ -66,7 +66,7 @@ def wanted_token(given: dict[str, str]) -> TokenCreate:
 async def make_token(page: Frame, body: TokenCreate, maker: Caller) -> Secret:
     row, secret = await page.context.accounts.tokens.make(body.name, body.scope, body.expires_in_days, maker=maker.scope)
     note(page.request.scope, object_id=str(row.id), detail=f"{row.name} ({row.scope})")
-    return Secret(f"The token “{row.name}”", secret)
+    return Secret(f"Token “{row.name}”", secret)
 
 
 @router.post("/settings/tokens/{token_id}/revoke", policy=Policy(ADMIN))
@@ -82,7 +82,7 @@ async def settings_view(
     error: str | None = None,
     notice: str | None = None,
     secret: Secret | None = None,
-    given: dict[str, str] | None = None,
+    form: dict[str, str] | None = None,
 ) -> Response:
     """The settings page, with the result of the last action."""
     now = page.context.clock.now()
@@ -94,12 +94,12 @@ async def settings_view(
         status,
         tokens=tokens,
         webhooks=hooks,
-        names={each.id: each.slug for each in models},
-        models=[each.slug for each in models if each.archived_at is None],
+        names={model.id: model.slug for model in models},
+        models=[model.slug for model in models if model.archived_at is None],
         error=error,
         notice=notice,
         secret=secret,
-        given=given or {},
+        given=form or {},
         scopes=SCOPES,
         lifetimes=LIFETIMES,
     )

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import Path, Request
 
+from orchestrator.http.access.identity import Caller
 from orchestrator.http.audit_trail import note
 from orchestrator.http.context import Context, Services, caller_of
-from orchestrator.http.identity import Caller
 from orchestrator.http.policy import ADMIN, Policy, Router
 from orchestrator.http.schemas import Page
 from orchestrator.tokens.schemas import TokenCreate, TokenCreated, TokenOut

@@ -9,7 +9,7 @@ import structlog
 from sqlmodel import Session
 
 from orchestrator.accounts import queries as account_queries
-from orchestrator.db.session import Database, KeyTaken
+from orchestrator.db.session import Database, DuplicateKey
 from orchestrator.errors import Conflict, Forbidden, NotFound
 from orchestrator.scopes import Scope
 from orchestrator.system.clock import Clock
@@ -64,7 +64,7 @@ class Tokens:
 
         try:
             stored = await self._db.write(insert)
-        except KeyTaken as error:
+        except DuplicateKey as error:
             raise Conflict(f"there is a token {row.name!r} already; revoke it first, or choose another name") from error
         log.info("token made", action="token_made", token=stored.id, name=stored.name, scope=stored.scope)
         return stored, secret
@@ -75,7 +75,7 @@ class Tokens:
         def remove(session: Session) -> str:
             row = queries.by_id(session, token_id)
             if row is None or user_id not in (None, row.user_id):
-                raise NotFound(f"there is no token {token_id}; GET /api/tokens lists those there are")
+                raise NotFound(f"there is no token {token_id}; GET /api/tokens lists the existing ones")
             session.delete(row)
             return row.name
 

@@ -29,13 +29,13 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableDocument:
     place: str
     line: int
     reason: str
 
 
-Found = Document | Unreadable
+Found = Document | UnreadableDocument
 
 
 def read(path: Path, max_bytes: int = MAX_DOCUMENT_BYTES) -> Iterator[Found]:
@@ -90,16 +90,16 @@ def _lines(path: Path, max_bytes: int) -> Iterator[Found]:
         number = 0
         while line := file.readline(max_bytes + 1):
             number += 1
-            place = f"line {number}"
+            position = f"line {number}"
             if len(line) > max_bytes and not line.endswith(b"\n"):
                 while (more := file.readline(CHUNK)) and not more.endswith(b"\n"):
                     pass
-                yield Unreadable(place, number, f"longer than {max_bytes >> 20} MiB")
+                yield UnreadableDocument(position, number, f"longer than {max_bytes >> 20} MiB")
             elif line.strip():
                 try:
-                    yield Document(place, number, parse(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
+                    yield Document(position, number, parse(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line))
                 except ValueError as error:
-                    yield Unreadable(place, number, str(error))
+                    yield UnreadableDocument(position, number, str(error))
 
 
 def parse(text: bytes) -> Any:
@@ -115,7 +115,7 @@ def parse(text: bytes) -> Any:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def _array(path: Path, max_bytes: int) -> Iterator[Found]:
@@ -128,17 +128,17 @@ def _array(path: Path, max_bytes: int) -> Iterator[Found]:
         while True:
             text = text.lstrip(BLANK + ",")
             if not text and not (text := _more(text, pieces).lstrip(BLANK + ",")):
-                yield Unreadable("the end", number, "the array is not closed; the file may be cut short")
+                yield UnreadableDocument("the end", number, "the array is not closed; the file may be cut short")
                 return
             if text[0] == "]":
                 return
             number += 1
-            place = f"record {number}"
+            position = f"record {number}"
             value, text, trouble = _element(text, pieces, max_bytes)
             if trouble is not None:
-                yield Unreadable(place, number, f"{trouble}; what follows it is not read")
+                yield UnreadableDocument(position, number, f"{trouble}; what follows it is not read")
                 return
-            yield Document(place, number, value)
+            yield Document(position, number, value)
 
 
 def _more(text: str, pieces: Iterator[str]) -> str:
@@ -151,9 +151,9 @@ def _more(text: str, pieces: Iterator[str]) -> str:
 def _element(text: str, pieces: Iterator[str], max_bytes: int) -> tuple[Any, str, str | None]:
     """Parses one element from the front of the text, reading more until it is complete, twice as much each time."""
     decoder = json.JSONDecoder(parse_constant=_no_constant)
-    wanted = len(text)
+    enough = len(text)
     while True:
-        while len(text) < wanted and (longer := _more(text, pieces)) != text:
+        while len(text) < enough and (longer := _more(text, pieces)) != text:
             text = longer
         try:
             value, end = decoder.raw_decode(text)
@@ -165,9 +165,9 @@ def _element(text: str, pieces: Iterator[str], max_bytes: int) -> tuple[Any, str
                 return None, text, f"not JSON: {error}"
             if len(longer) > max_bytes:
                 return None, text, f"not JSON, or longer than {max_bytes >> 20} MiB"
-            text, wanted = longer, min(2 * len(longer), max_bytes)
+            text, enough = longer, min(2 * len(longer), max_bytes)
             continue
         if end == len(text) and isinstance(value, int | float) and (longer := _more(text, pieces)) != text:
-            text, wanted = longer, len(longer)  # a number may continue in the next piece
+            text, enough = longer, len(longer)  # a number may continue in the next piece
             continue
         return value, text[end:], None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.traces.records import BadTrace, TraceRecord, made
+from orchestrator.traces.records import BadTrace, TraceRecord, make_record
 
 OBSERVATION_TYPES = frozenset(
     ["GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
@@ -65,10 +65,10 @@ def trace_of(trace_id: str, pieces: Sequence[dict[str, Any]]) -> TraceRecord:
             observations.append(piece["observation"])
     inner = trace.get("observations")
     if isinstance(inner, list):
-        observations += [each for each in inner if isinstance(each, Mapping)]
-    observations.sort(key=lambda each: str(each.get("startTime") or each.get("timestamp") or ""))
-    roots = [each for each in observations if not each.get("parentObservationId")] or observations
-    input_ = _first([trace.get("input"), *[each.get("input") for each in roots], *[o.get("input") for o in observations]])
+        observations += [observation for observation in inner if isinstance(observation, Mapping)]
+    observations.sort(key=lambda observation: str(observation.get("startTime") or observation.get("timestamp") or ""))
+    roots = [observation for observation in observations if not observation.get("parentObservationId")] or observations
+    input_ = _first([trace.get("input"), *[root.get("input") for root in roots], *[o.get("input") for o in observations]])
     output = _first(
         [
             trace.get("output"),
@@ -79,9 +79,15 @@ def trace_of(trace_id: str, pieces: Sequence[dict[str, Any]]) -> TraceRecord:
     if input_ is None and output is None:
         raise BadTrace("neither the trace nor its observations have an input or an output")
     metadata = _unpacked(trace.get("metadata"))
-    own = {key: trace[key] for key in KEPT if trace.get(key) not in (None, [], "")}
-    known = metadata if isinstance(metadata, Mapping) else {"metadata": metadata} if metadata else {}
-    return made(trace_id, input_, output, [_step(each) for each in observations], {"source": "langfuse", **own, **known})
+    fields = {key: trace[key] for key in KEPT if trace.get(key) not in (None, [], "")}
+    extra = metadata if isinstance(metadata, Mapping) else {"metadata": metadata} if metadata else {}
+    return make_record(
+        trace_id,
+        input_,
+        output,
+        [_step(observation) for observation in observations],
+        {"source": "langfuse", **fields, **extra},
+    )
 
 
 def _first(values: Sequence[Any]) -> Any:

@@ -25,10 +25,10 @@ def parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
 
 def digests(session: Session, ids: Sequence[str]) -> dict[str, str]:
     """The content digests of those ids that exist."""
-    known: dict[str, str] = {}
+    stored: dict[str, str] = {}
     for part in parts(ids):
-        known.update(session.exec(select(Trace.id, Trace.digest).where(col(Trace.id).in_(part))).all())
-    return known
+        stored.update(session.exec(select(Trace.id, Trace.digest).where(col(Trace.id).in_(part))).all())
+    return stored
 
 
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
@@ -41,18 +41,18 @@ def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 
 def numbers(session: Session, ids: Sequence[str]) -> dict[str, int]:
     """Maps trace ids to our numbers; unknown ids are missing."""
-    found: dict[str, int] = {}
+    by_id: dict[str, int] = {}
     for part in parts(ids):
         rows = session.exec(select(Trace.id, Trace.number).where(col(Trace.id).in_(part))).all()
-        found.update((id_, number) for id_, number in rows if number is not None)
-    return found
+        by_id.update((id_, number) for id_, number in rows if number is not None)
+    return by_id
 
 
-def by_numbers(session: Session, wanted: Sequence[int]) -> dict[int, Trace]:
-    found: dict[int, Trace] = {}
-    for part in parts(wanted):
-        found.update((row.number or 0, row) for row in session.exec(select(Trace).where(col(Trace.number).in_(part))).all())
-    return found
+def by_numbers(session: Session, numbers: Sequence[int]) -> dict[int, Trace]:
+    traces: dict[int, Trace] = {}
+    for part in parts(numbers):
+        traces.update((row.number or 0, row) for row in session.exec(select(Trace).where(col(Trace.number).in_(part))).all())
+    return traces
 
 
 def by_id(session: Session, trace_id: str) -> Trace | None:
@@ -103,10 +103,6 @@ def counts(session: Session) -> dict[str, int]:
     return {project: int(number) for project, number in session.exec(query).all()}
 
 
-def projects(session: Session) -> list[str]:
-    return sorted(session.exec(select(Trace.project).distinct()).all())
-
-
 def all_numbers(session: Session, project: str | None) -> list[int]:
     query = select(Trace.number).order_by(col(Trace.number))
     rows = session.exec(query if project is None else query.where(Trace.project == project)).all()
@@ -119,14 +115,14 @@ def feedback(session: Session, eval_set_id: str) -> list[tuple[int, str]]:
     return [(number, rating) for number, rating in session.exec(query.order_by(col(TraceFeedback.trace_number))).all()]
 
 
-def feedback_of(session: Session, eval_set_id: str, wanted: Collection[int]) -> dict[int, TraceFeedback]:
-    found: dict[int, TraceFeedback] = {}
-    for part in parts(list(wanted)):
+def feedback_of(session: Session, eval_set_id: str, numbers: Collection[int]) -> dict[int, TraceFeedback]:
+    feedback: dict[int, TraceFeedback] = {}
+    for part in parts(list(numbers)):
         query = select(TraceFeedback).where(
             TraceFeedback.eval_set_id == eval_set_id, col(TraceFeedback.trace_number).in_(part)
         )
-        found.update((row.trace_number, row) for row in session.exec(query).all())
-    return found
+        feedback.update((row.trace_number, row) for row in session.exec(query).all())
+    return feedback
 
 
 def forget_feedback(session: Session, eval_set_id: str, number: int) -> bool:
@@ -160,10 +156,10 @@ def delete_trace(session: Session, number: int) -> None:
     session.connection().execute(delete(Trace).where(col(Trace.number) == number))
 
 
-def existing(session: Session, wanted: Sequence[int]) -> set[int]:
+def existing(session: Session, numbers: Sequence[int]) -> set[int]:
     """The given numbers whose traces still exist."""
-    found: set[int] = set()
-    for part in parts(wanted):
+    present: set[int] = set()
+    for part in parts(numbers):
         rows = session.exec(select(Trace.number).where(col(Trace.number).in_(part))).all()
-        found.update(number for number in rows if number is not None)
-    return found
+        present.update(number for number in rows if number is not None)
+    return present

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.traces import langfuse, otel
-from orchestrator.traces.documents import Unreadable, read
+from orchestrator.traces.documents import UnreadableDocument, read
 from orchestrator.traces.records import BadTrace, TraceRecord, record_of
 
 
@@ -38,21 +38,21 @@ class LeftOut:
     reason: str
 
 
-def records(path: Path, wanted: Format = Format.AUTO) -> Iterator[TraceRecord | LeftOut]:
+def records(path: Path, form: Format = Format.AUTO) -> Iterator[TraceRecord | LeftOut]:
     """Yields every trace. Traces whose pieces may be scattered over the file come last."""
     with Gathering() as spans, Gathering() as pieces:
-        for found in read(path):
-            if isinstance(found, Unreadable):
-                yield LeftOut(found.line, found.reason)
+        for entry in read(path):
+            if isinstance(entry, UnreadableDocument):
+                yield LeftOut(entry.line, entry.reason)
                 continue
-            for document in _opened(found.value):
+            for document in _opened(entry.value):
                 try:
-                    record = _sorted(document, wanted, spans, pieces, found.line)
+                    record = _sorted(document, form, spans, pieces, entry.line)
                 except (BadTrace, AttributeError, TypeError) as error:
-                    yield LeftOut(found.line, str(error))
+                    yield LeftOut(entry.line, str(error))
                     continue
                 if record is not None:
-                    yield replace(record, line=found.line)
+                    yield replace(record, line=entry.line)
         yield from _gathered(spans, otel.trace_of)
         yield from _gathered(pieces, langfuse.trace_of)
 
@@ -66,14 +66,14 @@ def _opened(document: Any) -> list[Any]:
     return [document]
 
 
-def _sorted(document: Any, wanted: Format, spans: Gathering, pieces: Gathering, line: int) -> TraceRecord | None:
-    if wanted is Format.OTEL or (wanted is Format.AUTO and otel.is_export(document)):
+def _sorted(document: Any, form: Format, spans: Gathering, pieces: Gathering, line: int) -> TraceRecord | None:
+    if form is Format.OTEL or (form is Format.AUTO and otel.is_export(document)):
         if not otel.is_export(document):
             raise BadTrace("not an OTLP document: resourceSpans is missing")
         for trace_id, span in list(otel.spans_of(document)):
             spans.add(trace_id, [line, span])
         return None
-    if wanted is Format.LANGFUSE or (wanted is Format.AUTO and _is_langfuse(document)):
+    if form is Format.LANGFUSE or (form is Format.AUTO and _is_langfuse(document)):
         if not isinstance(document, dict):
             raise BadTrace("a Langfuse trace is a JSON object")
         for trace_id, piece in langfuse.pieces_of(document):
@@ -89,14 +89,14 @@ def _is_langfuse(document: Any) -> bool:
 def _gathered(
     gathering: Gathering, make: Callable[[str, list[dict[str, Any]]], TraceRecord]
 ) -> Iterator[TraceRecord | LeftOut]:
-    for key, found, whole in gathering.groups():
+    for key, group, whole in gathering.groups():
         if not whole:
-            yield LeftOut(found[0][0] if found else 0, f"trace {key[:80]}: it is too large")
+            yield LeftOut(group[0][0] if group else 0, f"trace {key[:80]}: it is too large")
             continue
         try:
-            yield replace(make(key, [piece for _, piece in found]), line=found[0][0])
+            yield replace(make(key, [piece for _, piece in group]), line=group[0][0])
         except (BadTrace, AttributeError, TypeError, KeyError) as error:
-            yield LeftOut(found[0][0], f"trace {key[:80]}: {error}")
+            yield LeftOut(group[0][0], f"trace {key[:80]}: {error}")
 
 
 PART_BYTES = 16 << 20
@@ -141,9 +141,9 @@ class Gathering:
         with ExitStack() as stack:
             files = [stack.enter_context(path.open()) for path in self._parts]
             rows = heapq.merge(sorted(self._held), *(map(_row, file) for file in files))
-            for key, own in groupby(rows, key=lambda row: row[0]):
+            for key, members in groupby(rows, key=lambda row: row[0]):
                 pieces, size = [], 0
-                for _, _, text in own:
+                for _, _, text in members:
                     size += len(text)
                     if size <= GROUP_BYTES:
                         pieces.append(json.loads(text))

@@ -34,29 +34,31 @@ class TraceRecord:
     size_bytes: int = 0
 
 
-def record_of(given: Any) -> TraceRecord:
+def record_of(document: Any) -> TraceRecord:
     """Reads a trace in our own format: `id`, `input`, `output`, `steps`, `metadata`, and optionally `label` and `note`."""
-    if not isinstance(given, Mapping):
+    if not isinstance(document, Mapping):
         raise BadTrace("a trace is a JSON object with id, input, output, steps and metadata")
-    if given.get("input") is None and given.get("output") is None:
+    if document.get("input") is None and document.get("output") is None:
         raise BadTrace("a trace has an input or an output; this one has neither")
-    steps, metadata = given.get("steps"), given.get("metadata")
+    steps, metadata = document.get("steps"), document.get("metadata")
     if steps is not None and not isinstance(steps, list):
         raise BadTrace("steps: a list is expected")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise BadTrace("metadata: an object is expected")
-    more = {key: value for key, value in given.items() if key not in FIELDS}
+    more = {key: value for key, value in document.items() if key not in FIELDS}
     if more:
         metadata = {**more, **(metadata or {})}
-    label = next((given[name] for name in ("label", "feedback", "rating") if given.get(name) is not None), None)
-    note = given.get("note") or ""
+    label = next((document[name] for name in ("label", "feedback", "rating") if document.get(name) is not None), None)
+    note = document.get("note") or ""
     if not isinstance(note, str):
         raise BadTrace("note: a text is expected")
-    id_ = given.get("id", given.get("trace_id"))
-    return made(id_, given.get("input"), given.get("output"), steps or [], metadata or {}, label_of(label), note)
+    id_ = document.get("id", document.get("trace_id"))
+    return make_record(
+        id_, document.get("input"), document.get("output"), steps or [], metadata or {}, label_of(label), note
+    )
 
 
-def made(
+def make_record(
     id_: Any, input_: Any, output: Any, steps: Any, metadata: Any, label: Label | None = None, note: str = ""
 ) -> TraceRecord:
     """Makes a record after checking sizes and ids. A trace without an id is named after its content digest."""
@@ -72,12 +74,12 @@ def made(
     return TraceRecord(id_text, json.loads(content), digest, label, note[:MAX_NOTE_CHARS], size_bytes=len(content))
 
 
-def _id_of(given: Any, digest: str) -> str:
-    if given is None or given == "":
+def _id_of(value: Any, digest: str) -> str:
+    if value is None or value == "":
         return digest[:32]
-    if isinstance(given, bool) or not isinstance(given, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadTrace("id: a text is expected")
-    text = str(given)
+    text = str(value)
     if len(text) > MAX_ID_CHARS:
         raise BadTrace(f"id: at most {MAX_ID_CHARS} characters are possible, this one has {len(text)}")
     if not text.isprintable() or text != text.strip():
@@ -85,13 +87,13 @@ def _id_of(given: Any, digest: str) -> str:
     return text
 
 
-def label_of(given: Any) -> Label | None:
+def label_of(value: Any) -> Label | None:
     """Maps the label in a file, in any of the usual words, to our own."""
-    if given is None or given == "":
+    if value is None or value == "":
         return None
-    if isinstance(given, Mapping):
-        given = given.get("rating", given.get("label", given.get("value")))
-    word = str(given).strip().casefold()
+    if isinstance(value, Mapping):
+        value = value.get("rating", value.get("label", value.get("value")))
+    word = str(value).strip().casefold()
     if word in POSITIVE:
         return Label.POSITIVE
     if word in NEGATIVE:

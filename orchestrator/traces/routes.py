@@ -17,7 +17,7 @@ from orchestrator.http.problems import DatabaseErrorRoute
 from orchestrator.http.schemas import Limit, Page
 from orchestrator.traces import queries as trace_queries
 from orchestrator.traces.reading import Format
-from orchestrator.traces.searching import found_traces
+from orchestrator.traces.searching import search_traces
 from orchestrator.traces.service import remove_trace
 
 router = Router(prefix="/api/traces", route_class=DatabaseErrorRoute, tags=["evals"])
@@ -47,18 +47,18 @@ async def import_traces(
 ) -> TracesImported:
     """Import traces. Unusable lines are skipped and reported; traces that exist already are not changed."""
     async with context.uploads.receive("traces", request.stream()) as path:
-        done = await context.trace_import.import_file(path, wanted=format, project=project or "", eval_set_id=eval_set_id)
-    if not done.imported and not done.unchanged:
-        first = f": line {done.left_out_lines[0].line}: {done.left_out_lines[0].reason}" if done.left_out_lines else ""
-        lines = [{"line": each.line, "reason": each.reason} for each in done.left_out_lines]
-        raise Invalid(f"the body has no trace that could be used{first}", left_out=done.left_out, left_out_lines=lines)
+        report = await context.trace_import.import_file(path, form=format, project=project or "", eval_set_id=eval_set_id)
+    if not report.imported and not report.unchanged:
+        first = f": line {report.left_out_lines[0].line}: {report.left_out_lines[0].reason}" if report.left_out_lines else ""
+        lines = [{"line": left_out.line, "reason": left_out.reason} for left_out in report.left_out_lines]
+        raise Invalid(f"the body has no trace that could be used{first}", left_out=report.left_out, left_out_lines=lines)
     return TracesImported(
-        imported=done.imported,
-        unchanged=done.unchanged,
-        labelled=done.labelled,
-        left_out=done.left_out,
-        left_out_lines=[LeftOutLine(line=each.line, reason=each.reason) for each in done.left_out_lines],
-        trace_ids=done.ids,
+        imported=report.imported,
+        unchanged=report.unchanged,
+        labelled=report.labelled,
+        left_out=report.left_out,
+        left_out_lines=[LeftOutLine(line=left_out.line, reason=left_out.reason) for left_out in report.left_out_lines],
+        trace_ids=report.ids,
     )
 
 
@@ -79,16 +79,16 @@ async def list_traces(
         raise Invalid("label: labels belong to an eval set; name it with eval_set_id")
 
     def read(session: Session) -> tuple[list[TraceOut], int | None]:
-        wanted = project
+        project_name = project
         if eval_set_id is not None:
-            wanted = wanted if wanted is not None else known_set(session, eval_set_id).project
+            project_name = project_name if project_name is not None else known_set(session, eval_set_id).project
         contradicted_by = None
         if label is LabelFilter.CONTRADICTED:
             newest = eval_queries.newest(session, [eval_set_id or ""]).get(eval_set_id or "")
             contradicted_by = newest.id if newest else ""
-        found = found_traces(
+        search = search_traces(
             session,
-            wanted,
+            project_name,
             eval_set_id,
             label=label.value if label is not None and contradicted_by is None else None,
             contradicted_by=contradicted_by,
@@ -96,7 +96,7 @@ async def list_traces(
             after=after,
             limit=limit,
         )
-        return [TraceOut.brief(trace, feedback) for trace, feedback in found.rows], found.next
+        return [TraceOut.brief(trace, feedback) for trace, feedback in search.rows], search.next
 
     traces, more = await context.db.read(read)
     return Page(items=traces, next=None if more is None else str(more))
@@ -110,10 +110,10 @@ async def get_trace(
         row = trace_queries.by_id(session, trace_id)
         if row is None:
             raise no_trace(trace_id)
-        found = {}
+        feedback = {}
         if eval_set_id is not None:
-            found = trace_queries.feedback_of(session, known_set(session, eval_set_id).id, [row.number or 0])
-        return TraceOut.of(row, found.get(row.number or 0))
+            feedback = trace_queries.feedback_of(session, known_set(session, eval_set_id).id, [row.number or 0])
+        return TraceOut.of(row, feedback.get(row.number or 0))
 
     return await context.db.read(read)
 

@@ -27,7 +27,7 @@ class Search:
     """How many traces were decompressed."""
 
 
-def found_traces(
+def search_traces(
     session: Session,
     project: str | None,
     eval_set_id: str | None,
@@ -55,33 +55,33 @@ def found_traces(
     if not text:
         rows = page(after, limit + 1)
         return Search(rows[:limit], rows[limit - 1][0].number if len(rows) > limit else None)
-    wanted, found, searched, last = text.casefold(), list[Row](), 0, after
+    needle, matches, searched, last = text.casefold(), list[Row](), 0, after
     while searched < most:
         part = page(last, PART)
         for row in part:
             last, searched = row[0].number or 0, searched + 1
-            if _has(row[0], wanted):
-                found.append(row)
-                if len(found) == limit:
-                    return Search(found, last, searched)
+            if _has(row[0], needle):
+                matches.append(row)
+                if len(matches) == limit:
+                    return Search(matches, last, searched)
             else:
                 session.expunge(row[0])
         if len(part) < PART:
-            return Search(found, None, searched)
-    return Search(found, last, searched)
+            return Search(matches, None, searched)
+    return Search(matches, last, searched)
 
 
-def _has(trace: Trace, wanted: str) -> bool:
-    return wanted in trace.id.casefold() or any(wanted in text.casefold() for text in _texts(trace.data))
+def _has(trace: Trace, needle: str) -> bool:
+    return needle in trace.id.casefold() or any(needle in text.casefold() for text in _texts(trace.data))
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, item in value.items():
             yield str(name)
-            yield from _texts(each)
+            yield from _texts(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
+        for item in value:
+            yield from _texts(item)
     elif value is not None:
         yield str(value)

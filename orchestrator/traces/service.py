@@ -32,7 +32,7 @@ KEPT_IDS = 100
 
 
 @dataclass
-class Imported:
+class ImportReport:
     """Counts of imported, unchanged, labelled and left-out traces."""
 
     imported: int = 0
@@ -48,7 +48,7 @@ class Imported:
         if len(self.left_out_lines) < KEPT_LINES:
             self.left_out_lines.append(item)
 
-    def add(self, other: Imported) -> None:
+    def add(self, other: ImportReport) -> None:
         self.imported += other.imported
         self.unchanged += other.unchanged
         self.labelled += other.labelled
@@ -62,41 +62,43 @@ class TraceImport:
         self._db, self._clock = db, clock
 
     async def import_file(
-        self, path: Path, *, wanted: Format = Format.AUTO, project: str = "", eval_set_id: str | None = None
-    ) -> Imported:
+        self, path: Path, *, form: Format = Format.AUTO, project: str = "", eval_set_id: str | None = None
+    ) -> ImportReport:
         """Imports all traces of a file. With an eval set, labels in the file become feedback in that set."""
         if eval_set_id is not None and await self._db.read(lambda s: eval_queries.get_set(s, eval_set_id)) is None:
-            raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists those there are")
-        done = Imported()
-        found = records(path, wanted)
+            raise NotFound(f"there is no eval set {eval_set_id!r}; GET /api/eval-sets lists the existing ones")
+        report = ImportReport()
+        entries = records(path, form)
         try:
-            while batch := await asyncio.to_thread(_next, found):
+            while batch := await asyncio.to_thread(_next, entries):
                 for item in batch:
                     if isinstance(item, LeftOut):
-                        done.leave_out(item)
+                        report.leave_out(item)
                 fresh = [item for item in batch if isinstance(item, TraceRecord)]
                 now = self._clock.now()
-                done.add(await self._db.write(lambda s, rows=fresh, at=now: store(s, rows, project, eval_set_id, at)))  # type: ignore[misc]
+                report.add(await self._db.write(lambda s, rows=fresh, at=now: store(s, rows, project, eval_set_id, at)))  # type: ignore[misc]
         finally:
-            await asyncio.to_thread(found.close)  # type: ignore[attr-defined]
-        return done
+            await asyncio.to_thread(entries.close)  # type: ignore[attr-defined]
+        return report
 
 
-def store(session: Session, rows: Sequence[TraceRecord], project: str, eval_set_id: str | None, now: datetime) -> Imported:
+def store(
+    session: Session, rows: Sequence[TraceRecord], project: str, eval_set_id: str | None, now: datetime
+) -> ImportReport:
     """Stores one batch within the caller's transaction."""
-    done = Imported()
-    known = trace_queries.digests(session, [row.id for row in rows])
+    report = ImportReport()
+    stored = trace_queries.digests(session, [row.id for row in rows])
     fresh: dict[str, TraceRecord] = {}
     rated: list[Opinion] = []
     for row in rows:
-        there = known.get(row.id) or (fresh[row.id].digest if row.id in fresh else None)
-        if there is None:
+        digest = stored.get(row.id) or (fresh[row.id].digest if row.id in fresh else None)
+        if digest is None:
             fresh[row.id] = row
-        elif there == row.digest:
-            done.unchanged += 1
+        elif digest == row.digest:
+            report.unchanged += 1
         else:
             why = f"trace {row.id[:80]}: a trace with this id and another content is there already"
-            done.leave_out(LeftOut(row.line, why))
+            report.leave_out(LeftOut(row.line, why))
             continue
         if row.label is not None:
             rated.append(Opinion(row.id, row.label, row.note))
@@ -107,15 +109,15 @@ def store(session: Session, rows: Sequence[TraceRecord], project: str, eval_set_
     trace_queries.add(session, values)
     if eval_set_id is not None and rated:
         rate(session, eval_set_id, rated, now)
-        done.labelled = len(rated)
-    done.imported, done.ids = len(fresh), list(fresh)[:KEPT_IDS]
-    return done
+        report.labelled = len(rated)
+    report.imported, report.ids = len(fresh), list(fresh)[:KEPT_IDS]
+    return report
 
 
-def _next(found: Iterator[TraceRecord | LeftOut]) -> list[TraceRecord | LeftOut]:
+def _next(entries: Iterator[TraceRecord | LeftOut]) -> list[TraceRecord | LeftOut]:
     batch: list[TraceRecord | LeftOut] = []
     size = 0
-    for item in found:
+    for item in entries:
         batch.append(item)
         size += item.size_bytes if isinstance(item, TraceRecord) else 0
         if len(batch) >= BATCH or size >= BATCH_BYTES:
@@ -129,19 +131,19 @@ def remove_trace(session: Session, trace_id: str) -> None:
     if number is None:
         raise no_trace(trace_id)
     ids = eval_queries.judges_of(session, number)
-    evals = [row for row in (eval_queries.lock(session, each) for each in sorted(ids)) if row is not None]
+    evals = [row for row in (eval_queries.lock(session, id_) for id_ in sorted(ids)) if row is not None]
     for job_id in job_queries.open_eval_jobs(session):
         task = run_queries.task_of(session, job_id)
         if isinstance(task, EvalGenerateTask | EvalExecuteTask) and number in task.traces:
             raise Conflict(f"job {job_id} works on trace {trace_id!r}; wait until it is over, or cancel it")
     for row in evals:
         execution = eval_queries.executions_of(session, row.id, [number]).get(number)
-        said = trace_queries.feedback_of(session, row.eval_set_id, [number]).get(number)
+        opinion = trace_queries.feedback_of(session, row.eval_set_id, [number]).get(number)
         if execution is not None:
             row.execution_count -= 1
             row.passed_count -= execution.passed is True
             row.failure_count -= execution.failure is not None
-            row.contradiction_count -= contradicts(execution.passed, said.rating if said else None)
+            row.contradiction_count -= contradicts(execution.passed, opinion.rating if opinion else None)
             session.add(row)
             session.expunge(execution)
     session.flush()

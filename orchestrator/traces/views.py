@@ -71,7 +71,7 @@ def trace_view(trace_id: str, number: int, data: Mapping[str, Any]) -> TraceView
         number=number,
         input=value_view(data.get("input")),
         output=value_view(data.get("output")),
-        steps=tuple(_step(place, each) for place, each in enumerate(steps[:STEPS_SHOWN])),
+        steps=tuple(_step(index, step) for index, step in enumerate(steps[:STEPS_SHOWN])),
         more_steps=max(0, len(steps) - STEPS_SHOWN),
         metadata=tuple((visible(str(name)), one_line(value)) for name, value in list(metadata.items())[:STEPS_SHOWN]),
     )
@@ -83,8 +83,8 @@ def value_view(value: Any) -> Value:
     if isinstance(value, str):
         return Value("text", text_view(value))
     if messages := _messages(value):
-        shown = tuple(Message(visible(role), text_view(said)) for role, said in messages[:MESSAGES_SHOWN])
-        return Value("messages", messages=shown, more=max(0, len(messages) - MESSAGES_SHOWN))
+        views = tuple(Message(visible(role), text_view(text)) for role, text in messages[:MESSAGES_SHOWN])
+        return Value("messages", messages=views, more=max(0, len(messages) - MESSAGES_SHOWN))
     return Value("json", text_view(pretty(value)))
 
 
@@ -120,18 +120,18 @@ def _messages(value: Any) -> list[tuple[str, str]]:
         value = [value]
     if not isinstance(value, list) or not value:
         return []
-    found = []
-    for each in value:
-        if not isinstance(each, Mapping) or str(each.get("role", "")).casefold() not in ROLES:
+    messages = []
+    for entry in value:
+        if not isinstance(entry, Mapping) or str(entry.get("role", "")).casefold() not in ROLES:
             return []
-        said = each.get("content", each.get("parts"))
-        rest = {key: item for key, item in each.items() if key not in ("role", "content", "parts") and item}
-        text = _said(said)
-        found.append((str(each["role"]), text if not rest else f"{text}\n{pretty(rest)}".strip()))
-    return found
+        content = entry.get("content", entry.get("parts"))
+        rest = {key: item for key, item in entry.items() if key not in ("role", "content", "parts") and item}
+        text = _content_text(content)
+        messages.append((str(entry["role"]), text if not rest else f"{text}\n{pretty(rest)}".strip()))
+    return messages
 
 
-def _said(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """The text of a message; of a list of parts, the text parts as text and the others as JSON."""
     if content is None:
         return ""
@@ -150,15 +150,15 @@ def _said(content: Any) -> str:
     return pretty(content)
 
 
-def _step(place: int, step: Any) -> Step:
+def _step(index: int, step: Any) -> Step:
     if not isinstance(step, Mapping):
-        return Step(f"step {place + 1}", "", False, (("", value_view(step)),))
-    title = next((str(step[name]) for name in ("name", "title", "id") if step.get(name)), f"step {place + 1}")
+        return Step(f"step {index + 1}", "", False, (("", value_view(step)),))
+    title = next((str(step[name]) for name in ("name", "title", "id") if step.get(name)), f"step {index + 1}")
     kind = str(step.get("type") or step.get("kind") or "")
     parts = [(name, value_view(step[name])) for name in ("input", "output", "error") if step.get(name) is not None]
-    known = {"name", "title", "type", "kind", "input", "output", "error"}
-    rest = {key: item for key, item in step.items() if key not in known and item not in (None, "", [], {})}
+    named = {"name", "title", "type", "kind", "input", "output", "error"}
+    rest = {key: item for key, item in step.items() if key not in named and item not in (None, "", [], {})}
     if rest:
         parts.append(("more", value_view(rest)))
     failed = bool(step.get("error"))
-    return Step(visible(title[:LINE_CHARS]), visible(kind[:40]), failed, tuple((name, each) for name, each in parts))
+    return Step(visible(title[:LINE_CHARS]), visible(kind[:40]), failed, tuple((name, view) for name, view in parts))

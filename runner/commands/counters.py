@@ -36,9 +36,9 @@ class Counters:
         """Memory of programs, without the page cache."""
         if self._alone:
             for name, parts in OCCUPIED.items():
-                found = read_pairs(self._cgroup / name)
-                if parts[0] in found:
-                    return sum(found.get(part, 0) for part in parts)
+                counters = read_pairs(self._cgroup / name)
+                if parts[0] in counters:
+                    return sum(counters.get(part, 0) for part in parts)
         return sum(process_tree.resident_pages(pid) for pid in process_tree.descendants(os.getpid())) * process_tree.PAGE
 
     def killed_for_memory(self) -> int:

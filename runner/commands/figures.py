@@ -30,14 +30,14 @@ def figures_in(output: str, rules: Sequence[FigureRule]) -> tuple[list[Figure], 
     documents = list(_documents(text))
     if not rules:
         return _means(_lines(documents)), []
-    found: list[Figure] = []
+    figures: list[Figure] = []
     missing: list[str] = []
     for rule in rules:
         own = list(_of_rule(rule, text, documents))
-        found += own
+        figures += own
         if not own:
             missing.append(rule.name or str(rule.pattern))
-    return _means(found), missing
+    return _means(figures), missing
 
 
 def _of_rule(rule: FigureRule, text: str, documents: list[Any]) -> Iterator[Figure]:
@@ -95,13 +95,13 @@ def _lines(documents: Iterable[Any]) -> Iterator[Figure]:
 
 def at_path(document: Any, path: str) -> Any:
     """Resolves `a.b[0].c`, with or without a leading `$`; None if there is nothing at that path."""
-    place = document
+    value = document
     for key, index in _STEP.findall(path.removeprefix("$")):
         try:
-            place = place[int(index)] if index else place[key]
+            value = value[int(index)] if index else value[key]
         except (KeyError, IndexError, TypeError):
             return None
-    return place
+    return value
 
 
 def _figure(name: str, given: Any, unit: str, better: Better) -> Iterator[Figure]:
@@ -123,9 +123,9 @@ def number(given: Any) -> float | None:
     return value if abs(value) <= LARGEST_FIGURE else None
 
 
-def _means(found: Iterable[Figure]) -> list[Figure]:
+def _means(figures: Iterable[Figure]) -> list[Figure]:
     by_name: dict[str, list[Figure]] = {}
-    for figure in found:
+    for figure in figures:
         if figure.name in by_name or len(by_name) < MAX_FIGURES:
             by_name.setdefault(figure.name, []).append(figure)
     return [own[0].model_copy(update={"value": _mean([figure.value for figure in own])}) for own in by_name.values()]

@@ -41,18 +41,18 @@ def make(folder: Path) -> None:
 
 
 def _with_dependencies(names: tuple[str, ...]) -> set[str]:
-    found: set[str] = set()
+    packages: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in packages:
             continue
-        found.add(name)
-        for wanted in metadata.requires(name) or ():
-            bare = re.split(r"[\s;<>=!~\[(]", wanted, maxsplit=1)[0]
-            if "extra ==" not in wanted and _is_there(bare):
+        packages.add(name)
+        for requirement in metadata.requires(name) or ():
+            bare = re.split(r"[\s;<>=!~\[(]", requirement, maxsplit=1)[0]
+            if "extra ==" not in requirement and _is_there(bare):
                 waiting.append(bare)
-    return found
+    return packages
 
 
 def _is_there(name: str) -> bool:

@@ -24,7 +24,7 @@ from runner.contract.run_spec import RunSpec
 from runner.sandbox.kernel import process_tree, syscalls
 
 FIGURES_S = 10
-NO_FILES = "its files could not be written; there may be too little room in /tmp: choose a larger instance type"
+NO_FILES = "its files could not be written; /tmp may be too small: choose a larger instance type"
 GO = b"repeat\n"
 
 

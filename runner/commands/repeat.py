@@ -123,8 +123,8 @@ class _Family:
     def reap(self) -> bool:
         """Reaps ended processes; returns whether the first process has ended."""
         with contextlib.suppress(ChildProcessError):
-            while (found := os.wait4(-1, os.WNOHANG))[0]:
-                self._take(*found)
+            while (ended_child := os.wait4(-1, os.WNOHANG))[0]:
+                self._take(*ended_child)
         return self.status is not None
 
     def end(self) -> None:
@@ -132,11 +132,11 @@ class _Family:
         until = time.monotonic() + STUBBORN_S
         while time.monotonic() < until:
             try:
-                found = os.wait4(-1, os.WNOHANG)
+                ended_child = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
-            if found[0]:
-                self._take(*found)
+            if ended_child[0]:
+                self._take(*ended_child)
                 continue
             if self._uid >= 0:
                 process_tree.kill_everything_of(self._uid)
@@ -155,35 +155,35 @@ class _Family:
 
 
 def _follow(program: Program, counters: Counters, family: _Family, ends: _Ends, base: int) -> Measured:
-    found = Measured()
-    floor, found.trouble = _ready(ends.news)
+    measured = Measured()
+    floor, measured.trouble = _ready(ends.news)
     killed = counters.killed_for_memory()
     reading, own_s = counters.read(), counters.own_cpu_s()
     began = time.monotonic()
     if floor is not None:
         with contextlib.suppress(BrokenPipeError):
             os.write(ends.gate, b"g")
-    ended, seen, most = _watch(counters, family, ends, found.output, began + program.timeout_s)
-    found.wall_s = ended - began
-    found.timed_out = family.status is None
+    ended, seen, most = _watch(counters, family, ends, measured.output, began + program.timeout_s)
+    measured.wall_s = ended - began
+    measured.timed_out = family.status is None
     family.end()
-    _drain(ends.out, found.output)
+    _drain(ends.out, measured.output)
     status = family.status or 0
-    found.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-    found.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    found.trouble = found.trouble or os.read(ends.news, 4096).decode("utf-8", "replace")
-    found.out_of_memory = not found.timed_out and status != 0 and counters.killed_for_memory() > killed
+    measured.exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+    measured.signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    measured.trouble = measured.trouble or os.read(ends.news, 4096).decode("utf-8", "replace")
+    measured.out_of_memory = not measured.timed_out and status != 0 and counters.killed_for_memory() > killed
     largest = family.largest_bytes
-    found.peak_bytes = max(largest if largest > (floor or 0) + FLOOR_SLACK else seen, most - base)
-    found.user_s, found.system_s = family.user_s, family.system_s
+    measured.peak_bytes = max(largest if largest > (floor or 0) + FLOOR_SLACK else seen, most - base)
+    measured.user_s, measured.system_s = family.user_s, family.system_s
     after = counters.read()
     if reading is not None and after is not None:
         counted_s = after.cpu_s - reading.cpu_s - (counters.own_cpu_s() - own_s)
-        if counted_s > found.cpu_s * (1 + SLACK_SHARE) + SLACK_S:
-            found.user_s += counted_s - found.cpu_s
+        if counted_s > measured.cpu_s * (1 + SLACK_SHARE) + SLACK_S:
+            measured.user_s += counted_s - measured.cpu_s
         if after.throttled_s is not None and reading.throttled_s is not None:
-            found.throttled_s = after.throttled_s - reading.throttled_s
-    return found
+            measured.throttled_s = after.throttled_s - reading.throttled_s
+    return measured
 
 
 def _watch(counters: Counters, family: _Family, ends: _Ends, output: Capture, deadline: float) -> tuple[float, int, int]:

@@ -12,6 +12,9 @@ from runner.contract.commands import CommandFile
 
 VARIABLE = "BENCHYARD_GUEST"
 FOLDER = "work"
+ADDED = frozenset({VARIABLE, "HOSTNAME"})
+CLUSTER = "KUBERNETES_"
+"""Variables that are not the image's but come with a pod."""
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -35,15 +38,21 @@ def find_guest() -> Guest | None:
         return None
     fields = json.loads(description)
     folder = "/tmp"  # noqa: S108 -- the container's own tmpfs
-    env = {"PATH": DEFAULT_PATH, **fields["env"], "HOME": folder, "TMPDIR": folder}
+    image_env = _own_environment() if fields["env"] is None else fields["env"]
+    env = {"PATH": DEFAULT_PATH, **image_env, "HOME": folder, "TMPDIR": folder}
     return Guest(
         image=fields["image"],
         image_id=fields["image_id"],
         env=env,
-        workdir=fields["workdir"] or folder,
+        workdir=(os.getcwd() if fields["workdir"] is None else fields["workdir"]) or folder,
         scratch=(folder, "/dev/shm"),  # noqa: S108
         network=bool(fields["network"]),
     )
+
+
+def _own_environment() -> dict[str, str]:
+    """The image's variables, where the engine cannot read them and has added few of its own: what we were started with."""
+    return {name: value for name, value in os.environ.items() if name not in ADDED and not name.startswith(CLUSTER)}
 
 
 def own_guest(image: str) -> Guest:

@@ -109,8 +109,8 @@ class CommandWork:
 def item_of(answer: dict[str, Any], benchmark: str, problem_id: str, sample: int, task: CommandTask) -> ItemResult:
     outcome, end = verdict(answer)
     detail = {
-        Outcome.TIME_LIMIT: f"ended after {task.timeout_s:g} s, its time limit",
-        Outcome.MEMORY_LIMIT: "the container's memory ran out; choose a larger instance type",
+        Outcome.TIME_LIMIT: f"time limit of {task.timeout_s:g} s exceeded",
+        Outcome.MEMORY_LIMIT: "out of memory; choose a larger instance type",
         Outcome.RUNTIME_ERROR: end,
     }.get(outcome, "")
     missing = answer["missing"] if outcome is Outcome.PASSED else []

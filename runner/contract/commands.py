@@ -49,13 +49,13 @@ def file_name_problem(name: str) -> str | None:
 
 def file_names_problem(names: list[str]) -> str | None:
     """Returns why these files cannot be in one directory; None if they can."""
-    known = set(names)
-    if len(known) < len(names):
+    unique = set(names)
+    if len(unique) < len(names):
         return f"{next(name for name in names if names.count(name) > 1)!r} is named twice"
     for name in names:
         parts = name.split("/")
         for depth in range(1, len(parts)):
-            if (folder := "/".join(parts[:depth])) in known:
+            if (folder := "/".join(parts[:depth])) in unique:
                 return f"{folder!r} cannot be both a file and a directory"
     return None
 

@@ -31,8 +31,8 @@ def problem_of(code: str) -> str | None:
             warnings.simplefilter("ignore")
             compile(code, "eval.py", "exec", dont_inherit=True)
     except SyntaxError as error:
-        place = f" (line {error.lineno})" if error.lineno else ""
-        return f"it is not valid Python: {error.msg}{place}"
+        line = f" (line {error.lineno})" if error.lineno else ""
+        return f"it is not valid Python: {error.msg}{line}"
     except (ValueError, RecursionError, MemoryError) as error:
         return f"it is not valid Python: {type(error).__name__}"
     try:
@@ -67,20 +67,20 @@ def _names(tree: ast.Module) -> str | None:
 
 
 def _entry(tree: ast.Module) -> str | None:
-    found: ast.stmt | None = None
+    function: ast.stmt | None = None
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name == ENTRY:
-            found = statement
-    if found is None:
+            function = statement
+    if function is None:
         return f"it defines no function {ENTRY}(trace) at the top level"
-    if isinstance(found, ast.AsyncFunctionDef):
+    if isinstance(function, ast.AsyncFunctionDef):
         return f"{ENTRY} is async; it must be an ordinary function"
-    assert isinstance(found, ast.FunctionDef)
-    spec = found.args
+    assert isinstance(function, ast.FunctionDef)
+    spec = function.args
     positional = len(spec.posonlyargs) + len(spec.args)
     required = positional - len(spec.defaults) + sum(default is None for default in spec.kw_defaults)
     if required > 1 or (positional == 0 and spec.vararg is None):
         return f"{ENTRY} must take one argument, the trace"
-    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(found)):
+    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)):
         return f"{ENTRY} is a generator; it must return the result"
     return None

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalTask
+from runner.contract.grading_rules import GradingRules
 from runner.contract.message import Message
 
 CONTRACT_VERSION = 1
@@ -112,6 +113,8 @@ class BenchmarkSpec(Message):
     """The sample indices of each problem, in the order of `problem_ids`, if problems differ in them."""
     parity: bool = True
     """Whether answers are also judged by the official checker's rules, if that takes a second execution."""
+    rules: GradingRules | None = None
+    """How answers are found and judged, if a file describes the benchmark."""
 
     def items(self, samples_per_problem: int) -> Iterator[tuple[str, int]]:
         """Yields problem id and sample index of every item, in order."""

@@ -95,5 +95,5 @@ class Execution:
             raise RunFailed(FailureReason.RUNNER_ERROR, f"the sandbox keeps failing: {judgement.reason}", ERROR)
         mostly = self._slow >= SLOW_AT_FIRST and 2 * self._slow > self._trial.judged
         if mostly or self._slow > max(SLOW_LEAST, SLOW_SHARE * self._task.traces):
-            message = f"the eval ran out of its {self._task.limits.seconds:g} s on {self._slow} traces and was given up"
+            message = f"the eval ran out of its {self._task.limits.seconds:g} s on {self._slow} traces and was stopped"
             raise RunFailed(FailureReason.EVAL_FAILING, message, TIMEOUT)

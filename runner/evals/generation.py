@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.benchmarks.extraction import extract_code, search
 from runner.contract.eval_rules import ALLOWED, ENTRY, problem_of
 from runner.contract.evals import (
     STAGE_PERCENT,
@@ -31,6 +30,7 @@ from runner.llm.client import Completion, Finish, Prompt
 from runner.log import Log
 from runner.reporting.reporter import Reporter
 from runner.reporting.truncation import clean
+from runner.rules.extraction import extract_code, search
 from runner.sandbox.executor import Executor
 
 INVALID, TIMEOUT, ERROR, EXTERNAL = "INVALID_CODE", "EXECUTION_TIMEOUT", "EXECUTION_ERROR", "EXTERNAL_API_ERROR"
@@ -143,12 +143,12 @@ class Generation:
         self._tell(JobStage.CALLING_LLM)
         completion = await self._asked(prompt, turn)
         self._tell(JobStage.VALIDATING_CODE)
-        found = await search(lambda text: extract_code(text, ENTRY), completion.text)
+        extraction = await search(lambda text: extract_code(text, ENTRY), completion.text)
         if completion.finish is Finish.REFUSAL:
             raise Unfit("the model declined to answer")
-        if found.code is None or not found.complete:
+        if extraction.code is None or not extraction.complete:
             raise Unfit("there is no whole Python code block in the answer")
-        return found.code
+        return extraction.code
 
     async def _asked(self, prompt: Prompt, turn: int) -> Completion:
         try:

@@ -110,7 +110,7 @@ def _disputed(training: Sequence[Training]) -> str:
 def _spread(subjects: Sequence[Subject], most: int) -> list[Subject]:
     if len(subjects) <= most:
         return list(subjects)
-    return [subjects[place * len(subjects) // most] for place in range(most)]
+    return [subjects[index * len(subjects) // most] for index in range(most)]
 
 
 def repair_prompt(first: Prompt, fault: Fault) -> Prompt:

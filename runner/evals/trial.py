@@ -93,12 +93,12 @@ class Trial:
     async def judge(self, subjects: Sequence[Subject], salt: str) -> list[Judgement]:
         """Judges one part in one child, in order, and a sample of it again alone. Raises `Unsteady`."""
         judgements = await self._run(subjects, salt)
-        judged = [place for place, judgement in enumerate(judgements) if judgement.failure is None]
+        judged = [index for index, judgement in enumerate(judgements) if judgement.failure is None]
         count = min(len(judged), max(CHECKED_LEAST, round(len(judged) * CHECKED_SHARE)))
-        for place in random.Random(salt).sample(judged, count):
-            (again,) = await self._run([subjects[place]], f"{salt} again")
-            if differs(judgements[place], again):
-                raise Unsteady(difference(judgements[place], again))
+        for index in random.Random(salt).sample(judged, count):
+            (again,) = await self._run([subjects[index]], f"{salt} again")
+            if differs(judgements[index], again):
+                raise Unsteady(difference(judgements[index], again))
         return judgements
 
     async def never_ends(self, subjects: Sequence[Subject]) -> bool:
@@ -106,8 +106,8 @@ class Trial:
         verdicts, so this is checked first; an eval that is slow on long traces ends on short ones."""
         shortest = sorted(subjects, key=lambda subject: (len(subject.text), subject.key))[:SHORTEST]
         for subject in shortest:
-            (found,) = await self._run([subject], "the shortest", counted=False)
-            if found.failure is not EvalFailure.TIMEOUT:
+            (judgement,) = await self._run([subject], "the shortest", counted=False)
+            if judgement.failure is not EvalFailure.TIMEOUT:
                 return False
         return len(shortest) == SHORTEST
 
@@ -116,17 +116,17 @@ class Trial:
         return [(await self._run([subject], salt))[0] for subject in subjects]
 
     async def judge_all(
-        self, subjects: Sequence[Subject], salt: str, told: Callable[[int], None] = lambda _: None
+        self, subjects: Sequence[Subject], salt: str, on_progress: Callable[[int], None] = lambda _: None
     ) -> list[Judgement]:
-        """Judges all subjects in order, in parts; calls `told` with the number of newly judged ones."""
+        """Judges all subjects in order, in parts; calls `on_progress` with the number of newly judged ones."""
         parts = [subjects[start : start + CHUNK] for start in range(0, len(subjects), CHUNK)]
-        found: list[list[Judgement]] = [[] for _ in parts]
+        by_part: list[list[Judgement]] = [[] for _ in parts]
         queue = iter(range(len(parts)))
 
         async def worker() -> None:
-            for place in queue:
-                found[place] = await self.judge(parts[place], f"{salt} {place}")
-                told(len(found[place]))
+            for index in queue:
+                by_part[index] = await self.judge(parts[index], f"{salt} {index}")
+                on_progress(len(by_part[index]))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -134,7 +134,7 @@ class Trial:
                     group.create_task(worker())
         except BaseExceptionGroup as trouble:
             raise trouble.exceptions[0] from None
-        return [judgement for part in found for judgement in part]
+        return [judgement for part in by_part for judgement in part]
 
     async def _run(self, subjects: Sequence[Subject], salt: str, *, counted: bool = True) -> list[Judgement]:
         """Judges in one child up to the first trace without a verdict, then continues in another."""
@@ -147,11 +147,11 @@ class Trial:
                 "_judge",
                 [[nonce, subject.given(salt)] for nonce, subject in zip(nonces, rest, strict=True)],
                 self._limits,
-                lambda place, execution, own=nonces: judgement_of(0, execution, own[place]).failure is None,  # type: ignore[misc]
+                lambda index, execution, own=nonces: judgement_of(0, execution, own[index]).failure is None,  # type: ignore[misc]
                 prelude=False,
             )
             answered = zip(rest, executions, nonces, strict=False)
-            fresh = [judgement_of(subject.key, each, nonce) for subject, each, nonce in answered]
+            fresh = [judgement_of(subject.key, execution, nonce) for subject, execution, nonce in answered]
             done += fresh
             if counted:
                 self.judged += len(fresh)

@@ -65,13 +65,13 @@ def numbers(value: Any) -> list[complex] | None:
         return [value]
     if not isinstance(value, (list, tuple)):
         return None
-    found: list[complex] = []
+    flat: list[complex] = []
     for item in value:
         inner = numbers(item)
         if inner is None:
             return None
-        found += inner
-    return found
+        flat += inner
+    return flat
 
 
 def shape(value: Any) -> Any:
@@ -121,8 +121,8 @@ def accepted(entry: str, arguments: list[Any], out: Any, expected: Any, atol: fl
     elif mbpp and entry in SET_RESULTS:
         equal = set(out) == set(expected)
     elif mbpp and entry in FOUND_OR_NOT:
-        found = expected if isinstance(expected, bool) else expected is not None
-        equal = found == (out if isinstance(out, bool) else out is not None)
+        truth = expected if isinstance(expected, bool) else expected is not None
+        equal = truth == (out if isinstance(out, bool) else out is not None)
     if atol == 0 and all_floats(expected):
         atol = FLOAT_ATOL
     return equal or (atol != 0 and close(out, expected, atol))

@@ -96,7 +96,7 @@ def verdict(executions: Sequence[Execution], rights: Sequence[bool], total: int,
     if failed is None and passed < total:
         outcome, detail = Outcome.INFRA_ERROR, f"only {passed} of {total} tests were carried out"
     elif failed is None:
-        outcome, detail = Outcome.PASSED, f"all {total} tests accepted"
+        outcome, detail = Outcome.PASSED, f"all {total} tests passed"
     else:
         outcome = tests[failed].outcome
         detail = f"test {failed + 1} of {total}: {_why(executions[failed], outcome)}"
@@ -112,7 +112,7 @@ def exit_of(execution: Execution) -> str:
 
 def _why(execution: Execution, outcome: Outcome) -> str:
     if outcome is Outcome.WRONG_ANSWER:
-        return "the answer is not the expected one"
+        return "not the expected output"
     last = execution.stderr_tail.rstrip().rsplit("\n", 1)[-1].strip()
     if outcome is Outcome.RUNTIME_ERROR and last:
         return last

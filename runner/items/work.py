@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from runner.benchmarks.adapter import Adapter, Task, adapter_for
-from runner.benchmarks.extraction import Extraction, Rule, search
 from runner.contract.events import CallFacts, FailureReason, ItemResult, Outcome
 from runner.contract.run_spec import BenchmarkSpec, ExecutionLimits, GivenAnswer, RunKind, RunSpec, call_key
 from runner.errors import (
@@ -30,6 +29,7 @@ from runner.llm.client import Completion, Finish
 from runner.log import Log
 from runner.reporting.reporter import Reporter
 from runner.reporting.truncation import ANSWER_CHARS, cut, excerpt
+from runner.rules.extraction import Extraction, Rule, search
 from runner.sandbox.executor import Executor
 
 TRIES = 2
@@ -127,7 +127,7 @@ class Work:
 
     async def _item(self, item: Item) -> ItemResult:
         """Processes one item; retries once after an error of ours."""
-        trouble = ""
+        problem = ""
         for left in reversed(range(TRIES)):
             try:
                 result = await self._once(item)
@@ -147,10 +147,10 @@ class Work:
             except GatewayAway as error:
                 return _without_answer(item, Outcome.INFRA_ERROR, f"the gateway did not answer: {error}")
             except Exception as error:
-                trouble = f"{type(error).__name__}: {error}"
-                self._log("item.trouble", item=item.call_key, trouble=trouble)
-                self._reporter.log("warning", f"trouble with {item.call_key}: {trouble}")
-        return _without_answer(item, Outcome.INFRA_ERROR, trouble)
+                problem = f"{type(error).__name__}: {error}"
+                self._log("item.trouble", item=item.call_key, trouble=problem)
+                self._reporter.log("warning", f"error in {item.call_key}: {problem}")
+        return _without_answer(item, Outcome.INFRA_ERROR, problem)
 
     async def _once(self, item: Item) -> ItemResult:
         if self._spec.kind == RunKind.GRADE:
@@ -162,31 +162,31 @@ class Work:
         self._calls.go_on()
         async with self._judging:
             task = await self._task(item)
-            found = await search(task.extract, completion.text)
-            verdict = await self._verdict(item, task, completion, found)
+            extraction = await search(task.extract, completion.text)
+            verdict = await self._verdict(item, task, completion, extraction)
             del task
-        asked = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
-        result = _judged(item, completion.text, found, verdict)
-        return result.model_copy(update={**asked, "calls": [_facts(completion, item.call_key)]})
+        question = {"prompt": cut(prompt.text, ANSWER_CHARS), "prompt_version": prompt.version}
+        result = _judged(item, completion.text, extraction, verdict)
+        return result.model_copy(update={**question, "calls": [_facts(completion, item.call_key)]})
 
     async def _grade(self, item: Item) -> ItemResult:
         """Judges a stored answer: the same way, without a call."""
         async with self._judging:
             task = await self._task(item)
-            given = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
-            text = given.text or ""
-            found = Extraction(given.code or "", Rule.GIVEN)
-            if given.code is None:
-                found = await search(task.extract, text)
-            verdict = await self._verdict(item, task, Completion(text, finish=_finish(given)), found)
-        return _judged(item, text, found, verdict)
+            stored = self._problems.given(item.benchmark, item.problem_id, item.sample_index)
+            text = stored.text or ""
+            extraction = Extraction(stored.code or "", Rule.GIVEN)
+            if stored.code is None:
+                extraction = await search(task.extract, text)
+            verdict = await self._verdict(item, task, Completion(text, finish=_finish(stored)), extraction)
+        return _judged(item, text, extraction, verdict)
 
-    async def _verdict(self, item: Item, task: Task, completion: Completion, found: Extraction) -> Verdict:
-        outcome = unjudged(completion, found.code, found.complete)
-        if found.code is None or outcome is not None:
+    async def _verdict(self, item: Item, task: Task, completion: Completion, extraction: Extraction) -> Verdict:
+        outcome = unjudged(completion, extraction.code, extraction.complete)
+        if extraction.code is None or outcome is not None:
             outcome = outcome or Outcome.NO_ANSWER
             return Verdict(outcome, WHY[outcome])
-        return await task.judge(found.code, self._executor, self._limits[item.benchmark])
+        return await task.judge(extraction.code, self._executor, self._limits[item.benchmark])
 
     async def _task(self, item: Item) -> Task:
         """Returns the task, parsed again each time: with its tests it is large, and calls take minutes."""
@@ -206,8 +206,8 @@ class Work:
 
 WHY = {
     Outcome.REFUSED: "the model declined to answer",
-    Outcome.TRUNCATED: "the model reached its token limit before it had given its answer",
-    Outcome.NO_ANSWER: "nothing in the model's text could be taken as its answer",
+    Outcome.TRUNCATED: "the model reached its token limit before its answer was complete",
+    Outcome.NO_ANSWER: "no answer was found in the model's text",
 }
 
 
@@ -224,11 +224,11 @@ def unjudged(completion: Completion, code: str | None, complete: bool) -> Outcom
     return Outcome.NO_ANSWER if code is None else None
 
 
-def _finish(given: GivenAnswer) -> Finish:
-    return Finish(given.finish) if given.finish in set(Finish) else Finish.OTHER
+def _finish(answer: GivenAnswer) -> Finish:
+    return Finish(answer.finish) if answer.finish in set(Finish) else Finish.OTHER
 
 
-def _judged(item: Item, text: str, found: Extraction, verdict: Verdict) -> ItemResult:
+def _judged(item: Item, text: str, extraction: Extraction, verdict: Verdict) -> ItemResult:
     return ItemResult(
         benchmark=item.benchmark,
         problem_id=item.problem_id,
@@ -237,8 +237,8 @@ def _judged(item: Item, text: str, found: Extraction, verdict: Verdict) -> ItemR
         parity_outcome=verdict.parity,
         detail=verdict.detail,
         answer=cut(text, ANSWER_CHARS),
-        code=None if found.code is None else cut(found.code, ANSWER_CHARS),
-        extraction_rule=found.rule.value,
+        code=None if extraction.code is None else cut(extraction.code, ANSWER_CHARS),
+        extraction_rule=extraction.rule.value,
         tests_total=verdict.tests_total,
         tests_passed=verdict.tests_passed,
         tests=verdict.tests,

@@ -130,8 +130,8 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
     final, after the gateway's own retries, unless it says that the gateway itself is unavailable.
     """
     code, detail = headers.get(CODE_HEADER) or _code_of(body), _message_of(body) or message
-    told = status < 400
-    if told and isinstance(body, Mapping) and isinstance(body.get("status"), int):
+    within_success = status < 400
+    if within_success and isinstance(body, Mapping) and isinstance(body.get("status"), int):
         status = body["status"]
     text = f"{detail} (status {status}{f', {code}' if code else ''})" if status >= 400 else detail
     scope = _scope_of(body)
@@ -141,7 +141,7 @@ def error_for(status: int, body: object, headers: Mapping[str, str], message: st
         return BudgetExhausted(detail)
     if code == "PROVIDER_KEY_REFUSED":
         return ProviderFailed(text, 401, scope)
-    if code in GATEWAY_CODES or (status in AWAY and code not in FINAL_CODES and not told):
+    if code in GATEWAY_CODES or (status in AWAY and code not in FINAL_CODES and not within_success):
         return GatewayAway(text, seconds(headers.get("retry-after")))
     return ProviderFailed(text, status, scope)
 
@@ -155,20 +155,20 @@ def _parts(body: object) -> list[Mapping[str, Any]]:
 
 
 def _code_of(body: object) -> str | None:
-    found: list[str] = []
+    codes: list[str] = []
     for part in _parts(body):
         details = part.get("details")
         nested = details.get("error_code") if isinstance(details, Mapping) else None
-        found += [value for value in (part.get("code"), nested, part.get("type")) if isinstance(value, str)]
-    return next((value for value in found if value.isupper()), None)
+        codes += [value for value in (part.get("code"), nested, part.get("type")) if isinstance(value, str)]
+    return next((value for value in codes if value.isupper()), None)
 
 
 def _scope_of(body: object) -> str | None:
     """Returns the scope that the gateway gave an error in `details.scope`; None if it gave none."""
-    known = set(run_spec.ErrorScope)
+    scopes = set(run_spec.ErrorScope)
     for part in _parts(body):
         details = part.get("details")
-        if isinstance(details, Mapping) and details.get("scope") in known:
+        if isinstance(details, Mapping) and details.get("scope") in scopes:
             return str(details["scope"])
     return None
 

@@ -66,9 +66,9 @@ def read_boot(fd: int = 0) -> Boot:
     os.dup2(null, fd)
     os.close(null)
     try:
-        given = json.loads(line.split(b"\n", 1)[0])
-        texts = [given[name] for name in Boot._fields[:-1]]
-        boot = Boot(texts[0], texts[1], texts[2], texts[3], given.get("stand_ready"))
+        values = json.loads(line.split(b"\n", 1)[0])
+        texts = [values[name] for name in Boot._fields[:-1]]
+        boot = Boot(texts[0], texts[1], texts[2], texts[3], values.get("stand_ready"))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BootRefused("standard input holds no boot configuration: one line of JSON is expected") from None
     if not all(isinstance(value, str) and value for value in boot[:-1]):

@@ -44,11 +44,11 @@ def claim(
         more = before()
         try:
             reply = link.post("/runner/claim", boot.token, {**body, **more})
-            trouble = None if 200 <= reply.status < 300 else problem_of(reply)
+            problem = None if 200 <= reply.status < 300 else problem_of(reply)
             retry_after_s = reply.retry_after_s
         except NO_ANSWER as error:
-            reply, trouble, retry_after_s = None, f"{type(error).__name__}: {error}", None
-        if reply is not None and trouble is None:
+            reply, problem, retry_after_s = None, f"{type(error).__name__}: {error}", None
+        if reply is not None and problem is None:
             answer = _answer(reply)
             if answer["action"] == "run":
                 spec: dict[str, Any] = answer["spec"]
@@ -57,13 +57,13 @@ def claim(
             give_up, failures = now() + patience_s, 0
             continue
         if reply is not None and reply.status < 500 and reply.status not in TRY_AGAIN:
-            raise ClaimRefused(f"the orchestrator refused the claim with status {reply.status}: {trouble}")
+            raise ClaimRefused(f"the orchestrator refused the claim with status {reply.status}: {problem}")
         pause = retry_after_s if retry_after_s is not None else min(0.1 * 2**failures, MAX_PAUSE_S)
         pause *= random.uniform(0.75, 1.25)
         if now() + pause > give_up:
-            raise ClaimRefused(f"the orchestrator did not answer the claim for {patience_s:.0f} s, at last: {trouble}")
+            raise ClaimRefused(f"the orchestrator did not answer the claim for {patience_s:.0f} s; last error: {problem}")
         failures += 1
-        log("claim.again", trouble=trouble, pause_s=round(pause, 2))
+        log("claim.again", trouble=problem, pause_s=round(pause, 2))
         sleep(pause)
 
 

@@ -61,7 +61,7 @@ def arguments(code: int, counted: CountedSince, cgroup: Path = CGROUP) -> list[s
 
 def end(ended: RunnerExit) -> NoReturn:
     sys.stderr.flush()
-    if ended.counted is not None and (words := arguments(ended.code, ended.counted)) is not None:
+    if ended.counted is not None and (command := arguments(ended.code, ended.counted)) is not None:
         with contextlib.suppress(OSError):  # no shell: the last usage is not counted
-            os.execve(SHELL, words, {})  # noqa: S606 -- that is the point
+            os.execve(SHELL, command, {})  # noqa: S606 -- that is the point
     os._exit(ended.code)

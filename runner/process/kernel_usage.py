@@ -53,12 +53,12 @@ class Tree:
         self._seen = self._total = 0.0
 
     def read(self) -> Reading | None:
-        found = of_processes(self._first)
-        if found is None:
+        reading = of_processes(self._first)
+        if reading is None:
             return None
-        self._total += max(0.0, found.cpu_s - self._seen)
-        self._seen = found.cpu_s
-        return Reading(self._total, found.memory_bytes)
+        self._total += max(0.0, reading.cpu_s - self._seen)
+        self._seen = reading.cpu_s
+        return Reading(self._total, reading.memory_bytes)
 
 
 class EarlyUsage:
@@ -97,16 +97,16 @@ def limits(engine: str, cgroup: Path = CGROUP) -> dict[str, float]:
     """Returns the container's limits, as far as the kernel reports them."""
     if engine == "process":
         return {}
-    found: dict[str, float] = {}
+    limits: dict[str, float] = {}
     quota, _, period = _text(cgroup / "cpu.max").strip().partition(" ")
     quota = quota or _text(cgroup / "cpu" / "cpu.cfs_quota_us").strip()
     period = period or _text(cgroup / "cpu" / "cpu.cfs_period_us").strip()
     if quota.isdecimal() and period.isdecimal() and int(period):
-        found["cpu_limit"] = round(int(quota) / int(period), 4)
+        limits["cpu_limit"] = round(int(quota) / int(period), 4)
     memory = (_text(cgroup / "memory.max") or _text(cgroup / "memory" / "memory.limit_in_bytes")).strip()
     if memory.isdecimal() and int(memory) < NO_LIMIT:
-        found["memory_limit_bytes"] = int(memory)
-    return found
+        limits["memory_limit_bytes"] = int(memory)
+    return limits
 
 
 def of_processes(first: int, proc: Path = PROC) -> Reading | None:
@@ -154,7 +154,7 @@ def _split(cgroup: Path) -> Reading | None:
 def read_pairs(path: Path) -> dict[str, int]:
     """Reads lines of a name and a number; empty if the file cannot be read."""
     lines = (line.split() for line in _text(path).splitlines())
-    return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
+    return {fields[0]: int(fields[1]) for fields in lines if len(fields) == 2 and fields[1].isdecimal()}
 
 
 def _text(path: Path) -> str:

@@ -206,20 +206,20 @@ class Reporter:
             began = time.monotonic()
             batch = self._batch()
             try:
-                trouble, retry_after_s = await self._post(batch)
+                problem, retry_after_s = await self._post(batch)
             except Exception as error:  # logged and retried: if the reporter died, so would the run
-                trouble, retry_after_s = f"{type(error).__name__}: {error}", None
-            self.reachable = trouble is None
-            if trouble is None:
+                problem, retry_after_s = f"{type(error).__name__}: {error}", None
+            self.reachable = problem is None
+            if problem is None:
                 failures, heard = 0, self._now()
                 await self._pause(self._batch_s - (time.monotonic() - began))
                 continue
             if self._now() - heard > self._patience_s:
                 self._end(
-                    Stop.ABANDONED, f"the orchestrator has not answered for {self._patience_s:.0f} s, at last: {trouble}"
+                    Stop.ABANDONED, f"the orchestrator has not answered for {self._patience_s:.0f} s; last error: {problem}"
                 )
             if failures & (failures + 1) == 0:
-                self._log("report.again", trouble=trouble, tries=failures + 1, backlog=len(self._backlog))
+                self._log("report.again", trouble=problem, tries=failures + 1, backlog=len(self._backlog))
             pause = min(0.1 * 2 ** min(failures, 10), MAX_PAUSE_S)
             failures += 1
             await self._pause(max(pause, min(retry_after_s or 0.0, MAX_PAUSE_S)) * random.uniform(0.7, 1.3), floor_s=0.1)
@@ -257,7 +257,7 @@ class Reporter:
             try:
                 return self._acknowledge(EventAck.model_validate_json(answer.content)), None
             except ValidationError:
-                return "the acknowledgement cannot be understood", None
+                return "the acknowledgement is invalid", None
         if answer.status_code in OVER:
             self._end(Stop.SUPERSEDED, f"status {answer.status_code}: {answer.text[:300]}")
             return None, None
@@ -268,9 +268,9 @@ class Reporter:
 
     def _acknowledge(self, ack: EventAck) -> str | None:
         if ack.desired is Desired.CANCEL:
-            self._end(Stop.CANCELLED, "the orchestrator wants the run cancelled")
+            self._end(Stop.CANCELLED, "the orchestrator cancelled the run")
         if ack.ack_seq < self._acked:
-            self._end(Stop.LOST, f"acknowledged {self._acked} events before, and now only {ack.ack_seq}")
+            self._end(Stop.LOST, f"it acknowledged {self._acked} events before, now only {ack.ack_seq}")
             return None
         moved = ack.ack_seq > self._acked
         self._acked = ack.ack_seq
@@ -278,7 +278,7 @@ class Reporter:
             self._bytes -= len(self._backlog.popleft().body)
         self._moved.set()
         self._moved = asyncio.Event()
-        return None if moved else "the orchestrator took none of the events"
+        return None if moved else "the orchestrator accepted none of the events"
 
     def _shrink(self, batch: list[_Pending], size: int) -> None:
         """Handles "too large": makes batches smaller; a single event has its texts cut, never its verdict."""

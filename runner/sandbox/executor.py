@@ -128,16 +128,16 @@ class Executor:
         """
         task = json.dumps({"test": test_code, "context": context, "entry": entry}).encode()
         async with self._slot(limits) as slot:
-            trouble = 0
+            failures = 0
             while True:
                 try:
                     checked = await self._check(slot, program, task, flavour_for(test_code), limits)
                 except GoneError as error:
                     slot.discard()
                     checked = Checked(failed(str(error)), again=True)
-                if not checked.again or trouble:
+                if not checked.again or failures:
                     return checked.execution
-                trouble += 1
+                failures += 1
 
     async def _check(self, slot: Slot, program: str, task: bytes, judge_flavour: str, limits: Limits) -> "Checked":
         worker = await self._open_pool().worker(slot, flavour_for(program), CANDIDATE, limits.allow)

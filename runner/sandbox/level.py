@@ -59,7 +59,7 @@ class Level:
 
 def suffices(uid: bool, use_landlock: bool, name: str) -> bool:
     """Whether these optional layers include all of the level `name`."""
-    needed = next((layers for layers, known in _NAMES.items() if known == name), None)
+    needed = next((layers for layers, level_name in _NAMES.items() if level_name == name), None)
     if needed is None:
         raise ValueError(f"there is no sandbox level {name!r}; one of {', '.join(_NAMES.values())}")
     return uid >= needed[0] and use_landlock >= needed[1]

@@ -12,7 +12,7 @@ from orchestrator.app import create_app
 from orchestrator.batches.state import BatchState, EndMode
 from orchestrator.engines.engine import ContainerState
 from orchestrator.errors import Code
-from orchestrator.http.authentication import load_token
+from orchestrator.http.access.authentication import load_token
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import SENTENCES, Reason
 from orchestrator.scopes import Scope

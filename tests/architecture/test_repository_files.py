@@ -50,7 +50,8 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_the_hooks_are_the_checks_of_make() -> None:
     (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     makefile = (ROOT / "Makefile").read_text()
-    check = re.search(r"^check:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    assert check
-    tools = {line.split()[0].removeprefix("@$(bin)/") for line in check[1].splitlines()}
+    names = re.search(r"^checks := (.*)$", makefile, re.MULTILINE)
+    assert names
+    recipes = [re.search(rf"^{name}:\n((?:\t.*\n)+)", makefile, re.MULTILINE) for name in names[1].split()]
+    tools = {line.split()[0].removeprefix("@$(bin)/") for recipe in recipes if recipe for line in recipe[1].splitlines()}
     assert {Path(hook["entry"].split()[0]).name for hook in local["hooks"]} == tools

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.alerts.alerts import AlertKind
-from orchestrator.schedules.cron import ALIASES
-from orchestrator.schedules.decisions import FireOutcome, Misfire, Overlap
 from orchestrator.schedules.drift.series import BaselineKind, DriftVerdict
+from orchestrator.schedules.firing.cron import ALIASES
+from orchestrator.schedules.firing.decisions import FireOutcome, Misfire, Overlap
 from orchestrator.schedules.panel import Draw
 from orchestrator.schedules.schemas import ScheduleSave
 

@@ -36,7 +36,7 @@ from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.gateway.edge.router import Gateway
 from orchestrator.gateway.wiring import open_gateway
-from orchestrator.http.guard import Guard
+from orchestrator.http.access.guard import Guard
 from orchestrator.http.policy import set_policy
 from orchestrator.http.problems import not_found
 from orchestrator.http.route_table import RouteTable

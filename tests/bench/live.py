@@ -28,7 +28,7 @@ from playwright.async_api import async_playwright
 from sqlmodel import Session
 
 from orchestrator.db.session import Database, database_url
-from orchestrator.runs import event_queries
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.tables import Event
 from tests.bench.events import seeded_run
 from tests.bench.pages import cpu_ms

@@ -108,6 +108,10 @@ GET    /api/models/{model:path}                                    viewer  share
 PATCH  /api/models/{model:path}                                    owner   shared
 DELETE /api/models/{model:path}                                    owner   shared
 GET    /api/benchmarks                                             viewer  shared
+POST   /api/benchmarks                                             owner   shared
+POST   /api/benchmarks/files                                       owner   shared
+POST   /api/benchmarks/check                                       owner   shared
+GET    /api/benchmarks/{name}                                      viewer  shared
 GET    /api/datasets                                               viewer  shared
 POST   /api/datasets                                               owner   shared
 PUT    /api/datasets/{name}                                        owner   shared
@@ -228,7 +232,12 @@ POST   /models                                                     owner   share
 POST   /models/sync                                                owner   shared
 POST   /models/{model_id}/prices                                   owner   shared
 POST   /models/{model_id}/remove                                   owner   shared
+GET    /benchmarks                                                 viewer  shared
+GET    /benchmarks/new                                             owner   shared
+POST   /benchmarks/new                                             owner   shared
+GET    /benchmarks/{name}                                          viewer  shared
 GET    /datasets                                                   viewer  shared
+GET    /datasets/{name}                                            viewer  shared
 POST   /datasets                                                   owner   shared
 POST   /datasets/{name}/verify                                     owner   shared
 POST   /datasets/{name}/remove                                     owner   shared

@@ -12,8 +12,8 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlmodel import Session
 
-from orchestrator.http.login_throttle import LoginThrottle
-from orchestrator.runs import event_queries
+from orchestrator.http.access.login_throttle import LoginThrottle
+from orchestrator.runs.live import queries as event_queries
 from tests.conftest import settings_in
 from tests.contract.authorisation_table import rows
 from tests.contract.two_workspaces import ROLES, World, somebody, two_workspaces

@@ -101,7 +101,7 @@ def test_from_up_to_down(yard: Yard) -> None:
     assert "runner.claimed" in yard("logs", "--follow", long_id)
     shown = yard.json("show", long_id)
     assert (shown["status"], shown["reason"]) == ("cancelled", "cancelled_by_user")
-    assert "Somebody cancelled the run." in yard("show", long_id)
+    assert "The run was cancelled by a user." in yard("show", long_id)
 
     down = yard.json("down")
     assert down["pid"] == first["pid"]

@@ -47,7 +47,7 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     page.get_by_role("link", name="wrong answer").first.click()
     expect(page.locator("#item-list tbody tr")).to_have_count(4)
     page.locator("#item-list tbody th a").first.click()
-    expect(page.get_by_role("heading", name="Code taken from the answer")).to_be_visible()
+    expect(page.get_by_role("heading", name="Extracted code")).to_be_visible()
     expect(page.locator(".diff .missing").first).to_contain_text("b")
     assert page.locator(".t-keyword").first.inner_text() == "def"
     page.get_by_role("link", name=re.compile("Next")).click()
@@ -56,35 +56,35 @@ def test_the_whole_story(visit: Callable[..., Visitor], site: Site) -> None:
     other = start_from_dialog(page, 12)
     expect(page.locator("#state .status")).to_have_text("completed")
     page.goto(f"{site.url}/compare?run={run_id}&run={other}")
-    expect(page.get_by_role("heading", name="Both runs pass and fail the same problems.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Both runs pass the same problems.")).to_be_visible()
 
 
 def test_a_schedule_from_the_builder_to_a_run(visit: Callable[..., Visitor], site: Site) -> None:
     page = visit(timezone_id="Asia/Tokyo", locale="en-GB").page
     page.goto(f"{site.url}/schedules")
-    page.get_by_role("link", name="Add a schedule").click()
+    page.get_by_role("link", name="Add schedule").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Use mine: Asia/Tokyo").click()
     expect(dialog.locator("#quote")).to_contain_text("At 06:00 every day, Asia/Tokyo time")
-    dialog.get_by_label("How often").select_option("fields")
+    dialog.get_by_label("Frequency").select_option("fields")
     dialog.get_by_label("Day of the week").fill("MON-WED")
     expect(dialog.locator("#quote code")).to_have_text("0 6 * * MON-WED")
-    dialog.get_by_label("How often").select_option("free")
+    dialog.get_by_label("Frequency").select_option("free")
     expect(dialog.get_by_label("Cron expression")).to_have_value("0 6 * * MON-WED")
     dialog.get_by_label("Cron expression").fill("61 * * * *")
     expect(dialog.locator("#quote .bad")).to_contain_text("minute")
-    dialog.get_by_label("How often").select_option("weekly")
+    dialog.get_by_label("Frequency").select_option("weekly")
     dialog.get_by_label("Weekday").select_option("TUE")
-    dialog.get_by_label("At", exact=True).fill("07:30")
+    dialog.get_by_label("Time", exact=True).fill("07:30")
     dialog.get_by_label("Time zone").fill("Europe/Berlin")
-    dialog.get_by_label("Problems of each benchmark").fill("3")
+    dialog.get_by_label("Problems per benchmark").fill("3")
     expect(dialog.locator("#quote")).to_contain_text("30 7 * * TUE")
     expect(dialog.locator("#quote tbody tr")).to_have_count(5)
     expect(dialog.locator("#quote tbody tr").first).to_contain_text("2026-11-17 07:30")
     expect(dialog.locator("#quote tbody tr").first).to_contain_text("17 Nov 2026, 15:30:00")
     expect(dialog.locator("#quote")).to_contain_text("a drop of")
     assert_accessible(page)
-    dialog.get_by_role("button", name="Save the schedule").click()
+    dialog.get_by_role("button", name="Save schedule").click()
     page.wait_for_url(re.compile(r"/schedules/\d+$"))
     expect(page.locator("#next tbody tr")).to_have_count(5)
 
@@ -109,15 +109,15 @@ def test_cancel(visit: Callable[..., Visitor], api: httpx.Client) -> None:
     HOLD.at = None
 
     expect(page.locator("#state .status")).to_have_text("cancelled")
-    expect(page.locator("#state .banner")).to_contain_text("Somebody cancelled the run.")
+    expect(page.locator("#state .banner")).to_contain_text("Cancelled by")
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
 
 
 def test_it_works_without_script(visit: Callable[..., Visitor], site: Site) -> None:
     page = visit(java_script_enabled=False).page
     page.get_by_role("link", name="Run benchmark").click()
-    page.get_by_label("Problems of each benchmark").fill("2")
-    page.get_by_role("button", name="Start the run").click()
+    page.get_by_label("Problems per benchmark").fill("2")
+    page.get_by_role("button", name="Start run").click()
     page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
     page.goto(f"{site.url}/runs?status=completed")
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
@@ -127,11 +127,11 @@ def test_lost_updates_are_told_and_come_back(visit: Callable[..., Visitor], site
     visitor = visit()
     visitor.context.route("**/api/events*", lambda route: route.abort())
     visitor.page.goto(f"{site.url}/runs")
-    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_visible()
+    expect(visitor.page.get_by_text("Live updates lost.")).to_be_visible()
 
     visitor.context.unroute("**/api/events*")
 
-    expect(visitor.page.get_by_text("Live updates are lost.")).to_be_hidden()
+    expect(visitor.page.get_by_text("Live updates lost.")).to_be_hidden()
     visitor.complaints.clear()  # the browser notes each try in its console
 
 

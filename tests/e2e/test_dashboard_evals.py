@@ -129,19 +129,19 @@ def test_labelling_by_keyboard(visit: Callable[..., Visitor], site: Site, api: h
 
     page.route("**/feedback", refuse)
     page.get_by_role("button", name="Positive").click()
-    expect(page.get_by_role("alert").filter(has_text="was not saved")).to_contain_text("shop-1-000004")
+    expect(page.get_by_role("alert").filter(has_text="not saved")).to_contain_text("shop-1-000004")
     assert rating(api, set_id, "shop-1-000004") is None
     page.unroute("**/feedback", refuse)
     assert [each for each in visitor.complaints if "ERR_FAILED" not in each] == []
     visitor.complaints.clear()
     expect(page.locator("#trace")).to_have_attribute("data-trace", "shop-1-000005")
-    page.get_by_role("button", name="Send it again").click()
+    page.get_by_role("button", name="Retry").click()
     until(lambda: rating(api, set_id, "shop-1-000004") == "positive")
     for _ in range(3):
         shown = page.locator("#trace").get_attribute("data-trace")
         page.keyboard.press("n")
         expect(page.locator(f'#trace[data-trace="{shown}"]')).to_have_count(0)
-    expect(page.get_by_role("heading", name="Every trace has a label")).to_be_visible()
+    expect(page.get_by_role("heading", name="All traces are labelled")).to_be_visible()
 
 
 def test_contradictions_by_keyboard_and_button(visit: Callable[..., Visitor], site: Site, api: httpx.Client) -> None:
@@ -180,13 +180,13 @@ def test_an_import_and_a_generation_live(
     page.goto(f"{site.url}/eval-sets")
     page.get_by_label("Name").fill("imported")
     page.get_by_label("What makes a trace good?").fill("It helps.")
-    page.get_by_role("button", name="Make the eval set").click()
+    page.get_by_role("button", name="Create eval set").click()
     file = tmp_path / "traces.jsonl"
     file.write_text(rows(10, 10, 3) + "{oops\n" + json.dumps({"id": "x"}) + "\n")
     page.locator("#i-file").set_input_files(file)
     page.get_by_role("button", name="Import", exact=True).click()
     report = page.locator("[data-report]")
-    expect(report).to_contain_text("10 new traces, 0 there already, 10 labels taken, 2 lines left out")
+    expect(report).to_contain_text("10 new traces, 0 unchanged, 10 labels imported, 2 lines skipped")
     expect(report).to_contain_text("Line 11: not JSON")
     expect(page.locator("#trace-list tbody tr").first).to_be_visible()
     assert_accessible(page)
@@ -195,8 +195,8 @@ def test_an_import_and_a_generation_live(
     page.get_by_role("link", name="Write an eval", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator("#eval-quote")).to_contain_text("held out")
-    dialog.get_by_label("Model that writes it").select_option("demo-weak")
-    dialog.get_by_role("button", name="Write the eval").click()
+    dialog.get_by_label("Model").select_option("demo-weak")
+    dialog.get_by_role("button", name="Write eval").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}$"))
     page.evaluate("window.same = true")
     expect(page.locator("[data-repair]")).to_have_text("Repair 1 of 3")
@@ -206,7 +206,7 @@ def test_an_import_and_a_generation_live(
         look_at(page, "job-live")
     finally:
         RUNNER.slow, RUNNER.go = False, True
-    expect(page.locator("#job-state .banner")).to_contain_text("is saved")
+    expect(page.locator("#job-state .banner")).to_contain_text("saved")
     assert page.evaluate("window.same") is True
 
 

@@ -90,7 +90,7 @@ def test_tokens_and_webhooks(visit: Callable[..., Visitor], site: Site, api: htt
     page.get_by_role("link", name="Settings").click()
     page.get_by_label("Name").fill("nightly")
     page.get_by_label("Scope").select_option("run")
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create token").click()
     token = page.locator("#secret").inner_text()
     assert_accessible(page)
     bearer = {"authorization": f"Bearer {token}"}
@@ -99,27 +99,27 @@ def test_tokens_and_webhooks(visit: Callable[..., Visitor], site: Site, api: htt
     assert token not in page.content()
 
     page.get_by_label("Address").fill(f"{receiver}/hook")
-    page.get_by_role("button", name="Add the address").click()
+    page.get_by_role("button", name="Add webhook").click()
     expect(page.locator("#secret")).to_contain_text("whsec_")
     page.get_by_role("button", name=re.compile("Send a test message")).click()
-    expect(page.get_by_role("status").first).to_contain_text("answered 204")
+    expect(page.get_by_role("status").first).to_contain_text("HTTP 204")
     before = page.locator("#secret").count()
     page.get_by_role("button", name=re.compile("Change the secret")).click()
     expect(page.locator("#secret")).to_contain_text("whsec_")
     assert before == 0
     page.goto(f"{site.url}/settings")
     page.get_by_role("link", name=f"{receiver}/hook").click()
-    expect(page.get_by_text("No alert was meant for this address yet.")).to_be_visible()
+    expect(page.get_by_text("No messages yet.")).to_be_visible()
     assert_accessible(page)
     page.go_back()
     page.get_by_role("button", name=re.compile("Remove http")).click()
-    expect(page.get_by_text("Nobody is told of alerts yet.")).to_be_visible()
+    expect(page.get_by_text("No webhooks yet.")).to_be_visible()
     page.get_by_label("Address").fill("http://169.254.169.254/latest")
-    page.get_by_role("button", name="Add the address").click()
+    page.get_by_role("button", name="Add webhook").click()
     expect(page.get_by_role("alert").first).to_contain_text("169.254.169.254")
 
     page.get_by_role("button", name="Revoke the token nightly").click()
-    expect(page.get_by_text("There is no named token yet.")).to_be_visible()
+    expect(page.get_by_text("No tokens yet.")).to_be_visible()
     assert httpx.get(f"{site.url}/api/models", headers=bearer).status_code == 401
 
 
@@ -129,11 +129,11 @@ def test_datasets_from_an_address_and_a_file(
     page = visit().page
     page.on("dialog", lambda question: question.accept())
     page.goto(f"{site.url}/datasets")
-    page.get_by_text("From an address", exact=True).click()
+    page.get_by_text("From a URL", exact=True).click()
     form = page.locator("form:visible", has=page.locator("#a-source"))
-    form.get_by_label("Address").fill(f"{receiver}/problems.jsonl")
+    form.get_by_label("URL").fill(f"{receiver}/problems.jsonl")
     form.get_by_label("Name").fill("mine")
-    form.get_by_role("button", name="Fetch and add").click()
+    form.get_by_role("button", name="Download and add").click()
     expect(page.locator('tr[data-key="j-mine"]')).to_contain_text("36 problems")
     expect(page.get_by_role("heading", name="mine")).to_be_visible()
 
@@ -144,10 +144,10 @@ def test_datasets_from_an_address_and_a_file(
     page.locator("#f-file").set_input_files(file)
     page.locator("#f-name").evaluate("field => field.removeAttribute('pattern')")
     page.locator("#f-name").fill("sample")
-    page.get_by_role("button", name="Send and add").click()
+    page.get_by_role("button", name="Upload and add").click()
     expect(page.locator("form[data-upload] [role=alert]")).to_contain_text("choose another name")
     page.locator("#f-name").fill("more")
-    page.get_by_role("button", name="Send and add").click()
+    page.get_by_role("button", name="Upload and add").click()
     expect(page.locator('tr[data-key="j-more"]')).to_be_visible()
     expect(page.locator('tr[data-key="j-more"]')).to_contain_text(re.compile("problems|failed"))
     assert_accessible(page)
@@ -193,7 +193,7 @@ def test_every_page_and_dialog_is_accessible_and_fits(visit: Callable[..., Visit
     assert_accessible(page, "color-contrast", "link-name", "list", "region")
     page.keyboard.press("Escape")
     expect(page.get_by_role("link", name="Audit")).to_be_hidden()
-    for name, path, link in (("new-run", "/runs", "Run benchmark"), ("new-schedule", "/schedules", "Add a schedule")):
+    for name, path, link in (("new-run", "/runs", "Run benchmark"), ("new-schedule", "/schedules", "Add schedule")):
         page.goto(site.url + path)
         page.get_by_role("link", name=link).first.click()
         expect(page.get_by_role("dialog")).to_be_visible()

@@ -47,10 +47,10 @@ def test_the_whole_dashboard_under_a_sub_path(browser: Browser, tmp_path: Path, 
         expect(page.locator("#state .status")).to_have_text("completed")  # live, through the proxy
         assert page.evaluate("window.same") is True
         page.goto(f"{outside}/schedules")
-        page.get_by_role("link", name="Add a schedule").first.click()
+        page.get_by_role("link", name="Add schedule").first.click()
         dialog = page.get_by_role("dialog")
-        dialog.get_by_label("Problems of each benchmark").fill("3")
-        dialog.get_by_role("button", name="Save the schedule").click()
+        dialog.get_by_label("Problems per benchmark").fill("3")
+        dialog.get_by_role("button", name="Save schedule").click()
         page.wait_for_url(re.compile(rf"^{outside}/schedules/\d+$"))
         file = tmp_path / "mine.jsonl"
         file.write_bytes(SAMPLE_FILE.read_bytes())
@@ -58,7 +58,7 @@ def test_the_whole_dashboard_under_a_sub_path(browser: Browser, tmp_path: Path, 
         page.get_by_text("From a file", exact=True).click()
         page.locator("#f-file").set_input_files(file)
         page.locator("#f-name").fill("mine")
-        page.get_by_role("button", name="Send and add").click()
+        page.get_by_role("button", name="Upload and add").click()
         expect(page.get_by_role("heading", name="mine")).to_be_visible()
 
         seen, waiting = set(), [outside + "/", f"{outside}/runs/{run_id}/items/0"]

@@ -60,7 +60,7 @@ def test_the_whole_story(service: Service, tmp_path: Path) -> None:
             page.goto(job_page)
             expect(page.locator("#job-state .status")).to_have_text("failed")
             expect(page.locator("#job-state .banner")).to_contain_text(words)
-            expect(page.locator("#rounds")).to_contain_text("refused")
+            expect(page.locator("#rounds")).to_contain_text("rejected")
         keep_picture(page, "evals-5-refused")
         page.goto(f"{service.url}/jobs?type=eval_generate&status=failed")
         expect(page.locator("#jobs tbody tr")).to_have_count(len(REFUSED))
@@ -71,11 +71,11 @@ def a_set_with_traces(page: Page, service: Service, tmp_path: Path) -> str:
     page.goto(f"{service.url}/eval-sets")
     page.get_by_label("Name").fill("helpful")
     page.get_by_label("What makes a trace good?").fill("The answer helps the customer with what was asked.")
-    page.get_by_role("button", name="Make the eval set").click()
+    page.get_by_role("button", name="Create eval set").click()
     page.wait_for_url(re.compile(r"/eval-sets/[0-9a-f-]{36}$"))
     page.locator("#i-file").set_input_files(traces(tmp_path / "traces.jsonl"))
     page.get_by_role("button", name="Import", exact=True).click()
-    expect(page.locator("[data-report]")).to_contain_text("30 new traces, 0 there already, 16 labels taken, 1 line left out")
+    expect(page.locator("[data-report]")).to_contain_text("30 new traces, 0 unchanged, 16 labels imported, 1 line skipped")
     keep_picture(page, "evals-1-imported")
     return page.url.split("#")[0]
 
@@ -95,8 +95,8 @@ def asked_for(page: Page, set_page: str, model: str) -> str:
     expect(page.locator("#theme")).to_be_visible()
     page.get_by_role("link", name="Write an eval", exact=True).click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Model that writes it").select_option(model)
-    dialog.get_by_role("button", name="Write the eval").click()
+    dialog.get_by_label("Model").select_option(model)
+    dialog.get_by_role("button", name="Write eval").click()
     page.wait_for_url(JOB_PAGE)
     return page.url
 
@@ -114,10 +114,10 @@ def written_live(page: Page, set_page: str) -> None:
     page.evaluate(WATCH)
     expect(page.locator("#rounds")).to_contain_text("it is not valid Python")
     keep_picture(page, "evals-3-live")
-    expect(page.locator("#job-state .banner")).to_contain_text("Version 1 of helpful is saved")
+    expect(page.locator("#job-state .banner")).to_contain_text("Version 1 of helpful saved")
     assert "Repair 1 of 3" in page.evaluate("window.seen"), "shown live, and the page was never loaded again"
     asked_for(page, set_page, "demo-strong")
-    expect(page.locator("#job-state .banner")).to_contain_text("right on 8 of 8 held-out traces")
+    expect(page.locator("#job-state .banner")).to_contain_text("8 / 8 held-out")
 
 
 def judged_and_contradicted(page: Page, service: Service, set_page: str) -> None:
@@ -125,9 +125,9 @@ def judged_and_contradicted(page: Page, service: Service, set_page: str) -> None
     expect(page.locator("#code-text")).to_contain_text("def evaluate(trace)")
     expect(page.locator("#theme")).to_be_visible()  # its script is there
     page.get_by_label("Compare with").select_option(label="version 1")
-    expect(page.get_by_role("heading", name="What changed from version 1")).to_be_visible()
+    expect(page.get_by_role("heading", name="Changes from version 1")).to_be_visible()
     page.get_by_role("button", name="Execute").click()
-    expect(page.locator("#executed")).to_contain_text("30 traces: 15 passed, 15 failed")
+    expect(page.locator("#executed")).to_contain_text("30: 15 passed, 15 failed")
     eval_page = page.url.split("?")[0].split("#")[0]
     for trace in ("shop-0-000000", "shop-0-000002"):  # somebody changes their mind
         page.goto(f"{set_page}/label?show=&trace={trace}")

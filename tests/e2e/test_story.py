@@ -83,10 +83,10 @@ def a_run_across_a_crash(visitor: Visitor, service: Service) -> str:
     expect(page.locator(f'[data-count="{run_id}"]').first).to_have_text(re.compile(r"[2-9] of 12"))
     visitor.picture("2-run-live")
     service.kill()
-    expect(page.get_by_text("Live updates are lost.")).to_be_visible()
+    expect(page.get_by_text("Live updates lost.")).to_be_visible()
     visitor.picture("3-updates-lost")
     service.start()
-    expect(page.get_by_text("Live updates are lost.")).to_be_hidden()
+    expect(page.get_by_text("Live updates lost.")).to_be_hidden()
     visitor.status("completed")
     expect(page.locator("#usage .plot")).to_have_count(2)
     assert page.evaluate("window.same") is True
@@ -99,7 +99,7 @@ def what_failed(visitor: Visitor) -> None:
     page = visitor.page
     page.locator("#outcomes").get_by_role("link", name="wrong answer").click()
     page.locator("#item-list tbody th a").first.click()
-    expect(page.get_by_role("heading", name="Code taken from the answer")).to_be_visible()
+    expect(page.get_by_role("heading", name="Extracted code")).to_be_visible()
     expect(page.locator(".tag.wrong_answer").first).to_be_visible()
     expect(page.locator("#tests ~ details .diff").first).to_be_visible()
     visitor.picture("5-failed-item")
@@ -110,26 +110,26 @@ def a_comparison(visitor: Visitor, service: Service, weak: str, strong: str) -> 
     page.goto(f"{service.url}/runs")
     for run_id in (weak, strong):
         page.locator(f'input[value="{run_id}"]').check()
-    page.get_by_role("button", name=re.compile("Compare chosen")).click()
+    page.get_by_role("button", name=re.compile("Compare selected")).click()
     expect(page.get_by_role("heading", name="Items in both runs")).to_be_visible()
     visitor.picture("6-compare")
-    page.get_by_role("link", name=re.compile("^Make the run of")).click()
-    page.get_by_role("link", name=re.compile("^fixed")).click()
+    page.get_by_role("link", name=re.compile("^Set the run of")).click()
+    page.get_by_role("link", name=re.compile("^only B passes")).click()
     assert "kind=fixed" in page.url
 
 
 def a_schedule(visitor: Visitor, service: Service) -> None:
     page = visitor.page
     page.goto(f"{service.url}/schedules")
-    page.get_by_role("link", name="Add a schedule").click()
+    page.get_by_role("link", name="Add schedule").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("How often").select_option("weekly")
+    dialog.get_by_label("Frequency").select_option("weekly")
     dialog.get_by_label("Weekday").select_option("TUE")
-    dialog.get_by_label("At", exact=True).fill("07:30")
-    dialog.get_by_label("Problems of each benchmark").fill("36")
+    dialog.get_by_label("Time", exact=True).fill("07:30")
+    dialog.get_by_label("Problems per benchmark").fill("36")
     expect(dialog.locator("#quote")).to_contain_text("30 7 * * TUE")
     visitor.picture("7-schedule-builder")
-    dialog.get_by_role("button", name="Save the schedule").click()
+    dialog.get_by_role("button", name="Save schedule").click()
     page.wait_for_url(re.compile(r"/schedules/\d+$"))
     page.get_by_role("button", name=re.compile("Pause")).click()
     expect(page.locator("#schedules .tag").first).to_have_text("paused")
@@ -140,5 +140,5 @@ def a_schedule(visitor: Visitor, service: Service) -> None:
     visitor.status("running")
     page.get_by_role("button", name="Cancel").click()
     visitor.status("cancelled")
-    expect(page.locator("#state .banner")).to_contain_text("Somebody cancelled the run.")
+    expect(page.locator("#state .banner")).to_contain_text("Cancelled by")
     visitor.picture("9-cancelled")

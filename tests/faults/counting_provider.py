@@ -78,7 +78,8 @@ def app(latency_s: float, program: str) -> Any:
         return JSONResponse(seen)
 
     async def count(_: Request) -> Response:
-        return JSONResponse({"chat": sum(1 for each in seen if each["path"].endswith("completions"))})
+        asked = sum(1 for each in seen if each["path"].endswith("completions"))
+        return JSONResponse({"chat": asked, "answered": answers["given"]})
 
     async def refuse(request: Request) -> Response:
         refusals.update(await request.json())
@@ -165,6 +166,10 @@ class CountingProvider:
 
     def go(self) -> None:
         self._client.post("/go").raise_for_status()
+
+    def answered(self) -> int:
+        """How many questions it has answered, or begun to answer."""
+        return int(self._client.get("/count").json()["answered"])
 
     def allow(self, most: int = sys.maxsize) -> None:
         self._client.post("/allow", json={"most": most}).raise_for_status()

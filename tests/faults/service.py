@@ -142,6 +142,10 @@ class Service:
             if self._process.poll() is None:
                 self.kill()
         self.client.close()
+        self.clean()
+
+    def clean(self) -> None:
+        """Remove what it made on its engine."""
         for name in self.containers(all_states=True):
             docker("rm", "-f", name, check=False)
         docker("network", "rm", self.network, check=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.datasets.catalogue import Catalogue
-from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.library import Order, add
 from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.livecodebench import FIELDS, LiveCodeBench
 from orchestrator.datasets.formats.records import Found, LeftOut
@@ -52,8 +52,8 @@ def test_mbpp_has_its_splits_as_categories(published: Find, tmp_path: Path) -> N
 
 
 def test_a_known_name_has_its_own_format(published: Find, tmp_path: Path) -> None:
-    add(tmp_path, "gsm8k", source=str(published("gsm8k/test.jsonl")))
-    add(tmp_path, "mbpp_sanitized", source=str(published("mbpp/sanitized-mbpp.json")), form="mbpp")
+    add(tmp_path, Order("gsm8k", source=str(published("gsm8k/test.jsonl"))))
+    add(tmp_path, Order("mbpp_sanitized", source=str(published("mbpp/sanitized-mbpp.json")), form="mbpp"))
     assert [info.adapter for info in Catalogue(tmp_path).benchmarks()] == ["gsm8k", "mbpp"]
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from runner.benchmarks.gsm8k import Gsm8kTask, NumberRule, as_number, extract_number
-from runner.benchmarks.mmlu_pro import extract_letter
+from runner.benchmarks.gsm8k import Gsm8kTask
+from runner.rules.letter_answer import extract_letter
+from runner.rules.number_answer import NumberRule, as_number, extract_number
 from tests.benchmark_records.files import read_json_lines, records
 from tests.benchmark_records.mmlu_pro_published import published_letter
 from tests.published.conftest import Find

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from orchestrator.dashboard.highlight import highlight
 from orchestrator.dashboard.texts import visible
 from orchestrator.http.audit_trail import without_secrets
-from runner.benchmarks.extraction import MAX_TEXT_CHARS, extract_code
-from runner.benchmarks.gsm8k import extract_number
 from runner.benchmarks.humaneval import whole_program
 from runner.benchmarks.livecodebench import METHOD
-from runner.benchmarks.mmlu_pro import extract_letter
 from runner.commands.figures import figures_in
 from runner.contract.eval_rules import problem_of
 from runner.contract.parsing import parse
 from runner.grading.verdict import same_output
 from runner.reporting.truncation import cut
+from runner.rules.extraction import MAX_TEXT_CHARS, extract_code
+from runner.rules.letter_answer import extract_letter
+from runner.rules.number_answer import extract_number
 from tests.benchmark_records.mmlu_pro_published import published_letter
 
 CHARS = 300_000

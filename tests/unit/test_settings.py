@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from orchestrator.cli.api.connection import read_settings
@@ -26,6 +28,14 @@ WRONG = {
     "BENCHYARD_TOKEN": ["t\N{LATIN SMALL LETTER U WITH DIAERESIS}r", "a\nb"],
     "BENCHYARD_TRUSTED_PROXIES": ["everybody"],
     "DATABASE_URL": ["mysql://x/y", "benchyard.db"],
+    "BENCHYARD_ENGINE": ["swarm"],
+    "BENCHYARD_KUBE_NAMESPACE": ["Bench Yard", "-x", "a_b"],
+    "BENCHYARD_KUBE_PULL_SECRETS": ["login, Other_One"],
+    "BENCHYARD_KUBE_NODE_SELECTOR": ["pool=bench", "[]", '{"pool": 1}'],
+    "BENCHYARD_KUBE_TOLERATIONS": ["bench", '{"key": "bench"}', '[{"kee": "bench"}]', "[{}]", '[{"key": 1}]'],
+    "BENCHYARD_KUBE_POD_SECURITY": ["privileged"],
+    "BENCHYARD_KUBE_PROBE_TARGETS": ["169.254.169.254", "a b:80"],
+    "BENCHYARD_KUBE_MAX_WAIT_S": ["0"],
 }
 
 
@@ -46,6 +56,46 @@ def test_settings_that_need_one_another(monkeypatch: pytest.MonkeyPatch) -> None
         read_settings()
 
 
+def test_commands_have_no_network_on_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHYARD_ENGINE", "kubernetes")
+    monkeypatch.setenv("BENCHYARD_COMMAND_NETWORK", "lab")
+    with pytest.raises(BadUsage, match="BENCHYARD_COMMAND_NETWORK is a network of Docker"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("given", "level"),
+    [
+        ({}, None),
+        ({"BENCHYARD_ENGINE": "kubernetes"}, None),
+        ({"BENCHYARD_ENGINE": "kubernetes", "BENCHYARD_KUBE_POD_SECURITY": "restricted"}, "shared-uid"),
+        ({"BENCHYARD_KUBE_POD_SECURITY": "restricted"}, None),
+        (
+            {
+                "BENCHYARD_ENGINE": "kubernetes",
+                "BENCHYARD_KUBE_POD_SECURITY": "restricted",
+                "BENCHYARD_SANDBOX_LEVEL": "minimal",
+            },
+            "minimal",
+        ),
+    ],
+)
+def test_a_restricted_pod_needs_no_full_sandbox(
+    given: dict[str, str], level: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    assert read_settings().least_sandbox_level == level
+
+
+def test_placement_of_an_instance_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    types = {"gpu": {"vcpu": 1, "memory_mib": 64, "disk_gb": 1, "node_selector": {"gpu": "yes"}, "priority_class": "high"}}
+    monkeypatch.setenv("BENCHYARD_INSTANCE_TYPES", json.dumps(types))
+    monkeypatch.setenv("BENCHYARD_DEFAULT_INSTANCE_TYPE", "gpu")
+    placement = read_settings().instance_type("gpu").placement
+    assert (placement.node_selector, placement.tolerations, placement.priority_class) == ({"gpu": "yes"}, (), "high")
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -59,6 +109,10 @@ def test_settings_that_need_one_another(monkeypatch: pytest.MonkeyPatch) -> None
         ("BENCHYARD_RUNNER_URL", ""),
         ("DATABASE_URL", ""),
         ("DATABASE_URL", "postgres://me@db/yard"),
+        ("BENCHYARD_KUBE_NODE_SELECTOR", '{"pool": "bench"}'),
+        ("BENCHYARD_KUBE_TOLERATIONS", '[{"key": "bench", "operator": "Exists", "tolerationSeconds": 5}]'),
+        ("BENCHYARD_KUBE_PROBE_TARGETS", "169.254.169.254:80, [fd00::1]:443"),
+        ("BENCHYARD_KUBE_PULL_SECRETS", "login, other.one"),
     ],
 )
 def test_what_is_right_is_taken(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:

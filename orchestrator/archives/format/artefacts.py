@@ -30,7 +30,7 @@ async def artefact_members(
     """
     names = safe_names(row.name for row in rows)
     members, notes = [], []
-    for number, row in enumerate(sorted(rows, key=lambda each: names[each.name])):
+    for number, row in enumerate(sorted(rows, key=lambda artefact: names[artefact.name])):
         note: dict[str, Any] = {"name": row.name, "size_bytes": row.size_bytes, "sha256": row.sha256}
         try:
             if number >= MAX_ARTEFACTS or row.size_bytes > max_bytes:
@@ -67,9 +67,9 @@ def _open(folder: Path, name: str) -> int:
         raise _Unreadable("left out: its name leads somewhere else")
     with contextlib.ExitStack() as stack:
         try:
-            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            stack.callback(os.close, place)
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+            folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            stack.callback(os.close, folder_fd)
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_fd)
         except OSError as error:
             raise _Unreadable(f"left out: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -25,23 +25,24 @@ class BatchMember:
 
 
 def batch_tar_gz(
-    about: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
+    info: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
 ) -> AsyncIterator[bytes]:
     """Writes `batch.json` first; it names the members that have not ended, which are left out."""
-    return gzipped(_tar(about, members, contents))
+    return gzipped(_tar(info, members, contents))
 
 
 async def _tar(
-    about: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
+    info: dict[str, Any], members: Sequence[BatchMember], contents: Callable[[str], Awaitable[Contents]]
 ) -> AsyncIterator[bytes]:
     rows = [
-        {"run_id": each.run_id, "status": each.status, "folder": each.folder if each.ended else None} for each in members
+        {"run_id": member.run_id, "status": member.status, "folder": member.folder if member.ended else None}
+        for member in members
     ]
-    document = json.dumps({"format": BATCH_FORMAT, **about, "members": rows}, sort_keys=True).encode() + b"\n"
+    document = json.dumps({"format": BATCH_FORMAT, **info, "members": rows}, sort_keys=True).encode() + b"\n"
     async for piece in tar_of([whole(BATCH, document)]):
         yield piece
-    for each in members:
-        if each.ended:
-            found = await contents(each.run_id)
-            async for piece in tar_of(found.members, prefix=f"{each.folder}/"):
+    for member in members:
+        if member.ended:
+            archive = await contents(member.run_id)
+            async for piece in tar_of(archive.members, prefix=f"{member.folder}/"):
                 yield piece

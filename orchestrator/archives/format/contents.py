@@ -28,14 +28,15 @@ from orchestrator.db.session import Database
 from orchestrator.errors import NotFound
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import plan_rows
 from orchestrator.runs.intake.bounds import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
-from orchestrator.runs.model_names import model_name
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reports import exports
 from orchestrator.runs.reports.model_cost import ModelCost
+from orchestrator.runs.reports.model_names import model_name
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
 from runner.contract.run_spec import RunKind
 
@@ -86,18 +87,20 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
     command = rows.run.kind == RunKind.COMMAND
     items = await measured(ITEMS, lines.pieces)
     log = await measured("log.jsonl", lambda: _log(db, run_id))
-    left, notes = await artefact_members(artefacts / run_id, rows.artefacts, max_bytes=max(0, max_bytes - items.size_bytes))
+    artefact_files, notes = await artefact_members(
+        artefacts / run_id, rows.artefacts, max_bytes=max(0, max_bytes - items.size_bytes)
+    )
     members = [
-        *left,
+        *artefact_files,
         whole("containers.json", _json([_attempt(row) for row in rows.attempts])),
         items,
         log,
-        await measured(OUTPUT, lambda: _said(db, run_id)) if command else whole(OUTPUT, _output(rows.attempts)),
+        await measured(OUTPUT, lambda: _repeat_output(db, run_id)) if command else whole(OUTPUT, _output(rows.attempts)),
         whole("run.json", _json(_about(rows.run, rows.model))),
     ]
     digest = grading_digest(rows.verdicts)
     kind = kind_of(rows.run.status)
-    about = {
+    manifest = {
         "format": FORMAT,
         "kind": kind,
         "run_id": run_id,
@@ -116,32 +119,32 @@ async def contents_of(db: Database, artefacts: Path, run_id: str, *, max_bytes: 
         "grading_digest": digest,
         "score": rows.run.score,
         "artefacts": notes,
-        "files": [{"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256} for each in members],
+        "files": [{"name": member.name, "size_bytes": member.size_bytes, "sha256": member.sha256} for member in members],
     }
-    return Contents(run_id, kind, digest, (whole(MANIFEST, _json(about)), *members))
+    return Contents(run_id, kind, digest, (whole(MANIFEST, _json(manifest)), *members))
 
 
 def verdicts_of(run: ContainerRun, answers: Sequence[JudgedAnswer]) -> list[Verdict]:
     packs = {part.name: (part.pack_digest, part.adapter) for part in run.task.benchmarks}
     return [
         Verdict(
-            each.benchmark,
-            each.problem_id,
-            each.sample_index,
-            each.answer,
-            each.outcome,
-            each.parity_outcome or "",
-            *packs.get(each.benchmark, ("", "")),
+            answer.benchmark,
+            answer.problem_id,
+            answer.sample_index,
+            answer.answer,
+            answer.outcome,
+            answer.parity_outcome or "",
+            *packs.get(answer.benchmark, ("", "")),
         )
-        for each in answers
-        if is_verdict(each.outcome)
+        for answer in answers
+        if is_verdict(answer.outcome)
     ]
 
 
 def _read(session: Session, run_id: str) -> _Rows:
     run = run_queries.get(session, run_id)
     if run is None:
-        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists those there are")
+        raise NotFound(f"there is no run {run_id!r}; GET /api/container-runs lists the existing ones")
     model = model_queries.get(session, run.model_id)
     answers = judged_answers(session, run_id)
     attempts, artefacts = run_queries.attempts(session, run_id), run_queries.artefacts(session, run_id)
@@ -205,7 +208,7 @@ def _output(attempts: Sequence[Attempt]) -> bytes:
     return "".join(parts).encode("utf-8", "replace")
 
 
-async def _said(db: Database, run_id: str) -> AsyncIterator[bytes]:
+async def _repeat_output(db: Database, run_id: str) -> AsyncIterator[bytes]:
     """The output of a command's repeats, as far as it was kept."""
     after = -1
     while rows := await db.read(lambda s, after=after: item_queries.whole_page(s, run_id, limit=SAID_AT_ONCE, after=after)):  # type: ignore[misc]

@@ -15,22 +15,22 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
-def safe_name(given: str) -> str:
+def safe_name(text: str) -> str:
     """One path component without a leading dot."""
-    name = _UNSAFE.sub("_", given).lstrip(".")[:LONGEST].rstrip(".")
+    name = _UNSAFE.sub("_", text).lstrip(".")[:LONGEST].rstrip(".")
     return f"_{name}" if not name or _RESERVED.fullmatch(name) else name
 
 
-def safe_names(given: Iterable[str]) -> dict[str, str]:
+def safe_names(texts: Iterable[str]) -> dict[str, str]:
     """Maps each name to a safe one; all are distinct, even on case-insensitive systems."""
-    taken: set[str] = set()
+    used: set[str] = set()
     names = {}
-    for each in sorted(set(given)):
-        name = base = safe_name(each)
+    for text in sorted(set(texts)):
+        name = base = safe_name(text)
         number = 2
-        while name.casefold() in taken:
+        while name.casefold() in used:
             name = f"{base[: LONGEST - 8]}-{number}"
             number += 1
-        taken.add(name.casefold())
-        names[each] = name
+        used.add(name.casefold())
+        names[text] = name
     return names

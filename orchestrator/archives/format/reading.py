@@ -39,7 +39,7 @@ class _Header(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         header = super().frombuf(buf, encoding, errors)
         if header.type == tarfile.GNUTYPE_SPARSE or (header.type in EXTENSIONS and header.size > MAX_EXTENSION):
-            raise tarfile.ReadError(f"a header that no archive of ours has, at {header.name[:100]!r}")
+            raise tarfile.ReadError(f"an unexpected header at {header.name[:100]!r}")
         return header
 
 
@@ -47,22 +47,14 @@ Take = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Read:
+class ArchiveManifests:
     """What was read: the manifest of a run, or those of all ended members of a batch."""
 
     batch: dict[str, Any] | None
     manifests: list[dict[str, Any]]
 
 
-def read_archive(path: Path, take: Take) -> dict[str, Any]:
-    """Returns the manifest of a run's archive and passes each result to `take`. Results are valid only if this returns."""
-    found = read_archives(path, lambda: take)
-    if found.batch is not None:
-        raise BadArchive(f"{path.name} holds a whole batch; give the archive of one of its runs.")
-    return found.manifests[0]
-
-
-def read_archives(path: Path, begin: Callable[[], Take]) -> Read:
+def read_archives(path: Path, begin: Callable[[], Take]) -> ArchiveManifests:
     """Reads an archive of a run or batch. `begin` is called before each run and returns the receiver of its results."""
     try:
         with tarfile.open(path, "r|gz", tarinfo=_Header) as tar:
@@ -72,27 +64,27 @@ def read_archives(path: Path, begin: Callable[[], Take]) -> Read:
             manifest = _read_run(tar, first, path.name, "", begin())
             if (more := tar.next()) is not None:
                 raise _unnamed(path.name, more)
-            return Read(None, [manifest])
+            return ArchiveManifests(None, [manifest])
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise BadArchive(f"{path.name} cannot be read as a tar.gz ({error}).") from error
 
 
-def _read_batch(tar: tarfile.TarFile, first: tarfile.TarInfo, name: str, begin: Callable[[], Take]) -> Read:
+def _read_batch(tar: tarfile.TarFile, first: tarfile.TarInfo, name: str, begin: Callable[[], Take]) -> ArchiveManifests:
     batch = _manifest(tar, first, name, BATCH_FORMAT)
     try:
-        folders = [str(each["folder"]) for each in batch["members"] if each["folder"] is not None]
+        folders = [str(member["folder"]) for member in batch["members"] if member["folder"] is not None]
     except (KeyError, TypeError) as error:
         raise BadArchive(f"{name}: {BATCH} does not name its members.") from error
-    left, manifests = set(folders), []
+    missing, manifests = set(folders), []
     while (member := tar.next()) is not None:
         folder = member.name.partition("/")[0]
-        if folder not in left:
+        if folder not in missing:
             raise _unnamed(name, member)
-        left.remove(folder)
+        missing.remove(folder)
         manifests.append(_read_run(tar, member, name, f"{folder}/", begin()))
-    if left:
-        raise BadArchive(f"{name} lacks {', '.join(sorted(left)[:5])}; it is not whole.")
-    return Read(batch, manifests)
+    if missing:
+        raise BadArchive(f"{name} is incomplete: {', '.join(sorted(missing)[:5])} is missing.")
+    return ArchiveManifests(batch, manifests)
 
 
 def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, folder: str, take: Take) -> dict[str, Any]:
@@ -100,12 +92,12 @@ def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, fo
         raise BadArchive(f"{name} is not an archive of a run: it does not begin with {MANIFEST}.")
     manifest = _manifest(tar, first, name, FORMAT)
     try:
-        expected = {folder + str(each["name"]): (int(each["size_bytes"]), str(each["sha256"])) for each in manifest["files"]}
+        expected = {folder + str(file["name"]): (int(file["size_bytes"]), str(file["sha256"])) for file in manifest["files"]}
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadArchive(f"{name}: {MANIFEST} does not name its files.") from error
     while expected:
         if (member := tar.next()) is None:
-            raise BadArchive(f"{name} lacks {', '.join(sorted(expected)[:5])}; it is not whole.")
+            raise BadArchive(f"{name} is incomplete: {', '.join(sorted(expected)[:5])} is missing.")
         if not _is_file(member) or member.name not in expected:
             raise _unnamed(name, member)
         size, sha256 = expected.pop(member.name)
@@ -123,13 +115,13 @@ def _read_run(tar: tarfile.TarFile, first: tarfile.TarInfo | None, name: str, fo
     return manifest
 
 
-def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, known: str) -> dict[str, Any]:
+def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str, expected_format: str) -> dict[str, Any]:
     if not _is_file(member) or member.size > MAX_MANIFEST:
         raise BadArchive(f"{name}: {member.name} is not a file of a sensible size.")
-    found = _json(_content(tar, member).read(), member.name)
-    if found.get("format") != known:
-        raise BadArchive(f"{name} has the format {found.get('format')!r}; this version reads {known}.")
-    return found
+    manifest = _json(_content(tar, member).read(), member.name)
+    if manifest.get("format") != expected_format:
+        raise BadArchive(f"{name} has the format {manifest.get('format')!r}; this version reads {expected_format}.")
+    return manifest
 
 
 def _unnamed(name: str, member: tarfile.TarInfo) -> BadArchive:
@@ -152,5 +144,5 @@ def _json(text: bytes, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise BadArchive(f"{where} is not JSON ({error}).") from error
     if not isinstance(value, dict):
-        raise BadArchive(f"{where} is not what it should be.")
+        raise BadArchive(f"{where} is not a JSON object.")
     return value

@@ -13,7 +13,7 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedVerdict:
     benchmark: str
     problem_id: str
     sample_index: int
@@ -53,19 +53,19 @@ class Verdicts:
     def digest(self) -> str:
         return grading_digest(self.then.values())
 
-    def now(self, graded: Iterable[Mapping[str, Any]]) -> tuple[str, list[Moved], int]:
+    def now(self, graded: Iterable[Mapping[str, Any]]) -> tuple[str, list[ChangedVerdict], int]:
         """The digest with the new verdicts, the verdicts that changed, and how many were not regraded and stay."""
         after = dict(self.then)
         moved = []
-        seen = set()
+        keys = set()
         for item in graded:
             key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
             if key not in after:
                 continue
-            seen.add(key)
+            keys.add(key)
             before = after[key]
             after[key] = replace(before, outcome=item["outcome"], parity_outcome=item.get("parity_outcome") or "")
             if after[key] != before:
                 new = after[key]
-                moved.append(Moved(*key, before.outcome, new.outcome, before.parity_outcome, new.parity_outcome))
-        return grading_digest(after.values()), moved, len(after) - len(seen)
+                moved.append(ChangedVerdict(*key, before.outcome, new.outcome, before.parity_outcome, new.parity_outcome))
+        return grading_digest(after.values()), moved, len(after) - len(keys)

@@ -240,9 +240,9 @@ def _refusal(response: httpx.Response) -> CliError:
     return Refused(sentence, response.status_code, code)
 
 
-def _no_download(url: httpx.URL, what: str) -> CliError:
+def _no_download(url: httpx.URL, problem: str) -> CliError:
     """Names the host only: anybody with the signed URL can download the file."""
-    return CliError(f"The file is in the object store at {clean(url.netloc.decode())}, which {what}.")
+    return CliError(f"The file is in the object store at {clean(url.netloc.decode())}, which {problem}.")
 
 
 def _tls() -> ssl.SSLContext:

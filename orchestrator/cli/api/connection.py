@@ -62,21 +62,21 @@ def _first_sentence(error: ValidationError) -> str:
 
 def find(settings: Settings, environment: Mapping[str, str] | None = None) -> Connection:
     env = os.environ if environment is None else environment
-    given = env.get("BENCHYARD_URL", "").strip().rstrip("/")
-    if given:
-        parts = urlsplit(given)
+    configured_url = env.get("BENCHYARD_URL", "").strip().rstrip("/")
+    if configured_url:
+        parts = urlsplit(configured_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadUsage(f"BENCHYARD_URL is {given!r}; it must look like http://127.0.0.1:8000.")
-        url = given
+            raise BadUsage(f"BENCHYARD_URL is {configured_url!r}; it must look like http://127.0.0.1:8000.")
+        url = configured_url
     else:
         host = ANY_ADDRESS.get(settings.host, settings.host)
         url = f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{settings.port}"
     workspace = env.get("BENCHYARD_WORKSPACE", "").strip() or None
     configured = (settings.token.get_secret_value() if settings.token else None) or stored_logins(env).get(url)
-    connection = Connection(url, configured, given=bool(given), workspace=workspace)
-    if configured or not (connection.is_local or not given):
+    connection = Connection(url, configured, given=bool(configured_url), workspace=workspace)
+    if configured or not (connection.is_local or not configured_url):
         return connection  # the token of this machine's service is not sent to another machine
-    return Connection(url, stored_token(settings.data), given=bool(given), workspace=workspace)
+    return Connection(url, stored_token(settings.data), given=bool(configured_url), workspace=workspace)
 
 
 def stored_token(data_dir: Path) -> str | None:

@@ -81,7 +81,7 @@ def follow(
 
 
 @dataclass(frozen=True)
-class Ended:
+class StreamEnd:
     """There are no more events of this run; `error` is the reason if it has not ended."""
 
     error: CliError | None = None
@@ -91,12 +91,12 @@ class Followers:
     """Follows several runs, one thread each; `take` returns their events in order of arrival."""
 
     def __init__(self, connect: Callable[[], Client], run_ids: Iterable[str]) -> None:
-        self._queue: queue.Queue[tuple[str, StreamEvent | Ended]] = queue.Queue()
+        self._queue: queue.Queue[tuple[str, StreamEvent | StreamEnd]] = queue.Queue()
         self._connect = connect
         for run_id in run_ids:
             threading.Thread(target=self._follow, args=(run_id,), name=f"follow {run_id}", daemon=True).start()
 
-    def take(self, timeout_s: float) -> tuple[str, StreamEvent | Ended] | None:
+    def take(self, timeout_s: float) -> tuple[str, StreamEvent | StreamEnd] | None:
         try:
             return self._queue.get(timeout=timeout_s)
         except queue.Empty:
@@ -112,4 +112,4 @@ class Followers:
             error = problem
         except Exception as problem:  # the waiting command must see it, not only this thread
             error = CliError(f"Following run {run_id} failed: {problem!r}.")
-        self._queue.put((run_id, Ended(error)))
+        self._queue.put((run_id, StreamEnd(error)))

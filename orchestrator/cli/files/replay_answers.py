@@ -27,7 +27,7 @@ class ReplayedRun:
 
 
 @dataclass
-class Unpacked:
+class UnpackedAnswers:
     """One file of answers per benchmark, and the runs that gave them."""
 
     batch_id: str | None = None
@@ -48,7 +48,7 @@ class Unpacked:
 
 
 class _Writer:
-    def __init__(self, folder: Path, into: Unpacked, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, into: UnpackedAnswers, stack: ExitStack) -> None:
         self._folder, self._into, self._stack = folder, into, stack
         self._texts: dict[str, TextIO] = {}
         self._numbers: dict[tuple[str, str], dict[bytes, int]] = {}
@@ -87,9 +87,9 @@ class _Writer:
         return self._texts[name]
 
 
-def unpacked(archive: Path, folder: Path) -> Unpacked:
+def unpacked(archive: Path, folder: Path) -> UnpackedAnswers:
     """Raises `BadArchive` if it is incomplete or its verdicts do not match its digests."""
-    into = Unpacked()
+    into = UnpackedAnswers()
     with ExitStack() as stack:
         writer = _Writer(folder, into, stack)
         read = read_archives(archive, writer.begin)

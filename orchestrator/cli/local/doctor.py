@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection
-from orchestrator.cli.commands.images import image_problem
+from orchestrator.cli.commands.operating.images import image_problem
 from orchestrator.cli.errors import CliError
+from orchestrator.cli.local.checks import BAD, OK, WARN, Check, level_check
 from orchestrator.cli.local.teardown import uses_docker
 from orchestrator.cli.view.text import GIB, clean, size
 from orchestrator.engines.docker.cleanup import DockerCleanup
 from orchestrator.engines.engine import EngineError
 from orchestrator.settings import Settings
+from orchestrator.startup import CannotStart
 
-OK, WARN, BAD = "ok", "warn", "bad"
 SANDBOX = ("-m", "runner.sandbox")
 """Prints the available layers of the sandbox: in a separate process, as in a run."""
 SANDBOX_S = 60.0
 
 
-@dataclass(frozen=True)
-class Check:
-    name: str
-    verdict: str
-    """`ok`, `warn` (works with restrictions) or `bad` (runs cannot work)."""
-    sentence: str
-
-
 def examine(settings: Settings, connection: Connection, client: Client) -> list[Check]:
+    if settings.engine == "kubernetes":
+        return [*_cluster(settings), _disk(settings), *_service(connection, client)]
     return [*_engine(settings), _sandbox_here(settings), _disk(settings), *_service(connection, client)]
+
+
+def _cluster(settings: Settings) -> Iterator[Check]:
+    try:
+        from orchestrator.cli.local.cluster_doctor import examine_cluster, open_cluster
+
+        config, api = open_cluster(settings)
+    except ModuleNotFoundError as error:
+        yield Check("configuration", BAD, f"The Python package {error.name} is missing: install benchyard[kubernetes].")
+        return
+    except CannotStart as error:
+        yield Check("configuration", BAD, clean(error))
+        return
+    try:
+        yield from examine_cluster(settings, config, api)
+    finally:
+        api.close()
 
 
 def _engine(settings: Settings) -> Iterator[Check]:
@@ -57,7 +67,7 @@ def _engine(settings: Settings) -> Iterator[Check]:
             problem = image_problem(settings, api)
             yield Check("images", WARN if problem else OK, problem or f"The runner image {settings.runner_image} is there.")
             output = api.try_out(settings.runner_image, ("python", *SANDBOX), "doctor", SANDBOX_S)
-            yield _level_check("sandbox in a runner container", output, needed=True)
+            yield level_check("sandbox in a runner container", output, needed=True)
         else:
             yield Check("images", BAD, image_problem(settings, api) or "")
     except EngineError as error:
@@ -101,19 +111,7 @@ def _sandbox_here(settings: Settings) -> Check:
         output = done.stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         output = str(error)
-    return _level_check("sandbox as a process", output, needed=not uses_docker(settings))
-
-
-def _level_check(name: str, output: str, *, needed: bool) -> Check:
-    """Parses the line that `python -m runner.sandbox` prints."""
-    line = next((line for line in output.splitlines() if line.startswith("{")), "")
-    if not line:
-        why = clean(output.strip().splitlines()[-1]) if output.strip() else "the runner's code is not installed here"
-        return Check(name, BAD if needed else WARN, f"Not known: {why}.")
-    level = json.loads(line)
-    if level["name"] == "none":
-        return Check(name, BAD if needed else WARN, clean(level["sentence"]))
-    return Check(name, OK if level["name"] == "full" else WARN, clean(level["sentence"]))
+    return level_check("sandbox as a process", output, needed=not uses_docker(settings))
 
 
 def _last_sandbox(client: Client) -> Check:

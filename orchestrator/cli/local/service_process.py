@@ -19,6 +19,7 @@ from orchestrator.cli.api.connection import Connection, find
 from orchestrator.cli.errors import CliError, Refused
 from orchestrator.cli.view.text import clean
 from orchestrator.settings import Settings
+from orchestrator.startup import RUNNER_LISTENER_FAILED, RUNNER_LISTENER_OPEN
 
 LOG_FILE = "benchyard.log"
 READY_S = 90.0
@@ -179,10 +180,10 @@ def _await_runner_listener(child: subprocess.Popen[bytes], data_dir: Path, since
             with contextlib.suppress(ValueError, AttributeError):
                 entry = json.loads(line)
                 action = entry.get("action")
-                if action == "door_open":
+                if action == RUNNER_LISTENER_OPEN:
                     return
-                if action in ("door_failed", "round_failed"):
-                    problem, failed = clean(entry.get("error", "")), action == "door_failed"
+                if action in (RUNNER_LISTENER_FAILED, "round_failed"):
+                    problem, failed = clean(entry.get("error", "")), action == RUNNER_LISTENER_FAILED
         if failed:
             break
         time.sleep(POLL_S)

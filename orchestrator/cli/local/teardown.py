@@ -86,6 +86,9 @@ def remove_instance(settings: Settings) -> Removed:
     if root.exists():
         for name in own:
             removed.processes += asyncio.run(_end_processes(name, root))
+    if settings.engine == "kubernetes":
+        for name in own:
+            removed.containers += _remove_pods(settings, name)
     if not uses_docker(settings):
         return removed
     api = DockerCleanup(settings.docker_host)
@@ -101,6 +104,28 @@ def remove_instance(settings: Settings) -> Removed:
     finally:
         api.close()
     return removed
+
+
+def _remove_pods(settings: Settings, own: Own) -> list[str]:
+    """Removes the instance's pods in the cluster, and the object that owns them."""
+    from orchestrator.engines.factory import kubernetes_config
+    from orchestrator.engines.kubernetes.engine import KubernetesEngine
+
+    async def remove() -> list[str]:
+        engine = KubernetesEngine(kubernetes_config(settings, own.instance, own.owner))
+        try:
+            names = [facts.name for facts in await engine.list()]
+            for name in names:
+                await engine.remove(name)
+            await engine.teardown()
+            return names
+        finally:
+            await engine.close()
+
+    try:
+        return asyncio.run(remove())
+    except EngineError as error:
+        raise CliError(f"{error} Pods of this instance may be left in the cluster; run this again later.") from error
 
 
 async def _end_processes(own: Own, root: Path) -> list[str]:

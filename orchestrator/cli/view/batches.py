@@ -74,14 +74,14 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
         "Archive": lambda run: (run["archive"] or {}).get("state") or "–",
         "Why": lambda run: run["waiting_for"] or run["error_message"] or "",
     }
-    about = facts(
+    description = facts(
         (
             ("Id", batch["id"]),
             ("Created", batch["created_at"]),
             ("Ended early", batch["end_mode"] and f"{batch['end_asked_at']} ({batch['end_mode']})"),
         )
     )
-    return Group(batch_table(batch, now), about, "", records_table(runs, columns, right=("Items", "Passed", "Score")))
+    return Group(batch_table(batch, now), description, "", records_table(runs, columns, right=("Items", "Passed", "Score")))
 
 
 def matrix_table(matrix: dict[str, Any]) -> RenderableType:

@@ -29,7 +29,7 @@ def interval_text(figure: dict[str, Any]) -> str:
 def command_result(result: dict[str, Any]) -> RenderableType:
     """One run: the command, its figures, its repeats."""
     task = result["task"]
-    about = facts(
+    description = facts(
         (
             ("Command", " ".join(task["argv"])),
             ("Image", f"{task['image']} {result['image_id'] or ''}".strip()),
@@ -40,9 +40,9 @@ def command_result(result: dict[str, Any]) -> RenderableType:
         )
     )
     failed = [repeat for repeat in result["repeats"] if repeat["outcome"] != "passed"]
-    shown = Group(about, "", figures_table(result["figures"]))
+    view = Group(description, "", figures_table(result["figures"]))
     columns: Columns = {"Repeat": "number", "Outcome": "outcome", "Detail": "detail"}
-    return Group(shown, "", records_table(failed, columns)) if failed else shown
+    return Group(view, "", records_table(failed, columns)) if failed else view
 
 
 def commands_table(runs: list[dict[str, Any]], now: datetime) -> RenderableType:
@@ -81,12 +81,12 @@ def compare_table(comparison: dict[str, Any]) -> RenderableType:
     figures = {(group["label"], figure["name"]): figure for group in groups for figure in group["figures"]}
     rows = []
     for pair in comparison["comparisons"]:
-        one, other = figures[pair["group"], pair["figure"]], figures[pair["against"], pair["figure"]]
+        figure, other = figures[pair["group"], pair["figure"]], figures[pair["against"], pair["figure"]]
         rows.append(
             (
                 pair["figure"],
                 pair["group"],
-                value_text(one["mean"], one["unit"]),
+                value_text(figure["mean"], figure["unit"]),
                 pair["against"],
                 value_text(other["mean"], other["unit"]),
                 Text(clean(pair["sentence"]), STYLES.get(pair["verdict"], "")),

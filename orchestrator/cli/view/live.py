@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Column
 
 from orchestrator.cli.api.client import Client
-from orchestrator.cli.api.stream import TERMINAL, Ended, Followers, StreamEvent
+from orchestrator.cli.api.stream import TERMINAL, Followers, StreamEnd, StreamEvent
 from orchestrator.cli.errors import CliError
 from orchestrator.cli.view.output import Output
 from orchestrator.cli.view.runs import subject
@@ -162,7 +162,7 @@ def _watch(
     while open_runs:
         if (arrival := followers.take(0.5)) is not None:
             run_id, event = arrival
-            if isinstance(event, Ended):
+            if isinstance(event, StreamEnd):
                 open_runs.discard(run_id)
                 if event.error is not None:
                     raise event.error

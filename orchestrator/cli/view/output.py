@@ -70,8 +70,8 @@ class Output:
         self, items: Sequence[Any], columns: Columns, *, right: Sequence[str] = (), empty: str = "", value: Any = None
     ) -> None:
         """Prints a list as the result, or `empty` if it has no items. Its JSON is an object with `items`, or `value`."""
-        shown = {"items": items} if value is None else value
-        self.result(shown, empty if empty and not items else lambda: records_table(items, columns, right=right))
+        document = {"items": items} if value is None else value
+        self.result(document, empty if empty and not items else lambda: records_table(items, columns, right=right))
 
     def json(self, value: Any) -> None:
         # ASCII only, so that nothing in it can control a terminal.
@@ -91,12 +91,12 @@ class Output:
     def warn(self, sentence: str) -> None:
         self.errors.print(Text(sentence, "yellow"))
 
-    def warn_some(self, lines: Sequence[str], count: int, left: str = "left out") -> None:
+    def warn_some(self, lines: Sequence[str], count: int, verb: str = "left out") -> None:
         """Prints the first of `count` lines; the JSON result has them all."""
         for line in lines[:SHOWN_LINES]:
             self.warn(line)
         if count > SHOWN_LINES:
-            self.warn(f"... and {count - SHOWN_LINES} more {left}; --json lists them.")
+            self.warn(f"... and {count - SHOWN_LINES} more {verb}; --json lists them.")
 
 
 def write_out(pieces: Iterable[bytes]) -> None:

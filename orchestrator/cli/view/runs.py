@@ -118,8 +118,8 @@ def remarks(run: Run) -> list[str]:
 
 
 def reason_sentence(run: Run) -> str:
-    general, own = clean(run.get("reason_sentence") or run["reason"] or ""), clean(run.get("error_message") or "")
-    return own if general in own else f"{general} {own}".strip()
+    general, message = clean(run.get("reason_sentence") or run["reason"] or ""), clean(run.get("error_message") or "")
+    return message if general in message else f"{general} {message}".strip()
 
 
 def run_detail(run: Run, now: datetime) -> RenderableType:

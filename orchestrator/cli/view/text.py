@@ -14,15 +14,15 @@ _INVISIBLE = frozenset(
 )
 _VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _INVISIBLE}
 _ONE_LINE = {**_VISIBLE, 0x0A: " ", 0x0D: " ", 0x09: " "}
-_LINES = {code: shown for code, shown in _VISIBLE.items() if code not in (0x0A, 0x09)}
+_LINES = {code: replacement for code, replacement in _VISIBLE.items() if code not in (0x0A, 0x09)}
 
 
 def clean(text: object, *, lines: bool = False) -> str:
     """`text` with control characters shown as escapes. One line unless `lines`."""
-    shown = str(text).encode("utf-8", "backslashreplace").decode()
+    visible = str(text).encode("utf-8", "backslashreplace").decode()
     if lines:
-        return shown.replace("\r\n", "\n").translate(_LINES)
-    return shown.translate(_ONE_LINE)
+        return visible.replace("\r\n", "\n").translate(_LINES)
+    return visible.translate(_ONE_LINE)
 
 
 def percent(value: float | None) -> str:
@@ -94,9 +94,9 @@ def short_ids(ids: Sequence[str], least: int = 8) -> dict[str, str]:
     """Maps each id to its prefix, using the shortest length that distinguishes all; ids created together begin alike."""
     length = least
     unique = set(ids)
-    while length < max(map(len, unique), default=0) and len({one[:length] for one in unique}) < len(unique):
+    while length < max(map(len, unique), default=0) and len({id_[:length] for id_ in unique}) < len(unique):
         length += 1
-    return {one: one[:length].removesuffix("-") for one in unique}
+    return {id_: id_[:length].removesuffix("-") for id_ in unique}
 
 
 def outcomes_sentence(outcomes: dict[str, int]) -> str:

@@ -4,8 +4,8 @@ import { change, readyKeys } from "./keys.js";
 
 const root = document.body.dataset.root;
 const WORDS = {
-  eval: "The label stays; the next version learns from this trace.",
-  label: "The label is turned round.",
+  eval: "Label kept. The next version learns from this trace.",
+  label: "Label changed.",
   nobody: "Not decided.",
 };
 let here = null;
@@ -87,6 +87,6 @@ export function readyDecisions() {
     { on: ["l", "L"], shown: "l", words: "my label was wrong", act: () => decideAndMove("label") },
     { on: ["u", "U"], shown: "u", words: "undo", act: () => decide(current(), "nobody") },
     { on: ["ArrowDown", "ArrowRight", "j"], shown: "↓ or j", words: "next contradiction", act: () => move(1) },
-    { on: ["ArrowUp", "ArrowLeft", "k"], shown: "↑ or k", words: "the one before", act: () => move(-1) },
+    { on: ["ArrowUp", "ArrowLeft", "k"], shown: "↑ or k", words: "previous contradiction", act: () => move(-1) },
   ], part("help"));
 }

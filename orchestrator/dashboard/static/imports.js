@@ -18,8 +18,8 @@ function report(form, answer) {
   const words = document.createElement("p");
   words.className = answer.left_out ? "banner" : "banner good";
   const some = (count, what) => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
-  const parts = answer.imported === undefined ? [] : [some(answer.imported, "new trace"), `${number(answer.unchanged)} there already`, `${some(answer.labelled, "label")} taken`];
-  if (answer.left_out) parts.push(`${some(answer.left_out, "line")} left out`);
+  const parts = answer.imported === undefined ? [] : [some(answer.imported, "new trace"), `${number(answer.unchanged)} unchanged`, `${some(answer.labelled, "label")} imported`];
+  if (answer.left_out) parts.push(`${some(answer.left_out, "line")} skipped`);
   words.textContent = `${parts.join(", ")}.`;
   place.append(words);
   const lines = answer.left_out_lines ?? [];

@@ -48,11 +48,11 @@ export async function change(address, method, body) {
   try {
     answer = await fetch(address, { method, headers: body ? { "content-type": "application/json" } : {}, body: body && JSON.stringify(body), keepalive: true });
   } catch {
-    throw new Error("the connection broke");
+    throw new Error("connection lost");
   }
   if (answer.ok) return answer.status === 204 ? {} : answer.json();
-  if (answer.status === 401) throw new Error("you are signed out; open this page again and sign in");
-  let detail = `the service answered ${answer.status}`;
+  if (answer.status === 401) throw new Error("you are signed out; reload the page and sign in");
+  let detail = `HTTP ${answer.status}`;
   try { detail = (await answer.json()).detail ?? detail; } catch { /* not one of our answers */ }
   throw new Error(detail);
 }

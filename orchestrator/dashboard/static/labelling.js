@@ -17,7 +17,7 @@ const part = (name) => here.querySelector(`[data-${name}]`);
 function fetched(address) {
   if (!ahead.has(address)) {
     ahead.set(address, fetch(address, { headers: { accept: "text/html" }, cache: "no-store" }).then(async (answer) => {
-      if (!answer.ok || answer.redirected) throw new Error(`the service answered ${answer.status}`);
+      if (!answer.ok || answer.redirected) throw new Error(`HTTP ${answer.status}`);
       return new DOMParser().parseFromString(await answer.text(), "text/html");
     }));
     ahead.get(address).catch(() => ahead.delete(address));
@@ -68,10 +68,10 @@ function counts(answer) {
 function trouble(trace, error, again) {
   const box = part("trouble");
   box.hidden = false;
-  box.replaceChildren(`The label of ${trace} was not saved: ${error.message}. `);
+  box.replaceChildren(`Label of ${trace} not saved: ${error.message}. `);
   const button = document.createElement("button");
   button.className = "second";
-  button.textContent = "Send it again";
+  button.textContent = "Retry";
   button.addEventListener("click", () => { box.hidden = true; again(); });
   box.append(button);
 }
@@ -114,7 +114,7 @@ async function undo() {
   await send(was.trace, was.rating, was.note);
   ahead.clear();
   await go(was.address);
-  say(`Taken back: ${was.trace}`);
+  say(`Undone: ${was.trace}`);
 }
 
 function press(event) {
@@ -143,7 +143,7 @@ export function readyLabelling() {
     ...rating,
     { on: ["s", "S"], shown: "s", words: "skip", act: skip },
     { on: ["ArrowRight", "j"], shown: "→ or j", words: "next trace", act: () => follow("next") },
-    { on: ["ArrowLeft", "k"], shown: "← or k", words: "trace before", act: () => follow("prev") },
+    { on: ["ArrowLeft", "k"], shown: "← or k", words: "previous trace", act: () => follow("prev") },
   ], part("help"));
   ready();
 }

@@ -4,9 +4,9 @@
 const size = (bytes) => bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 
 function why(request) {
-  if (request.status === 401) return "You are signed out. Open this page again and sign in.";
+  if (request.status === 401) return "You are signed out. Reload the page and sign in.";
   try { return JSON.parse(request.responseText).detail; } catch { /* not one of our answers */ }
-  return request.status ? `The service answered ${request.status}.` : "The connection broke. Check it and send the file again.";
+  return request.status ? `Upload failed: HTTP ${request.status}` : "Upload failed: connection lost. Send the file again.";
 }
 
 // Sends the form's file; `done` gets what the service answered. Stopped or refused, the form says why.
@@ -22,7 +22,7 @@ export function send(form, method, address, expected, done) {
   };
   request.upload.onprogress = ({ loaded, total }) => {
     [bar.max, bar.value] = [total, loaded];
-    words.textContent = loaded < total ? `${size(loaded)} of ${size(total)} sent` : "Sent. Waiting for the service …";
+    words.textContent = loaded < total ? `${size(loaded)} of ${size(total)} sent` : "Sent. Processing …";
   };
   request.onload = () => {
     removeEventListener("beforeunload", warn);
@@ -30,7 +30,7 @@ export function send(form, method, address, expected, done) {
     done(request);
   };
   request.onerror = () => show(false, why(request));
-  request.onabort = () => show(false, "Stopped. Nothing more was added.");
+  request.onabort = () => show(false, "Upload stopped.");
   request.onloadend = () => removeEventListener("beforeunload", warn);
   stop.onclick = () => request.abort();
   addEventListener("beforeunload", warn);

@@ -81,25 +81,25 @@ class DemoUpstream:
 
     async def ask(self, call: Call, received: Received) -> Reply:
         received(None)
-        model = call.asked.model
+        model = call.request.model
         if model not in DEMO_MODELS:
             raise GatewayError(404, Code.NOT_FOUND, f"the demo provider has only {', '.join(DEMO_MODELS)}, not {model}")
         if model not in self._loaded:
             self._loaded[model] = self._load(model)
         digest = hashlib.sha256(f"{self._seed} {model} {call.key}".encode()).hexdigest()
         await self._sleep(random.Random(digest).uniform(*self._latency_s))
-        found = self._loaded[model].find(call.asked.prompt_text, sample_index(call.key))
-        finish = Finish.STOP if found is None else _FINISH.get(found.stop_reason, Finish.STOP)
+        answer = self._loaded[model].find(call.request.prompt_text, sample_index(call.key))
+        finish = Finish.STOP if answer is None else _FINISH.get(answer.stop_reason, Finish.STOP)
         return Reply(
             call.wire.compose(
                 PlainReply(
                     id=digest[:24],
                     model=model,
                     created=int(self._clock.now().timestamp()),
-                    text=UNKNOWN_PROMPT if found is None else found.text,
-                    thinking="" if found is None else found.thinking or "",
+                    text=UNKNOWN_PROMPT if answer is None else answer.text,
+                    thinking="" if answer is None else answer.thinking or "",
                     finish=finish,
-                    usage=_usage(call, found),
+                    usage=_usage(call, answer),
                 )
             )
         )
@@ -108,9 +108,9 @@ class DemoUpstream:
         """Nothing to close."""
 
 
-def _usage(call: Call, found: DemoAnswer | None) -> TokenUsage:
-    if found is None:
-        return TokenUsage(len(call.asked.prompt_text) // 4, len(UNKNOWN_PROMPT) // 4)
-    thinking = len(found.thinking or "")
-    share = thinking / max(thinking + len(found.text), 1)
-    return TokenUsage(found.input_tokens, found.output_tokens, reasoning_tokens=int(found.output_tokens * share))
+def _usage(call: Call, answer: DemoAnswer | None) -> TokenUsage:
+    if answer is None:
+        return TokenUsage(len(call.request.prompt_text) // 4, len(UNKNOWN_PROMPT) // 4)
+    thinking = len(answer.thinking or "")
+    share = thinking / max(thinking + len(answer.text), 1)
+    return TokenUsage(answer.input_tokens, answer.output_tokens, reasoning_tokens=int(answer.output_tokens * share))

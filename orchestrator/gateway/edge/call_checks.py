@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from orchestrator.gateway.calls import Call, RunContext, request_hash
 from orchestrator.gateway.edge.errors import Code, GatewayError
 from orchestrator.gateway.ledger.prices import worst_case_nusd
-from orchestrator.gateway.protocols.protocol import Asked, Message, Wire
+from orchestrator.gateway.protocols.protocol import CallRequest, Message, Wire
 from runner.contract.run_spec import CALL_KEY_HEADER
 
 QUESTION_HEADERS = ("anthropic-version", "anthropic-beta")
@@ -36,20 +36,20 @@ def admit(
     if context.no_key is not None:
         raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, context.no_key)
     try:
-        asked = wire.read(body)
+        request = wire.read(body)
     except ValueError as error:
         raise GatewayError(400, Code.VALIDATION_ERROR, str(error)) from error
-    if asked.model != context.model:
-        raise GatewayError(403, Code.FORBIDDEN, f"this run may only call model {context.model}, not {asked.model}")
+    if request.model != context.model:
+        raise GatewayError(403, Code.FORBIDDEN, f"this run may only call model {context.model}, not {request.model}")
     question = {name: headers[name] for name in QUESTION_HEADERS if name in headers}
     return Call(
         context=context,
         key=_call_key(context, headers),
         wire=wire,
-        asked=asked,
+        request=request,
         body=body,
         request_hash=request_hash(provider, wire.path, body, question),
-        worst_nusd=_worst_nusd(context, asked, body_bytes),
+        worst_nusd=_worst_nusd(context, request, body_bytes),
         headers=question,
     )
 
@@ -57,25 +57,25 @@ def admit(
 def _call_key(context: RunContext, headers: Mapping[str, str]) -> str:
     key = headers.get(CALL_KEY_HEADER, "")
     if not key or len(key) > MAX_KEY_CHARS or not key.isprintable():
-        wanted = f"benchmark/problem/sample/turn, at most {MAX_KEY_CHARS} printable characters"
-        raise GatewayError(400, Code.VALIDATION_ERROR, f"every call needs the header {CALL_KEY_HEADER}: {wanted}")
+        form = f"benchmark/problem/sample/turn, at most {MAX_KEY_CHARS} printable characters"
+        raise GatewayError(400, Code.VALIDATION_ERROR, f"every call needs the header {CALL_KEY_HEADER}: {form}")
     if not context.plans(key):
         raise GatewayError(403, Code.FORBIDDEN, f"the plan of this run has no call {key[:200]}")
     return key
 
 
-def _worst_nusd(context: RunContext, asked: Asked, body_bytes: int) -> int:
+def _worst_nusd(context: RunContext, question: CallRequest, body_bytes: int) -> int:
     if context.prices is None:
         if not context.capped:
             return 0
-        whose = "of the run" if context.budget_nusd is not None else context.day_caps[0].whose
-        sentence = f"the budget {whose} cannot be kept: no price is known for {context.slug}; enter its prices"
+        owner = "of the run" if context.budget_nusd is not None else context.day_caps[0].owner
+        sentence = f"the budget {owner} cannot be enforced: no price is known for {context.slug}; enter its prices"
         raise GatewayError(402, Code.PRICE_UNKNOWN, sentence)
-    if asked.max_output_tokens is None:
+    if question.max_output_tokens is None:
         if not context.capped:
             return 0
         raise GatewayError(400, Code.VALIDATION_ERROR, "with a budget, each call must give a limit of output tokens")
-    return worst_case_nusd(body_bytes + PROMPT_OVERHEAD_BYTES, asked.max_output_tokens * asked.answers, context.prices)
+    return worst_case_nusd(body_bytes + PROMPT_OVERHEAD_BYTES, question.max_output_tokens * question.answers, context.prices)
 
 
 def _no_constant(name: str) -> None:

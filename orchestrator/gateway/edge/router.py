@@ -24,7 +24,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.db.session import DatabaseUnavailable
-from orchestrator.gateway.calls import Answered, Call, RunContext, Source
+from orchestrator.gateway.calls import Call, CallResult, RunContext, Source
 from orchestrator.gateway.coordinator import CallCoordinator, Waiter
 from orchestrator.gateway.edge.call_checks import admit, parse_body
 from orchestrator.gateway.edge.errors import Code, GatewayError
@@ -70,7 +70,7 @@ class _Exchange:
     send: Send
 
 
-class _HungUp(Exception):
+class _ClientGone(Exception):
     """The client disconnected before its request was complete."""
 
 
@@ -82,17 +82,17 @@ class Gateway:
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        place = _PLACE.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if place is None:
+        match = _PLACE.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if match is None:
             await self._others(scope, receive, send)
             return
-        wire = _WIRE_OF[place[2]]
+        wire = _WIRE_OF[match[2]]
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
-            await self._serve(_Exchange(scope, receive, send), place[1], wire, headers)
+            await self._serve(_Exchange(scope, receive, send), match[1], wire, headers)
         except GatewayError as error:
             await _send_error(send, wire, error)
-        except _HungUp:
+        except _ClientGone:
             return
         except DatabaseUnavailable as error:
             sentence = f"the database cannot be used now: {error}"
@@ -105,10 +105,10 @@ class Gateway:
         context = await self._caller(headers)
         raw = await _read_capped(exchange.receive, self._deps.max_body_bytes)
         call = admit(context, provider, wire, headers, parse_body(raw), len(raw))
-        if not call.asked.stream:
-            answered = await self._deps.coordinator.answer(call)
-            content = json.dumps(answered.settlement.message).encode()
-            await _send(exchange.send, 200, JSON, _facts(answered), content)
+        if not call.request.stream:
+            answer = await self._deps.coordinator.answer(call)
+            content = json.dumps(answer.settlement.message).encode()
+            await _send(exchange.send, 200, JSON, _facts(answer), content)
             return
         waiter = self._deps.coordinator.ask(call)
         in_time = await waiter.within(self._deps.patience_s)
@@ -133,7 +133,7 @@ async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _HungUp
+            raise _ClientGone
         received += message.get("body", b"")
         if len(received) > max_bytes:
             raise GatewayError(413, Code.PAYLOAD_TOO_LARGE, f"the request is larger than {max_bytes} bytes")
@@ -142,29 +142,29 @@ async def _read_capped(receive: Receive, max_bytes: int) -> bytes:
 
 
 async def _late_stream(ping_s: float, call: Call, waiter: Waiter) -> AsyncIterator[bytes]:
-    answered = None
+    answer = None
     try:
-        while answered is None:
+        while answer is None:
             yield call.wire.ping()
-            answered = await waiter.within(ping_s)
-        yield _whole_stream(call, answered)
+            answer = await waiter.within(ping_s)
+        yield _whole_stream(call, answer)
     except GatewayError as error:
         yield call.wire.error_event(error)
 
 
-def _whole_stream(call: Call, answered: Answered) -> bytes:
-    return b"".join(call.wire.stream(answered.settlement.message, call.body))
+def _whole_stream(call: Call, answer: CallResult) -> bytes:
+    return b"".join(call.wire.stream(answer.settlement.message, call.body))
 
 
-def _facts(answered: Answered) -> dict[str, str]:
-    settlement = answered.settlement
+def _facts(answer: CallResult) -> dict[str, str]:
+    settlement = answer.settlement
     facts = {
-        SOURCE_HEADER: answered.source.value,
+        SOURCE_HEADER: answer.source.value,
         FINISH_HEADER: settlement.finish.value,
         QUEUE_HEADER: f"{settlement.queue_s:.3f}",
         PROVIDER_HEADER: f"{settlement.provider_s:.3f}",
     }
-    return facts if answered.source is Source.BOUGHT else facts | {REPLAYED_HEADER: "1"}
+    return facts if answer.source is Source.BOUGHT else facts | {REPLAYED_HEADER: "1"}
 
 
 async def _send_error(send: Send, wire: Wire, error: GatewayError) -> None:
@@ -190,7 +190,7 @@ Find = Callable[[str], Awaitable[RunContext | None]]
 
 
 @dataclass
-class _Known:
+class _CachedCaller:
     context: RunContext
     fresh_until: float
     until: float
@@ -203,37 +203,37 @@ class Callers:
     def __init__(self, find: Find, clock: Clock) -> None:
         self._find = find
         self._clock = clock
-        self._known: dict[str, _Known] = {}
+        self._cache: dict[str, _CachedCaller] = {}
         self._forgotten = 0
 
     async def authenticate(self, token: str) -> RunContext | None:
         digest = token_hash(token)
         now = self._clock.monotonic()
-        known = self._known.get(digest)
-        if known is None or known.until <= now:
+        caller = self._cache.get(digest)
+        if caller is None or caller.until <= now:
             return await self._look_up(digest)
-        if known.fresh_until <= now and known.asking is None:
-            known.asking = asyncio.get_running_loop().create_task(self._look_up(digest))
-            known.asking.add_done_callback(_noticed)
-        return known.context
+        if caller.fresh_until <= now and caller.asking is None:
+            caller.asking = asyncio.get_running_loop().create_task(self._look_up(digest))
+            caller.asking.add_done_callback(_ignore_failure)
+        return caller.context
 
     async def _look_up(self, digest: str) -> RunContext | None:
         now, forgotten = self._clock.monotonic(), self._forgotten
         context = await self._find(digest)
-        self._known.pop(digest, None)
+        self._cache.pop(digest, None)
         if context is not None and forgotten == self._forgotten:  # otherwise the result may predate a change
-            if len(self._known) >= MANY:
-                self._known.clear()
-            self._known[digest] = _Known(context, now + FRESH_S, now + BELIEVED_S)
+            if len(self._cache) >= MANY:
+                self._cache.clear()
+            self._cache[digest] = _CachedCaller(context, now + FRESH_S, now + BELIEVED_S)
         return context
 
     def forget(self, run_id: str) -> None:
         """Drop what is cached of a run that has changed."""
         self._forgotten += 1
-        self._known = {digest: known for digest, known in self._known.items() if known.context.run_id != run_id}
+        self._cache = {digest: caller for digest, caller in self._cache.items() if caller.context.run_id != run_id}
 
 
-def _noticed(asking: asyncio.Task[RunContext | None]) -> None:
+def _ignore_failure(asking: asyncio.Task[RunContext | None]) -> None:
     """Ignore a failed background refresh: the next call that needs the run looks it up again."""
     if not asking.cancelled():
         asking.exception()

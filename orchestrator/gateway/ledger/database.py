@@ -20,15 +20,15 @@ from orchestrator.gateway.ledger import spending_queries
 from orchestrator.gateway.ledger.ledger import (
     CallState,
     Failure,
-    KeyTaken,
+    KeyConflict,
     LedgerUnavailable,
     MadeElsewhere,
     NoRoom,
     NotRunning,
     Opened,
     Opening,
-    Recovered,
-    Reserved,
+    Recovery,
+    Reservation,
     Spending,
     Stored,
 )
@@ -53,14 +53,14 @@ class DatabaseLedger:
         self._owner = owner
         self._live: set[tuple[str, str]] = set()
 
-    async def recover(self) -> Recovered:
-        def work(connection: Plain) -> Recovered:
+    async def recover(self) -> Recovery:
+        def work(connection: Plain) -> Recovery:
             return self._abandoned(connection, calls.flights_of(connection, self._owner))
 
         return await self._write(work)
 
-    async def beat(self) -> Recovered:
-        def work(connection: Plain) -> Recovered:
+    async def beat(self) -> Recovery:
+        def work(connection: Plain) -> Recovery:
             calls.extend_flights(connection, self._owner, self._believed_until())
             return self._abandoned(connection, calls.flights_overdue(connection, self._clock.now()))
 
@@ -88,7 +88,7 @@ class DatabaseLedger:
             if self._no_room(connection, run_id, _nusd(call.reserved_usd), budget_nusd, day_caps) is not None:
                 return False
             reason = "a try failed after it was sent"
-            spending_queries.lose(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
+            spending_queries.record_loss(connection, run_id, call_key, call.reserved_usd, reason, self._clock.now())
             return True
 
         return await self._write(work)
@@ -133,10 +133,10 @@ class DatabaseLedger:
     def _open(self, connection: Plain, opening: Opening) -> Opened:
         run_id, call_key = opening.run_id, opening.call_key
         _lock(connection, run_id, opening.day_caps)
-        seen = calls.look(connection, run_id, call_key, opening.attempt)
-        if not seen.runs:
+        look = calls.look(connection, run_id, call_key, opening.attempt)
+        if not look.runs:
             return NotRunning()
-        state = seen.state
+        state = look.state
         if state in (CallState.RESERVED, CallState.SENT):
             flight = calls.flight(connection, run_id, call_key)
             if flight is None:
@@ -149,12 +149,12 @@ class DatabaseLedger:
                 self._abandoned(connection, [(run_id, call_key)])
                 state = CallState.FAILED
         if state is not None and state != CallState.FAILED:
-            if seen.request_hash != opening.request_hash:
-                return KeyTaken()
-            if seen.answer is None:
+            if look.request_hash != opening.request_hash:
+                return KeyConflict()
+            if look.answer is None:
                 return MadeElsewhere()
             calls.count_replay(connection, run_id, call_key)
-            return Stored(unpack(seen.answer))
+            return Stored(unpack(look.answer))
         reused = self._reused(connection, opening, new=state is None)
         if reused is not None:
             return reused
@@ -181,25 +181,25 @@ class DatabaseLedger:
                 calls.mark_sent(connection, run_id, call_key)
         calls.add_flight(connection, run_id, call_key, self._owner, self._believed_until())
         self._live.add((run_id, call_key))
-        return Reserved()
+        return Reservation()
 
     def _reused(self, connection: Plain, opening: Opening, *, new: bool) -> Stored | None:
         """Reuse another run's answer and record it as this call's own."""
         if opening.reuse_since is None or opening.question_key is None:
             return None
         run_id, call_key, now = opening.run_id, opening.call_key, self._clock.now()
-        found = calls.reusable(connection, run_id, call_key, opening.question_key, opening.reuse_since)
-        if found is None:
+        reusable = calls.reusable(connection, run_id, call_key, opening.question_key, opening.reuse_since)
+        if reusable is None:
             return None
-        settlement = replace(unpack(found.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
+        settlement = replace(unpack(reusable.answer), cost_nusd=0, tries=0, queue_s=0.0, provider_s=0.0, priced=True)
         values = {
             **_settled(settlement, now),
             "request_hash": opening.request_hash,
             "question_key": opening.question_key,
             "source": Source.CACHED,
             "payer": NOBODY,
-            "from_run": found.run_id,
-            "from_key": found.call_key,
+            "from_run": reusable.run_id,
+            "from_key": reusable.call_key,
         }
         if new:
             values |= {"provider": opening.provider, "model": opening.model, "created_at": now}
@@ -208,7 +208,7 @@ class DatabaseLedger:
             calls.change(connection, run_id, call_key, **values)
         return Stored(settlement, Source.CACHED)
 
-    def _abandoned(self, connection: Plain, flights: list[tuple[str, str]]) -> Recovered:
+    def _abandoned(self, connection: Plain, flights: list[tuple[str, str]]) -> Recovery:
         """Clean up after a dead process: free the calls that were not sent, count the others as lost."""
         unsent = lost = 0
         for run_id, call_key in flights:
@@ -216,7 +216,7 @@ class DatabaseLedger:
             sent = call is not None and call.state == CallState.SENT
             if self._give_up(connection, run_id, call_key, STOPPED, lost=sent):
                 unsent, lost = unsent + (not sent), lost + sent
-        return Recovered(unsent, lost)
+        return Recovery(unsent, lost)
 
     def _give_up(self, connection: Plain, run_id: str, call_key: str, error: str, *, lost: bool, **times: float) -> bool:
         """End a call without an answer; False if it has already ended."""
@@ -225,7 +225,7 @@ class DatabaseLedger:
         if call is None or call.state not in (CallState.RESERVED, CallState.SENT):
             return False
         if lost:
-            spending_queries.lose(connection, run_id, call_key, call.reserved_usd, error, self._clock.now())
+            spending_queries.record_loss(connection, run_id, call_key, call.reserved_usd, error, self._clock.now())
         calls.change(connection, run_id, call_key, state=CallState.FAILED, reserved_usd=0.0, error=error, **times)
         return True
 
@@ -238,9 +238,9 @@ class DatabaseLedger:
             if spent + reserved + more_nusd > budget_nusd:
                 return NoRoom(spent, reserved)
         for cap in day_caps:
-            whose = (cap.workspace_id, cap.user_id)
-            spent = _nusd(spending_queries.spent(connection, self._clock.now(), *whose))
-            reserved = _nusd(spending_queries.reserved(connection, *whose))
+            holder = (cap.workspace_id, cap.user_id)
+            spent = _nusd(spending_queries.spent(connection, self._clock.now(), *holder))
+            reserved = _nusd(spending_queries.reserved(connection, *holder))
             if spent + reserved + more_nusd > cap.nusd:
                 return NoRoom(spent, reserved, cap)
         return None
@@ -278,7 +278,7 @@ def _settled(settlement: Settlement, now: datetime) -> dict[str, Any]:
 
 def _lock(connection: Plain, run_id: str, day_caps: tuple[DayCap, ...]) -> None:
     """Serialise calls that share a budget. Everybody takes the locks in the same order."""
-    for cap in sorted(day_caps, key=lambda each: (each.workspace_id or 0, each.user_id or 0)):
+    for cap in sorted(day_caps, key=lambda cap: (cap.workspace_id or 0, cap.user_id or 0)):
         calls.lock_run(connection, f"the budget of the day {cap.workspace_id} {cap.user_id}")
     calls.lock_run(connection, run_id)
 

@@ -3,7 +3,7 @@ one in memory.
 
 A row goes `reserved -> sent -> settled`. Rules that every ledger keeps:
 
-* `open` is atomic: if two callers open the same key, one gets `Reserved`; the budget is checked in the same transaction.
+* `open` is atomic: if two callers open the same key, one gets `Reservation`; the budget is checked in the same transaction.
 * A settled row never changes, except for its count of replays. Its answer is returned only for the same request hash.
 * A `failed` row holds no money except what was lost, and may be opened again.
 * What a try may have cost although it returned no answer is **lost**: it counts as spent, so that a cap holds whatever
@@ -60,7 +60,7 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class Reserved:
+class Reservation:
     """The opener must now make the call."""
 
 
@@ -78,7 +78,7 @@ class MadeElsewhere:
 
 
 @dataclass(frozen=True)
-class KeyTaken:
+class KeyConflict:
     """The key belongs to another request, which was answered or is in flight."""
 
 
@@ -99,7 +99,7 @@ class NotRunning:
     """The attempt that asks has ended, so its token is no longer valid."""
 
 
-Opened = Reserved | Stored | MadeElsewhere | KeyTaken | NoRoom | NotRunning
+Opened = Reservation | Stored | MadeElsewhere | KeyConflict | NoRoom | NotRunning
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Spending:
 
 
 @dataclass(frozen=True)
-class Recovered:
+class Recovery:
     """What a dead process left behind."""
 
     unsent: int
@@ -131,10 +131,10 @@ class Recovered:
 
 
 class Ledger(Protocol):
-    async def recover(self) -> Recovered:
+    async def recover(self) -> Recovery:
         """Clean up what this process left behind before a restart; once, before the first call."""
 
-    async def beat(self) -> Recovered:
+    async def beat(self) -> Recovery:
         """Report that this process is alive, every few seconds, and take over the calls of processes that are not."""
 
     async def open(self, opening: Opening) -> Opened: ...

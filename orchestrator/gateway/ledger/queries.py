@@ -119,7 +119,7 @@ class Flight:
 
 
 @dataclass(frozen=True)
-class UnderWay:
+class OpenCall:
     """A call that has not ended."""
 
     state: str
@@ -142,8 +142,8 @@ def caller(session: Session, token_digest: str) -> Any:
 
 
 def has_settled(session: Session, run_id: str, call_key: str) -> bool:
-    wanted = (_CALLS.c.run_id == run_id, _CALLS.c.call_key == call_key, _CALLS.c.state == SETTLED)
-    return session.connection().execute(sa_select(_CALLS.c.run_id).where(*wanted)).first() is not None
+    conditions = (_CALLS.c.run_id == run_id, _CALLS.c.call_key == call_key, _CALLS.c.state == SETTLED)
+    return session.connection().execute(sa_select(_CALLS.c.run_id).where(*conditions)).first() is not None
 
 
 def look(connection: Connection, run_id: str, call_key: str, attempt: int | None) -> LedgerRow:
@@ -164,9 +164,9 @@ def lock_run(connection: Connection, run_id: str) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:run, 0))"), {"run": run_id})
 
 
-def under_way(connection: Connection, run_id: str, call_key: str) -> UnderWay | None:
+def under_way(connection: Connection, run_id: str, call_key: str) -> OpenCall | None:
     row = _UNDER_WAY.first(connection, {"of_run": run_id, "of_key": call_key})
-    return None if row is None else UnderWay(row[0], float(row[1]))
+    return None if row is None else OpenCall(row[0], float(row[1]))
 
 
 def add(connection: Connection, **values: Any) -> None:

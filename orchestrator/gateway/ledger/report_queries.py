@@ -31,10 +31,10 @@ def spending(session: Session, *, since: str, by_day: bool) -> Sequence[Any]:
         .join_from(_DAYS, _MODELS, _MODELS.c.id == _DAYS.c.model_id)
         .where(workspace_filter(session, _DAYS))
     )
-    found: Sequence[Any] = (
+    rows: Sequence[Any] = (
         session.connection().execute(query.where(_DAYS.c.day >= since).group_by(*keys).order_by(*order)).all()
     )
-    return found
+    return rows
 
 
 def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any]:
@@ -47,8 +47,8 @@ def past_runs(session: Session, model_id: int, limit: int = 200) -> Sequence[Any
         _RUNS.c.items_done > 0,
         _RUNS.c.retry_of.is_(None),
     )
-    found: Sequence[Any] = session.connection().execute(query.order_by(_RUNS.c.id.desc()).limit(limit)).all()
-    return found
+    rows: Sequence[Any] = session.connection().execute(query.order_by(_RUNS.c.id.desc()).limit(limit)).all()
+    return rows
 
 
 def lost_by_key(session: Session, run_id: str) -> dict[str, int]:
@@ -73,5 +73,5 @@ def page(session: Session, run_id: str, *, limit: int, after: str | None = None)
     query = select(*columns).where(GatewayCall.run_id == run_id).order_by(col(GatewayCall.call_key)).limit(limit)
     if after is not None:
         query = query.where(col(GatewayCall.call_key) > after)
-    found: Sequence[Any] = session.exec(query).all()
-    return found
+    rows: Sequence[Any] = session.exec(query).all()
+    return rows

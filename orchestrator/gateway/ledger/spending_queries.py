@@ -113,7 +113,7 @@ def count_unpriced(connection: Connection, run_id: str) -> None:
     _UNPRICED.run(connection, {"of_run": run_id})
 
 
-def lose(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
+def record_loss(connection: Connection, run_id: str, call_key: str, worst_usd: float, reason: str, now: datetime) -> None:
     """Record that the last try of a call may have been billed."""
     book(connection, run_id, now, lost_usd=worst_usd, lost_sends=1)
     values = {"run_id": run_id, "call_key": call_key, "worst_usd": worst_usd, "reason": reason[:2000], "at": now}

@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from orchestrator.gateway.pacing.provider_limits import CallRate, ConcurrencyLimit, Sent
+from orchestrator.gateway.pacing.provider_limits import CallRate, ConcurrencyLimit, SentCall
 from orchestrator.system.clock import Clock
 
 SHORTEST_LATENCY_S, LONGEST_LATENCY_S = 1.0, 60.0
@@ -39,7 +39,7 @@ class Permit:
 
     limiter: Limiter
     run_id: str
-    sent: Sent
+    sent: SentCall
     ahead: int  #: calls at the provider when this one arrived, without those refused since
     last_one: bool  #: it took the last free place
     is_accepted: bool = False
@@ -130,8 +130,8 @@ class Limiter:
     def try_acquire(self, run_id: str) -> Permit | None:
         """A permit if one is free now: nobody is waiting, and no rate or pause holds calls back. Otherwise None."""
         now = self._clock.monotonic()
-        held = self._waiting or self._rate.closed_for_s(now) > 0 or self._next_at > now or self.pause_left_s() > 0
-        if held or self.at_provider >= self._concurrency.now(now):
+        blocked = self._waiting or self._rate.closed_for_s(now) > 0 or self._next_at > now or self.pause_left_s() > 0
+        if blocked or self.at_provider >= self._concurrency.now(now):
             return None
         return self._take(run_id)
 
@@ -189,7 +189,7 @@ class Limiter:
         self._unheard.pop(id(permit), None)
         now = self._clock.monotonic()
         counted = self._concurrency.counted
-        self._concurrency.taken(permit.ahead + 1, now, wanted=permit.last_one or permit.sent.others_wait)
+        self._concurrency.taken(permit.ahead + 1, now, waiting=permit.last_one or permit.sent.others_wait)
         if counted and not self._concurrency.counted:
             self._rate.resume()
         self._rate.accepted(permit.sent, now)
@@ -218,16 +218,16 @@ class Limiter:
         self._assume_accepted()
         while self._waiting:
             now = self._clock.monotonic()
-            held = max(self.pause_left_s(), self._next_at - now, self._rate.closed_for_s(now))
-            if held <= 0 and self.at_provider >= self._concurrency.now(now):
+            wait_s = max(self.pause_left_s(), self._next_at - now, self._rate.closed_for_s(now))
+            if wait_s <= 0 and self.at_provider >= self._concurrency.now(now):
                 probe_in = self._concurrency.probe_in(now)
-                held = float("inf") if probe_in is None else max(probe_in, 0.001)
-            if held > 0:
+                wait_s = float("inf") if probe_in is None else max(probe_in, 0.001)
+            if wait_s > 0:
                 if self._unheard:
                     oldest = next(iter(self._unheard.values()))
-                    held = min(held, oldest.sent.began + self._refusal_latency_s - now)
-                if held < float("inf"):
-                    self._wake_in(held)
+                    wait_s = min(wait_s, oldest.sent.began + self._refusal_latency_s - now)
+                if wait_s < float("inf"):
+                    self._wake_in(wait_s)
                 return
             run_id, queue = self._waiting.popitem(last=False)
             future = queue.popleft()
@@ -251,7 +251,7 @@ class Limiter:
         if self._rate.per_s is not None:
             gap_s = 1 / self._rate.per_s
             self._next_at = max(self._next_at, now - min(gap_s, LATE_S)) + gap_s
-        sent = Sent(self._sent, now, bool(self._waiting))
+        sent = SentCall(self._sent, now, bool(self._waiting))
         last_one = self.at_provider + 1 >= self._concurrency.now(now)
         permit = Permit(self, run_id, sent, self.at_provider, last_one)
         self._sent += 1

@@ -41,7 +41,7 @@ probe."""
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentCall:
     """A sent call: its number, when it was sent, and whether other calls were waiting."""
 
     number: int
@@ -58,8 +58,8 @@ class CallRate:
         self.probe_at = 0.0
         self._probe: int | None = None
         self._probe_after_s = 0.0
-        self._sends: deque[Sent] = deque(maxlen=REMEMBERED)
-        self._refused: Sent | None = None
+        self._sends: deque[SentCall] = deque(maxlen=REMEMBERED)
+        self._refused: SentCall | None = None
         self._reacted_at = float("-inf")
         self._opened_at = 0.0
         self._closed_s = 0.0
@@ -76,14 +76,14 @@ class CallRate:
             return 0.0
         return float("inf") if self._probe is not None else max(self.probe_at - now, 0.0)
 
-    def sent(self, call: Sent) -> None:
+    def sent(self, call: SentCall) -> None:
         if self._refused is None:
-            self._refused = Sent(call.number - 1, call.began, False)
+            self._refused = SentCall(call.number - 1, call.began, False)
         self._sends.append(call)
         if self.closed:
             self._probe = call.number
 
-    def unsent(self, call: Sent) -> None:
+    def unsent(self, call: SentCall) -> None:
         """The call was not sent after all."""
         self._forget(call)
         if self._probe == call.number:
@@ -91,7 +91,7 @@ class CallRate:
         if self._refused is not None and call.number > self._refused.number:
             self._refused = replace(self._refused, number=self._refused.number + 1)
 
-    def accepted(self, call: Sent, now: float) -> None:
+    def accepted(self, call: SentCall, now: float) -> None:
         if self.per_s is None:
             return
         if self.closed:
@@ -101,12 +101,12 @@ class CallRate:
         if call.others_wait and call.began >= self._opened_at:
             self._grow()
 
-    def over(self, call: Sent, now: float) -> None:
+    def over(self, call: SentCall, now: float) -> None:
         """The call ended in a way that says nothing about the rate."""
         if self._probe == call.number:
             self._probe, self.probe_at = None, now
 
-    def refused(self, call: Sent, now: float, refusal_latency_s: float) -> None:
+    def refused(self, call: SentCall, now: float, refusal_latency_s: float) -> None:
         """`refusal_latency_s`: how long it takes to learn of a refusal."""
         before = self._refused or call
         self._forget(call)
@@ -148,7 +148,7 @@ class CallRate:
         if self._rate:
             self.per_s = self._rate * (1 - DIP)
 
-    def _learn(self, call: Sent, took: int, span_s: float) -> None:
+    def _learn(self, call: SentCall, took: int, span_s: float) -> None:
         assert self.per_s is not None
         least = took / span_s if span_s > 0 else 0.0
         refused_at, self._refused_at = self._refused_at, self.per_s
@@ -165,14 +165,14 @@ class CallRate:
             self._rate = max(math.sqrt(max(least, self.per_s / 16) * self.per_s), least)
             self._finding = True
 
-    def _lately(self, call: Sent, since: float = float("-inf")) -> float:
+    def _lately(self, call: SentCall, since: float = float("-inf")) -> float:
         """Accepted calls per second before this one."""
-        taken = [sent.began for sent in self._sends if sent.number < call.number and sent.began >= since]
+        starts = [sent.began for sent in self._sends if sent.number < call.number and sent.began >= since]
         if since == float("-inf"):
-            taken = taken[-2 * TELLING :]
-        return len(taken) / max(call.began - taken[0], 1.0) if taken else 0.0
+            starts = starts[-2 * TELLING :]
+        return len(starts) / max(call.began - starts[0], 1.0) if starts else 0.0
 
-    def _forget(self, call: Sent) -> None:
+    def _forget(self, call: SentCall) -> None:
         with suppress(ValueError):
             self._sends.remove(call)
 
@@ -232,15 +232,15 @@ class ConcurrencyLimit:
         """Seconds until one more call is tried; None if none is due."""
         return self._probe_at - now if self.counted and now < self._probe_at else None
 
-    def taken(self, level: int, now: float, *, wanted: bool) -> None:
-        """The provider accepted a call and now has `level`; `wanted`: more calls could be sent."""
+    def taken(self, level: int, now: float, *, waiting: bool) -> None:
+        """The provider accepted a call and now has `level`; `waiting`: more calls could be sent."""
         if self._taken_at is not None:
             self._between_s += 0.1 * (min(now - self._taken_at, LONGEST_PROBE_S) - self._between_s)
         self._taken_at = now
         self._took = True
         self._most = max(self._most, level)
         if not self.counted:
-            if wanted:
+            if waiting:
                 self.limit = min(self.limit + 1, self._ceiling)
         elif self._refused_at is not None and level > self._refused_at:
             self._sure -= 1  # the provider takes more than that

@@ -9,9 +9,9 @@ from typing import Any
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.protocols.protocol import (
     TOKEN_LIMITS,
-    Asked,
     Assembler,
     BadStream,
+    CallRequest,
     Finish,
     Message,
     PlainReply,
@@ -21,8 +21,8 @@ from orchestrator.gateway.protocols.protocol import (
     part_of,
     pieces,
     positive,
-    said,
     texts_of,
+    unless_empty,
 )
 from orchestrator.gateway.protocols.sse import Event, encode
 from runner.contract import run_spec
@@ -62,7 +62,7 @@ class AnthropicMessages:
     path = "/v1/messages"
     last_words: tuple[bytes, ...] = (b"message_stop", b'"error"')
 
-    def read(self, body: Message) -> Asked:
+    def read(self, body: Message) -> CallRequest:
         messages = body.get("messages")
         if not isinstance(body.get("model"), str) or not isinstance(messages, list):
             raise ValueError("a request needs `model` and `messages`")
@@ -70,7 +70,7 @@ class AnthropicMessages:
         if body.get("max_tokens") is None:
             raise ValueError("max_tokens is required")
         text = "\n".join([*texts_of(body.get("system")), *texts_of(messages)])
-        return Asked(body["model"], body.get("stream") is True, text, max_tokens)
+        return CallRequest(body["model"], body.get("stream") is True, text, max_tokens)
 
     def outgoing(self, body: Message) -> Message:
         return {**body, "stream": True}
@@ -90,7 +90,7 @@ class AnthropicMessages:
         opening["usage"] = {**(message.get("usage") or {}), "output_tokens": 0}
         yield encode({"type": "message_start", "message": opening}, "message_start")
         for index, block in enumerate(message["content"]):
-            empty, deltas = _taken_apart(block)
+            empty, deltas = _split_block(block)
             yield encode({"type": "content_block_start", "index": index, "content_block": empty}, "content_block_start")
             for delta in deltas:
                 yield encode({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
@@ -104,7 +104,7 @@ class AnthropicMessages:
         if not isinstance(usage, dict):
             return None
         cached, written = count(usage.get("cache_read_input_tokens")), count(usage.get("cache_creation_input_tokens"))
-        return said(
+        return unless_empty(
             TokenUsage(
                 input_tokens=count(usage.get("input_tokens")) + cached + written,
                 output_tokens=count(usage.get("output_tokens")),
@@ -141,8 +141,12 @@ class AnthropicMessages:
         }
 
     def error_body(self, error: GatewayError) -> Message:
-        own = error.body if isinstance(error, UpstreamError) else None
-        body: Message = {"type": _ERROR_TYPE.get(error.code, "api_error"), **(own or {}), "message": error.message}
+        provider_error = error.body if isinstance(error, UpstreamError) else None
+        body: Message = {
+            "type": _ERROR_TYPE.get(error.code, "api_error"),
+            **(provider_error or {}),
+            "message": error.message,
+        }
         body["details"] = {"error_code": error.code, "scope": error.scope}
         return {"type": "error", "error": body, "code": error.code}
 
@@ -153,7 +157,7 @@ class AnthropicMessages:
         return encode({"type": "ping"}, "ping")
 
 
-def _taken_apart(block: Message) -> tuple[Message, list[dict[str, Any]]]:
+def _split_block(block: Message) -> tuple[Message, list[dict[str, Any]]]:
     """Split a content block into its empty start and the deltas that fill it; unknown kinds start complete."""
     match block.get("type"):
         case "text":

@@ -9,9 +9,9 @@ from typing import Any
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.protocols.protocol import (
     TOKEN_LIMITS,
-    Asked,
     Assembler,
     BadStream,
+    CallRequest,
     Finish,
     Message,
     PlainReply,
@@ -21,9 +21,9 @@ from orchestrator.gateway.protocols.protocol import (
     part_of,
     pieces,
     positive,
-    said,
+    reported_error,
     texts_of,
-    told_error,
+    unless_empty,
 )
 from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
 from runner.contract import run_spec
@@ -48,12 +48,12 @@ class OpenAIChat:
     path = "/v1/chat/completions"
     last_words: tuple[bytes, ...] = (b"[DONE]", b'"error"')
 
-    def read(self, body: Message) -> Asked:
+    def read(self, body: Message) -> CallRequest:
         messages = body.get("messages")
         if not isinstance(body.get("model"), str) or not isinstance(messages, list):
             raise ValueError("a request needs `model` and `messages`")
         limit = positive(body, *TOKEN_LIMITS)
-        return Asked(
+        return CallRequest(
             body["model"], body.get("stream") is True, "\n".join(texts_of(messages)), limit, positive(body, "n") or 1
         )
 
@@ -69,7 +69,7 @@ class OpenAIChat:
         return ChatAssembler()
 
     def check(self, message: Message) -> None:
-        if (error := told_error(message)) is not None:
+        if (error := reported_error(message)) is not None:
             raise error
         choices = message.get("choices")
         if not isinstance(choices, list) or not choices:
@@ -133,7 +133,7 @@ class OpenAIChat:
         return error_body(error)
 
     def error_event(self, error: GatewayError) -> bytes:
-        return encode(told_in_stream(error))
+        return encode(stream_error(error))
 
     def ping(self) -> bytes:
         return COMMENT
@@ -187,7 +187,7 @@ class ChatAssembler:
         return {"object": "chat.completion", **self._head, "choices": choices, "usage": self._usage}
 
     def _take(self, chunk: Message) -> None:
-        if (error := told_error(chunk)) is not None:
+        if (error := reported_error(chunk)) is not None:
             raise error
         for name in _HEAD:
             if (value := chunk.get(name)) is not None:
@@ -203,8 +203,8 @@ class ChatAssembler:
 def choice_error(choice: Message) -> StreamedError | None:
     """A choice that ended with an error is no answer: OpenRouter sends one if the server behind it failed."""
     if choice.get("error"):
-        return told_error(choice)
-    return told_error({"error": "the choice ended with an error"}) if choice.get("finish_reason") == "error" else None
+        return reported_error(choice)
+    return reported_error({"error": "the choice ended with an error"}) if choice.get("finish_reason") == "error" else None
 
 
 class _Choice:
@@ -277,13 +277,16 @@ _ERROR_TYPE = {
 
 
 def error_body(error: GatewayError) -> Message:
-    own = error.body if isinstance(error, UpstreamError) else None
+    provider_error = error.body if isinstance(error, UpstreamError) else None
     standard = {"type": _ERROR_TYPE.get(error.code, "server_error"), "param": None, "code": error.code}
     details = {"error_code": error.code, "scope": error.scope}
-    return {"error": {**standard, **(own or {}), "message": error.message, "details": details}, "code": error.code}
+    return {
+        "error": {**standard, **(provider_error or {}), "message": error.message, "details": details},
+        "code": error.code,
+    }
 
 
-def told_in_stream(error: GatewayError) -> Message:
+def stream_error(error: GatewayError) -> Message:
     """SDKs keep only the inner object of an error in a stream, so it must contain everything."""
     body = error_body(error)
     body["error"]["status"] = error.status
@@ -296,12 +299,12 @@ def token_usage(message: Message, asked_name: str, answered_name: str) -> TokenU
     if not isinstance(usage, dict):
         return None
     details, output = part_of(usage, f"{asked_name}_details"), part_of(usage, f"{answered_name}_details")
-    asked, answered = count(usage.get(asked_name)), count(usage.get(answered_name))
-    return said(
+    prompt, completion = count(usage.get(asked_name)), count(usage.get(answered_name))
+    return unless_empty(
         TokenUsage(
-            input_tokens=asked,
+            input_tokens=prompt,
             # Some servers leave reasoning out of this count, but include it in the total.
-            output_tokens=max(answered, count(usage.get("total_tokens")) - asked),
+            output_tokens=max(completion, count(usage.get("total_tokens")) - prompt),
             cached_tokens=count(details.get("cached_tokens")),
             cache_write_tokens=count(details.get("cache_write_tokens")),
             reasoning_tokens=count(output.get("reasoning_tokens")),

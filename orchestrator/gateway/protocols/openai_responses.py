@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.gateway.edge.errors import GatewayError
-from orchestrator.gateway.protocols.openai_chat import error_body, token_usage, told_in_stream
+from orchestrator.gateway.protocols.openai_chat import error_body, stream_error, token_usage
 from orchestrator.gateway.protocols.protocol import (
     TOKEN_LIMITS,
-    Asked,
     Assembler,
     BadStream,
+    CallRequest,
     Finish,
     Message,
     PlainReply,
@@ -20,8 +20,8 @@ from orchestrator.gateway.protocols.protocol import (
     TokenUsage,
     pieces,
     positive,
+    reported_error,
     texts_of,
-    told_error,
 )
 from orchestrator.gateway.protocols.sse import COMMENT, Event, encode
 from runner.contract import run_spec
@@ -33,17 +33,19 @@ _ENDINGS = ("response.completed", "response.incomplete", "response.failed")
 class OpenAIResponses:
     protocol = run_spec.Protocol.OPENAI_RESPONSES
     path = "/v1/responses"
-    last_words: tuple[bytes, ...] = (*(each.encode() for each in _ENDINGS), b'"error"')
+    last_words: tuple[bytes, ...] = (*(ending.encode() for ending in _ENDINGS), b'"error"')
 
-    def read(self, body: Message) -> Asked:
+    def read(self, body: Message) -> CallRequest:
         if not isinstance(body.get("model"), str) or not isinstance(body.get("input"), str | list):
             raise ValueError("a request needs `model` and `input`")
         if body.get("background"):
-            raise ValueError("background responses cannot be carried through the gateway; ask without `background`")
+            raise ValueError("the gateway does not support background responses; send the request without `background`")
         if body.get("previous_response_id") or body.get("conversation"):
-            raise ValueError("a call must carry its whole conversation in `input`: the provider's memory is not replayable")
+            raise ValueError(
+                "a call must contain its whole conversation in `input`: stored conversations cannot be replayed"
+            )
         text = "\n".join([*texts_of(body.get("instructions")), *texts_of(body["input"])])
-        return Asked(body["model"], body.get("stream") is True, text, positive(body, *TOKEN_LIMITS))
+        return CallRequest(body["model"], body.get("stream") is True, text, positive(body, *TOKEN_LIMITS))
 
     def outgoing(self, body: Message) -> Message:
         return {**body, "stream": True}
@@ -52,7 +54,7 @@ class OpenAIResponses:
         return ResponsesAssembler()
 
     def check(self, message: Message) -> None:
-        if (error := told_error(message)) is not None:
+        if (error := reported_error(message)) is not None:
             raise error
         if message.get("status") in ("failed", "cancelled"):
             raise StreamedError("server_error", {"message": f"the response was {message['status']}, and no reason is given"})
@@ -119,7 +121,7 @@ class OpenAIResponses:
         return error_body(error)
 
     def error_event(self, error: GatewayError) -> bytes:
-        inner = told_in_stream(error)["error"]
+        inner = stream_error(error)["error"]
         return encode({**inner, "type": "error", "sequence_number": 0, "error": inner}, "error")
 
     def ping(self) -> bytes:
@@ -149,8 +151,8 @@ class ResponsesAssembler:
             data = json.loads(event.data)
             kind = data.get("type") or event.name
             if kind == "error":
-                told = told_error(data)
-                raise told or StreamedError(str(data.get("code") or "server_error"), data)
+                error_event = reported_error(data)
+                raise error_event or StreamedError(str(data.get("code") or "server_error"), data)
             if kind == "response.output_item.done":
                 self._items[data["output_index"]] = data["item"]
                 self.size += len(event.data)
@@ -199,25 +201,25 @@ def _item(index: int, item: Message) -> Iterator[EventBody]:
 
 def _message(where: EventBody, item: Message) -> Iterator[EventBody]:
     for number, part in enumerate(item.get("content") or []):
-        place = {**where, "content_index": number}
+        position = {**where, "content_index": number}
         kind, field = ("refusal", "refusal") if part.get("type") == "refusal" else ("output_text", "text")
         extra: EventBody = {} if kind == "refusal" else {"logprobs": []}
         empty = {**part, field: ""} | ({"annotations": []} if kind == "output_text" else {})
-        yield {"type": "response.content_part.added", **place, "part": empty}
+        yield {"type": "response.content_part.added", **position, "part": empty}
         for piece in pieces(part.get(field)):
-            yield {"type": f"response.{kind}.delta", **place, "delta": piece, **extra}
-        yield {"type": f"response.{kind}.done", **place, field: part.get(field) or "", **extra}
-        yield {"type": "response.content_part.done", **place, "part": part}
+            yield {"type": f"response.{kind}.delta", **position, "delta": piece, **extra}
+        yield {"type": f"response.{kind}.done", **position, field: part.get(field) or "", **extra}
+        yield {"type": "response.content_part.done", **position, "part": part}
 
 
 def _reasoning(where: EventBody, item: Message) -> Iterator[EventBody]:
     for number, part in enumerate(item.get("summary") or []):
-        place = {**where, "summary_index": number}
-        yield {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}}
+        position = {**where, "summary_index": number}
+        yield {"type": "response.reasoning_summary_part.added", **position, "part": {**part, "text": ""}}
         for piece in pieces(part.get("text")):
-            yield {"type": "response.reasoning_summary_text.delta", **place, "delta": piece}
-        yield {"type": "response.reasoning_summary_text.done", **place, "text": part.get("text", "")}
-        yield {"type": "response.reasoning_summary_part.done", **place, "part": part}
+            yield {"type": "response.reasoning_summary_text.delta", **position, "delta": piece}
+        yield {"type": "response.reasoning_summary_text.done", **position, "text": part.get("text", "")}
+        yield {"type": "response.reasoning_summary_part.done", **position, "part": part}
 
 
 def _arguments(where: EventBody, item: Message) -> Iterator[EventBody]:

@@ -52,7 +52,7 @@ MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallRequest:
     """What the gateway needs to know of a request."""
 
     model: str
@@ -76,11 +76,11 @@ class PlainReply:
 
 
 class BadStream(Exception):
-    """The provider's stream or answer violates its protocol. `said` is its raw text, which may contain secrets."""
+    """The provider's stream or answer violates its protocol. `excerpt` is its raw text, which may contain secrets."""
 
-    def __init__(self, why: str, said: str = "") -> None:
+    def __init__(self, why: str, excerpt: str = "") -> None:
         super().__init__(why)
-        self.said = said
+        self.excerpt = excerpt
 
 
 class StreamedError(Exception):
@@ -92,7 +92,7 @@ class StreamedError(Exception):
         self.body = body
 
 
-def told_error(data: Message) -> StreamedError | None:
+def reported_error(data: Message) -> StreamedError | None:
     """The error in an event or answer of an OpenAI-compatible server, in any of the usual shapes."""
     error = data.get("error")
     if data.get("object") == "error":
@@ -129,7 +129,7 @@ class Wire(Protocol):
     last_words: tuple[bytes, ...]
     """Bytes that mark the end of an answer, or an error, in a stream; they are passed on without delay."""
 
-    def read(self, body: Message) -> Asked:
+    def read(self, body: Message) -> CallRequest:
         """Raises `ValueError` with a sentence if the body is not a request of this protocol."""
 
     def outgoing(self, body: Message) -> Message:
@@ -189,7 +189,7 @@ def part_of(usage: Message, name: str) -> Message:
     return details if isinstance(details, dict) else {}
 
 
-def said(usage: TokenUsage) -> TokenUsage | None:
+def unless_empty(usage: TokenUsage) -> TokenUsage | None:
     """None if all counts are 0: no answer uses nothing, so the server does not count."""
     return usage if usage.input_tokens or usage.output_tokens else None
 

@@ -28,7 +28,7 @@ class ConnectionBroke(Exception):
     """The connection ended before the answer did."""
 
 
-class Silence(Exception):
+class ReceiveTimeout(Exception):
     """Nothing was received for too long."""
 
 
@@ -62,7 +62,7 @@ class HttpConnection(asyncio.Protocol):
     async def request(self, data: bytes, last_words: tuple[bytes, ...] = ()) -> Head:
         """Send a request and return the head of the answer. Data that contains one of `last_words` is passed on at once.
 
-        Raises `ConnectionBroke`, `Silence` or `BadResponse`.
+        Raises `ConnectionBroke`, `ReceiveTimeout` or `BadResponse`.
         """
         if self._transport is None or not self.usable:
             raise ConnectionBroke("the connection is closed")
@@ -188,11 +188,11 @@ class HttpConnection(asyncio.Protocol):
 
     def _look(self) -> None:
         """Check whether anything arrived recently: one timer per request, not one per piece."""
-        left = self._heard_at + self._idle_s - self._loop.time()
-        if left > 0 or self._paused:
-            self._watch = self._loop.call_later(max(left, 0.05), self._look)
+        left_s = self._heard_at + self._idle_s - self._loop.time()
+        if left_s > 0 or self._paused:
+            self._watch = self._loop.call_later(max(left_s, 0.05), self._look)
             return
-        self._end(Silence(f"nothing came for {self._idle_s:g} s"))
+        self._end(ReceiveTimeout(f"nothing came for {self._idle_s:g} s"))
         self.abort()
 
     def _stop_watching(self) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
 from orchestrator.gateway.upstream.framing import BadResponse, tunnel_request
 from orchestrator.outbound.addresses import AddressRule, CheckedAddresses, Resolver, check, resolve
 from orchestrator.outbound.proxies import Proxy, address_of
@@ -46,7 +46,7 @@ class Connections:
     @asynccontextmanager
     async def one(self) -> AsyncIterator[HttpConnection]:
         """A connection for one exchange, kept afterwards if the exchange was complete. Raises `ConnectFailed`."""
-        connection = self._kept() or await self._made()
+        connection = self._idle_connection() or await self._made()
         try:
             yield connection
         finally:
@@ -63,7 +63,7 @@ class Connections:
         while self._idle:
             self._idle.pop()[1].abort()
 
-    def _kept(self) -> HttpConnection | None:
+    def _idle_connection(self) -> HttpConnection | None:
         oldest = self._monotonic() - KEEP_S
         while self._idle:
             since, connection = self._idle.pop()
@@ -116,7 +116,7 @@ class Connections:
                     raise ConnectFailed(f"the proxy {proxy} closed the connection")
                 connection.connection_made(transport)
                 return connection
-        except (ConnectionBroke, Silence, BadResponse, TimeoutError) as error:
+        except (ConnectionBroke, ReceiveTimeout, BadResponse, TimeoutError) as error:
             carrier.abort()
             why = str(error) or f"no answer within {CONNECT_S:g} s"
             raise ConnectFailed(f"the proxy {proxy} does not connect to {self._host}: {why}") from error
@@ -135,8 +135,8 @@ class Connections:
 def refused_by(proxy: Proxy, status: int) -> ConnectFailed:
     """The proxy answered instead of the provider."""
     if status == 407:
-        wanted = "other credentials" if proxy.credentials else "credentials"
-        why = f"wants {wanted}: {proxy.variable}={proxy.scheme}://user:password@{proxy}"
+        needed = "other credentials" if proxy.credentials else "credentials"
+        why = f"wants {needed}: {proxy.variable}={proxy.scheme}://user:password@{proxy}"
         return ConnectFailed(f"the proxy {proxy} answered 407, it {why}", lasting=True)
     why = f"the proxy {proxy} of {proxy.variable} refuses: it answered {status}; NO_PROXY lists what is called directly"
     return ConnectFailed(why, lasting=status < 500)

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.gateway.edge.errors import Code, UpstreamError
 from orchestrator.gateway.pacing.retry import CROWDED_STATUSES, exhausted_for_s, retried, retry_after_s
 from orchestrator.gateway.protocols.protocol import StreamedError
-from orchestrator.gateway.upstream.connection import ConnectFailed, Silence
+from orchestrator.gateway.upstream.connection import ConnectFailed, ReceiveTimeout
 from orchestrator.gateway.upstream.error_scope import scope_of
 from orchestrator.gateway.upstream.framing import BadResponse
 from orchestrator.gateway.upstream.providers import scrubbed, storable
@@ -67,16 +67,16 @@ def transport_error(provider: str, error: Exception) -> UpstreamError:
     if isinstance(error, ConnectFailed):
         message = f"{provider} cannot be reached: {error}"
         return UpstreamError(502, message, retry=not error.lasting, scope=ErrorScope.RUN)
-    if isinstance(error, Silence | TimeoutError):
+    if isinstance(error, ReceiveTimeout | TimeoutError):
         return UpstreamError(504, f"{provider} did not answer in time", retry=True, maybe_billed=True)
     if isinstance(error, BadResponse):
         return bad_answer(provider, str(error))
     return UpstreamError(502, f"the connection to {provider} broke: {error}", retry=True, maybe_billed=True)
 
 
-def bad_answer(provider: str, why: str, said: str = "", secrets: Sequence[str] = ()) -> UpstreamError:
-    """The answer cannot be understood. `said` is truncated after scrubbing: half a key would not be recognised."""
-    words = f": {scrubbed(said, secrets)[:200]!r}" if said else ""
+def bad_answer(provider: str, why: str, excerpt: str = "", secrets: Sequence[str] = ()) -> UpstreamError:
+    """The answer cannot be understood. `excerpt` is truncated after scrubbing: half a key would not be recognised."""
+    words = f": {scrubbed(excerpt, secrets)[:200]!r}" if excerpt else ""
     message = f"the answer of {provider} is unusable: {scrubbed(why, secrets)}{words}"
     return UpstreamError(502, storable(message), retry=True, maybe_billed=True)
 
@@ -109,10 +109,10 @@ def _judged(
     elif status == 429:
         code = Code.RATE_LIMITED
     # 402 is the gateway's own status for a run's budget; an account without credit is the operator's problem.
-    shown = 403 if broke else status
+    status_shown = 403 if broke else status
     message = f"{provider} answered {status}: {error.get('message') or 'no reason given'}"
     return UpstreamError(
-        shown,
+        status_shown,
         storable(message[:MAX_MESSAGE_CHARS]),
         retry=retry,
         code=code,

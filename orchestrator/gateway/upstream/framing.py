@@ -183,7 +183,7 @@ def decoder_of(coding: str) -> Decoder | None:
         return _Zlib(zlib.MAX_WBITS)
     if names == {"zstd"}:
         return _Zstd()
-    raise UnknownCoding(f"it is compressed with {coding[:40]}, which was not asked for")
+    raise UnknownCoding(f"it is compressed with {coding[:40]}, which was not requested")
 
 
 class _Zlib:
@@ -195,7 +195,7 @@ class _Zlib:
             try:
                 piece = self._inner.decompress(data, PIECE_BYTES)
             except zlib.error as error:
-                raise BadCoding("it is not compressed as it says") from error
+                raise BadCoding("its content is not compressed as its header says") from error
             data = self._inner.unconsumed_tail
             if piece:
                 yield piece
@@ -210,7 +210,7 @@ class _Zstd:
             try:
                 piece = self._inner.decompress(data, PIECE_BYTES)
             except ZstdError as error:
-                raise BadCoding("it is not compressed as it says") from error
+                raise BadCoding("its content is not compressed as its header says") from error
             data = b""
             if piece:
                 yield piece

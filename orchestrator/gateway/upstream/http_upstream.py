@@ -16,7 +16,7 @@ from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.pacing.retry import exhausted_for_s
 from orchestrator.gateway.protocols.protocol import Assembler, BadStream, Message, StreamedError
 from orchestrator.gateway.protocols.sse import EventReader, EventTooLarge
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
 from orchestrator.gateway.upstream.connections import Connections, refused_by
 from orchestrator.gateway.upstream.credentials import KeySource, NoKeys, Payer
 from orchestrator.gateway.upstream.errors import (
@@ -86,7 +86,7 @@ class HttpUpstream:
     async def ask(self, call: Call, received: Received) -> Reply:
         if call.wire.protocol not in self._provider.protocols:
             spoken = ", ".join(sorted(self._provider.protocols))
-            raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} speaks {spoken} only")
+            raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} supports only {spoken}")
         key = await self._key(call.context.payer)
         request = self._request(call, key)
         try:
@@ -101,7 +101,7 @@ class HttpUpstream:
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
             raise UpstreamError(502, message, retry=False, scope=ErrorScope.RUN) from error
-        except (ConnectFailed, ConnectionBroke, Silence, BadResponse, TimeoutError) as error:
+        except (ConnectFailed, ConnectionBroke, ReceiveTimeout, BadResponse, TimeoutError) as error:
             raise transport_error(self._provider.name, error) from error
 
     async def close(self) -> None:
@@ -163,7 +163,7 @@ class HttpUpstream:
         except BadCoding as error:
             raise bad_answer(self._provider.name, str(error)) from error
         except BadStream as error:
-            raise bad_answer(self._provider.name, str(error), error.said, secrets) from error
+            raise bad_answer(self._provider.name, str(error), error.excerpt, secrets) from error
         except EventTooLarge as error:
             raise too_large(self._provider.name, self._max_answer_bytes) from error
         return Reply(message)
@@ -182,7 +182,7 @@ class HttpUpstream:
                     break
             for event in reader.end():
                 assembler.feed(event)
-        except (ConnectionBroke, Silence):
+        except (ConnectionBroke, ReceiveTimeout):
             if not assembler.complete:
                 raise
         return _put_together(assembler)
@@ -243,7 +243,7 @@ async def _goodbye(connection: HttpConnection) -> None:
         async with asyncio.timeout(None if connection.all_here else GOODBYE_S):
             while await connection.piece():
                 pass
-    except (TimeoutError, ConnectionBroke, Silence, BadResponse):
+    except (TimeoutError, ConnectionBroke, ReceiveTimeout, BadResponse):
         return
 
 

@@ -51,8 +51,8 @@ async def list_models(
     except TimeoutError as error:
         raise ListFailed(f"no answer within {TIMEOUT_S:g} s") from error
     except (httpx.HTTPError, AddressRefused, OSError, ValueError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise ListFailed(said.replace(key, "[key]") if key else said) from error
+        message = f"{type(error).__name__}: {error}"
+        raise ListFailed(message.replace(key, "[key]") if key else message) from error
 
 
 async def _pages(client: httpx.AsyncClient, provider: Provider, key: str) -> list[ListedModel]:
@@ -64,16 +64,16 @@ async def _pages(client: httpx.AsyncClient, provider: Provider, key: str) -> lis
         query["limit"] = "1000"
     if key:
         headers |= {"x-api-key": key} if protocol is Protocol.ANTHROPIC else {"authorization": f"Bearer {key}"}
-    found: dict[str, ListedModel] = {}
+    by_name: dict[str, ListedModel] = {}
     for _ in range(MAX_PAGES):
         page = await _get(client, provider.url(protocol, "/v1/models"), headers, query)
-        known = len(found)
+        before = len(by_name)
         models = _models(page)
         for model in models:
-            found.setdefault(model.name, model)
+            by_name.setdefault(model.name, model)
         last = page.get("last_id") or (models[-1].name if models else None)
-        if not page.get("has_more") or not isinstance(last, str) or len(found) == known:
-            return list(found.values())
+        if not page.get("has_more") or not isinstance(last, str) or len(by_name) == before:
+            return list(by_name.values())
         query["after_id" if protocol is Protocol.ANTHROPIC else "after"] = last
     raise ListFailed(f"the list has more than {MAX_PAGES} pages")
 
@@ -101,11 +101,11 @@ async def _get(client: httpx.AsyncClient, url: str, headers: dict[str, str], que
 def _models(page: Mapping[str, object]) -> list[ListedModel]:
     entries = page["data"]
     assert isinstance(entries, list)
-    found = []
+    models = []
     for entry in entries:
         name = entry.get("id") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME_CHARS:
             continue  # not something that a run could call
         title = entry.get("display_name") or entry.get("name") or ""
-        found.append(ListedModel(name, title[:200] if isinstance(title, str) and title.isprintable() else ""))
-    return found
+        models.append(ListedModel(name, title[:200] if isinstance(title, str) and title.isprintable() else ""))
+    return models

@@ -80,7 +80,7 @@ class Provider:
 
 def providers_from_env(env: Mapping[str, str]) -> dict[str, Provider]:
     """All configured providers by name."""
-    found = {
+    providers = {
         "anthropic": _provider(
             env, "anthropic", "ANTHROPIC", "https://api.anthropic.com", frozenset({Protocol.ANTHROPIC}), key_needed=True
         ),
@@ -94,41 +94,41 @@ def providers_from_env(env: Mapping[str, str]) -> dict[str, Provider]:
         if name in ("demo", "anthropic", "openai"):
             raise BadProvider(f"{variable}: the name {name} is taken")
         prefix = f"BENCHYARD_PROVIDER_{match[1]}"
-        found[name] = _provider(env, name, prefix, "", _protocols(env, prefix), key_needed=False)
-    return found
+        providers[name] = _provider(env, name, prefix, "", _protocols(env, prefix), key_needed=False)
+    return providers
 
 
 def _provider(
     env: Mapping[str, str], name: str, prefix: str, default_url: str, protocols: frozenset[Protocol], *, key_needed: bool
 ) -> Provider:
-    given = env.get(f"{prefix}_BASE_URL", "").strip()
-    base_url = (given or default_url).rstrip("/")
+    configured_url = env.get(f"{prefix}_BASE_URL", "").strip()
+    base_url = (configured_url or default_url).rstrip("/")
     if protocols == frozenset({Protocol.ANTHROPIC}):
         base_url = base_url.removesuffix("/v1")
     _check_url(f"{prefix}_BASE_URL", base_url)
     file = env.get(f"{prefix}_API_KEY_FILE", "").strip()
-    own = f"BENCHYARD_PROVIDER_{name.upper().replace('-', '_')}"
+    variable = f"BENCHYARD_PROVIDER_{name.upper().replace('-', '_')}"
     return Provider(
         name=name,
         protocols=protocols,
         base_url=base_url,
         key=KeyRef(f"{prefix}_API_KEY", Path(file) if file else None),
-        key_needed=key_needed and not given,
-        allow_private=_loopback(base_url) or env.get(f"{own}_ALLOW_PRIVATE", "").strip().lower() in _TRUE,
-        headers=_headers(env, f"{own}_HEADERS"),
-        list_without_key=env.get(f"{own}_LIST_WITHOUT_KEY", "").strip().lower() in _TRUE,
+        key_needed=key_needed and not configured_url,
+        allow_private=_loopback(base_url) or env.get(f"{variable}_ALLOW_PRIVATE", "").strip().lower() in _TRUE,
+        headers=_headers(env, f"{variable}_HEADERS"),
+        list_without_key=env.get(f"{variable}_LIST_WITHOUT_KEY", "").strip().lower() in _TRUE,
     )
 
 
 def _protocols(env: Mapping[str, str], prefix: str) -> frozenset[Protocol]:
     text = env.get(f"{prefix}_PROTOCOLS", "").strip()
     try:
-        chosen = frozenset(Protocol(part.strip()) for part in text.split(",") if part.strip())
+        protocols = frozenset(Protocol(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise BadProvider(f"{prefix}_PROTOCOLS: {error}; there are {', '.join(Protocol)}") from error
-    if Protocol.ANTHROPIC in chosen and len(chosen) > 1:
+        raise BadProvider(f"{prefix}_PROTOCOLS: {error}; choose from {', '.join(Protocol)}") from error
+    if Protocol.ANTHROPIC in protocols and len(protocols) > 1:
         raise BadProvider(f"{prefix}_PROTOCOLS: anthropic and OpenAI protocols need a provider each: their base URLs differ")
-    return chosen or _OPENAI_PROTOCOLS
+    return protocols or _OPENAI_PROTOCOLS
 
 
 def _headers(env: Mapping[str, str], variable: str) -> dict[str, str]:
@@ -184,9 +184,9 @@ def scrubbed(value: Any, secrets: Sequence[str]) -> Any:
             value = value.replace(secret, MASK)
         return value
     if isinstance(value, list):
-        return [scrubbed(each, secrets) for each in value]
+        return [scrubbed(item, secrets) for item in value]
     if isinstance(value, dict):
-        return {scrubbed(name, secrets): scrubbed(each, secrets) for name, each in value.items()}
+        return {scrubbed(name, secrets): scrubbed(item, secrets) for name, item in value.items()}
     return value
 
 

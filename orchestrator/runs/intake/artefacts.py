@@ -43,7 +43,7 @@ class ArtefactStore:
         """The maximum size in bytes of the run's next file."""
         others = [row for row in await self._db.read(lambda s: run_queries.artefacts(s, run_id)) if row.name != name]
         if len(others) >= MAX_FILES:
-            raise TooLarge(f"a run may leave at most {MAX_FILES} artefacts")
+            raise TooLarge(f"a run may store at most {MAX_FILES} artefacts")
         return min(self._max_bytes, self._run_bytes - sum(row.size_bytes for row in others))
 
     async def _store(self, attempt: Attempt, name: str, chunks: AsyncIterator[bytes], room: int) -> None:

@@ -47,9 +47,9 @@ class Callers:
     async def find(self, token: str, *, recent: bool = False) -> Attempt | None:
         """The live attempt that a token belongs to."""
         digest, now = token_hash(token), self._clock.monotonic()
-        known = self._known.get(digest)
-        if recent and known is not None and known[0] > now:
-            return known[1]
+        entry = self._known.get(digest)
+        if recent and entry is not None and entry[0] > now:
+            return entry[1]
         attempt = await self._db.read(lambda s: run_queries.attempt_by_token(s, digest))
         self._known.pop(digest, None)
         if attempt is None or attempt.token_hash is None or not same_token(attempt.token_hash, digest):

@@ -75,9 +75,9 @@ def bounded_item(item: ItemResult) -> ItemResult:
     return item.model_copy(update=changes)
 
 
-def bounded_facts(known: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+def bounded_facts(earlier: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of an attempt, merged with those that the runner newly reported."""
-    facts = dict(known)
+    facts = dict(earlier)
     for name, value in reported.items():
         if name in OWN_FACTS or len(name) > NAME_CHARS or (name not in facts and len(facts) >= MAX_FACTS):
             continue
@@ -152,11 +152,11 @@ class JudgedAnswer:
 
 def judged_answers(session: Session, run_id: str) -> list[JudgedAnswer]:
     """All judged answers of a run in plan order. Old results without a stored digest are read in full to compute it."""
-    found = []
+    answers = []
     for position, benchmark, problem_id, sample, digest, outcome, parity in item_queries.judged(session, run_id):
         answer = digest or _digest_of(session, run_id, position)
-        found.append(JudgedAnswer(benchmark, problem_id, sample, answer, outcome, parity))
-    return found
+        answers.append(JudgedAnswer(benchmark, problem_id, sample, answer, outcome, parity))
+    return answers
 
 
 def _digest_of(session: Session, run_id: str, position: int) -> str:

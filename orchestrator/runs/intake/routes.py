@@ -77,7 +77,7 @@ def runner_router(deps: RunnerDeps) -> Router:
     async def claim(body: ClaimRequest, request: Request) -> ClaimAnswer:
         if body.contract_version != CONTRACT_VERSION:
             raise WrongContract(
-                f"the runner speaks contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
+                f"the runner uses contract {body.contract_version}, this orchestrator {CONTRACT_VERSION}; "
                 "build it again with `benchyard images build`"
             )
         token = bearer(request)
@@ -104,7 +104,7 @@ def runner_router(deps: RunnerDeps) -> Router:
             finished=claimed.finished,
             heartbeat_s=deps.settings.heartbeat_s,
             patience_s=deps.settings.runner_patience_s,
-            sandbox_level=deps.settings.sandbox_level,
+            sandbox_level=deps.settings.least_sandbox_level,
             task=claimed.task,
         )
         return ClaimedRun(spec=spec)
@@ -171,22 +171,24 @@ async def _lines(deps: RunnerDeps, run: ContainerRun, finished: set[tuple[str, s
     """The problems that still have an unfinished item, in plan order."""
     for benchmark in run.task.benchmarks:
         items = benchmark.items(run.samples_per_problem)
-        wanted = list(dict.fromkeys(id_ for id_, index in items if (benchmark.name, id_, index) not in finished))
-        for start in range(0, len(wanted), PART):
-            part = wanted[start : start + PART]
-            given: dict[str, Any] = {}
+        problem_ids = list(dict.fromkeys(id_ for id_, index in items if (benchmark.name, id_, index) not in finished))
+        for start in range(0, len(problem_ids), PART):
+            part = problem_ids[start : start + PART]
+            stored: dict[str, Any] = {}
             if run.kind == RunKind.GRADE:
                 ask = partial(given_queries.of, run_id=run.id, benchmark=benchmark.name, problem_ids=part)
-                given = await deps.db.read(ask)
+                stored = await deps.db.read(ask)
             records = await asyncio.to_thread(deps.catalogue.records, benchmark.name, part)
             for problem_id in part:
-                answers = [GivenAnswer.model_validate(each) for each in given[problem_id]] if problem_id in given else None
+                answers = (
+                    [GivenAnswer.model_validate(answer) for answer in stored[problem_id]] if problem_id in stored else None
+                )
                 yield await asyncio.to_thread(_line, benchmark.name, problem_id, records, answers)
 
 
-def _line(benchmark: str, problem_id: str, records: Iterator[dict[str, Any]], given: list[GivenAnswer] | None) -> bytes:
-    problem = Problem(benchmark=benchmark, problem_id=problem_id, record=next(records), given=given)
-    return problem.model_dump_json(exclude={"given"} if given is None else None).encode() + b"\n"
+def _line(benchmark: str, problem_id: str, records: Iterator[dict[str, Any]], answers: list[GivenAnswer] | None) -> bytes:
+    problem = Problem(benchmark=benchmark, problem_id=problem_id, record=next(records), given=answers)
+    return problem.model_dump_json(exclude={"given"} if answers is None else None).encode() + b"\n"
 
 
 async def _compressed(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, Invalid
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.bounds import (
     DETAIL_CHARS,
@@ -31,9 +31,10 @@ from orchestrator.runs.intake.bounds import (
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
-from orchestrator.runs.reports.machine_cost import Used, merged, used_after
+from orchestrator.runs.reports.machine_cost import MachineUsage, merged, used_after
 from orchestrator.runs.reports.scores import counts, nothing_measured, run_score, samples_of
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.runs.transitions import advance
@@ -134,7 +135,7 @@ class Intake:
     def append_within(self, session: Session, attempt: Attempt, events: Sequence[RunnerEvent]) -> EventAck:
         """Store these events after the attempt's newest one, within the caller's transaction."""
         first = attempt.last_seq + 1
-        numbered = [event.model_copy(update={"seq": first + place}) for place, event in enumerate(events)]
+        numbered = [event.model_copy(update={"seq": first + offset}) for offset, event in enumerate(events)]
         return self._store(session, attempt, EventBatch(attempt=attempt.number, events=numbered), self._clock.now())
 
     async def refused(self, attempt: Attempt, problem: str) -> None:
@@ -157,7 +158,7 @@ class Intake:
             raise Superseded(f"run {run.id} is {run.status}; this runner must stop")
         if batch.usage:
             usage = run_queries.usage_row(session, run.id, row.number)
-            used = used_after(Used(row.vcpu_s, row.gib_s, row.throttled_s), usage.samples, batch.usage)
+            used = used_after(MachineUsage(row.vcpu_s, row.gib_s, row.throttled_s), usage.samples, batch.usage)
             row.vcpu_s, row.gib_s, row.throttled_s = used.vcpu_s, used.gib_s, used.throttled_s
             usage.samples = merged(usage.samples, batch.usage)
         context = _Context(session, run, row, now, self._positions, self._evals, self._has_call)
@@ -271,13 +272,13 @@ class _Context:
 
     def _eval(self, event: EvalEvent) -> None:
         if self._evals is None:
-            raise Invalid(f"run {self._run.id} of kind {self._run.kind} has nothing to do with evals")
+            raise Invalid(f"run {self._run.id} of kind {self._run.kind} is not an eval job")
         self._append(event, self._evals.take(self._session, self._run, event, self._now))
 
     def _complete(self, event: CompleteEvent) -> None:
         if self._run.items_done != self._run.items_total:
             raise Conflict(
-                f"the runner says complete, but {self._run.items_done} of {self._run.items_total} items are stored"
+                f"the runner reports completion, but {self._run.items_done} of {self._run.items_total} items are stored"
             )
         if self._run.kind == RunKind.COMMAND and not self._run.items_passed:
             self._nothing_measured(event)
@@ -288,8 +289,10 @@ class _Context:
         """Fail the run of a command without a passed repeat: it has no figures."""
         self._append(event, {})
         first = item_queries.first(self._session, self._run.id)
-        said = "" if first is None else how_it_failed(first)
-        message = f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {said}" if said else SENTENCES[Reason.COMMAND_FAILED]
+        failure = "" if first is None else how_it_failed(first)
+        message = (
+            f"{SENTENCES[Reason.COMMAND_FAILED]} The first one: {failure}" if failure else SENTENCES[Reason.COMMAND_FAILED]
+        )
         self._attempt.reason = Reason.COMMAND_FAILED.value
         gave_up = GaveUp(self._now, Reason.COMMAND_FAILED, message)
         advance(self._session, self._run, gave_up, self._now)
@@ -320,8 +323,8 @@ class _Context:
         """The runner is done. The stored items decide whether anything was measured, not what the runner says."""
         self._run.score = self._score(cut_short=reason is not None)
         if event is not None:
-            done = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
-            self._append(event, done)
+            result = self._evals.finish(self._session, self._run, self._now) if self._evals else {"score": self._run.score}
+            self._append(event, result)
         # The transition must be the last event of a run, because streams end with it.
         if self._evals is None and not counts(item_queries.outcome_counts(self._session, self._run.id)):
             details = item_queries.outcome_details(self._session, self._run.id)

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from orchestrator.commands.views import compare_runs, ratio_rows
 from orchestrator.dashboard.shell import Page, page_router
 from orchestrator.http.policy import READ, Policy
-from orchestrator.runs import page_queries
-from orchestrator.runs.model_names import names_by_run
-from orchestrator.runs.page_queries import RunFilter
 from orchestrator.runs.pages.run import entries_of
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.model_names import names_by_run
+from orchestrator.runs.reports.queries import RunFilter
 from orchestrator.runs.views.compare import KINDS, Comparison, compare
 from orchestrator.runs.views.runs import RunLine, run_line
 from runner.contract.run_spec import RunKind
@@ -36,28 +36,28 @@ async def compare_page(
     start: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
     """`run` is given twice or more. All are compared with the first; "fixed" items pass in another run but not there."""
-    given = list(dict.fromkeys(each for each in (run or []) if each))
-    same = len(given) < len([each for each in (run or []) if each])
-    chosen = given[:MOST]
-    rows = [await page.context.runs.get(run_id) for run_id in chosen]
+    requested = list(dict.fromkeys(run_id for run_id in (run or []) if run_id))
+    same = len(requested) < len([run_id for run_id in (run or []) if run_id])
+    run_ids = requested[:MOST]
+    rows = [await page.context.runs.get(run_id) for run_id in run_ids]
     if len(rows) > 1 and all(row.kind == RunKind.COMMAND for row in rows):
-        compared = await compare_runs(page.context, run=chosen)
+        compared = await compare_runs(page.context, run=run_ids)
         return page.show("commands/compare_commands.html", found=compared, rows=ratio_rows(compared))
 
     def read(session: Session) -> tuple[list[RunLine], list[RunLine], Comparison | None]:
         latest = page_queries.runs(session, RunFilter(), limit=CHOICES)
         names = names_by_run(session, [*latest, *rows])
-        found = compare([page_queries.verdicts(session, row.id) for row in rows]) if len(rows) > 1 else None
+        comparison = compare([page_queries.verdicts(session, row.id) for row in rows]) if len(rows) > 1 else None
         lines = [run_line(row, names[row.id]) for row in rows]
-        return lines, [run_line(row, names[row.id]) for row in latest if row.items_done], found
+        return lines, [run_line(row, names[row.id]) for row in latest if row.items_done], comparison
 
-    lines, choices, found = await page.context.db.read(read)
-    wanted = kind if kind in KINDS else ""
-    items = found.of_kind(wanted) if found else []
+    lines, choices, comparison = await page.context.db.read(read)
+    shown_kind = kind if kind in KINDS else ""
+    items = comparison.of_kind(shown_kind) if comparison else []
 
     def link(runs: list[str], **more: object) -> str:
         query = urlencode(
-            [*(("run", each) for each in runs), *((name, str(value)) for name, value in more.items() if value)]
+            [*(("run", run_id) for run_id in runs), *((name, str(value)) for name, value in more.items() if value)]
         )
         return f"{page.root}/compare?{query}"
 
@@ -65,19 +65,19 @@ async def compare_page(
         "runs/compare.html",
         lines=lines,
         choices=choices,
-        found=found,
-        kind=wanted,
-        kinds=[(name, link(chosen, kind=name)) for name in KINDS],
-        all_link=link(chosen),
+        found=comparison,
+        kind=shown_kind,
+        kinds=[(name, link(run_ids, kind=name)) for name in KINDS],
+        all_link=link(run_ids),
         items=items[start : start + ON_A_PAGE],
         start=start,
         count=len(items),
-        before_link=link(chosen, kind=wanted, start=max(0, start - ON_A_PAGE)) if start else None,
-        next_link=link(chosen, kind=wanted, start=start + ON_A_PAGE) if len(items) > start + ON_A_PAGE else None,
-        without=[link([each for each in chosen if each != line.id]) for line in lines],
-        first=[link([line.id, *(each for each in chosen if each != line.id)]) for line in lines],
+        before_link=link(run_ids, kind=shown_kind, start=max(0, start - ON_A_PAGE)) if start else None,
+        next_link=link(run_ids, kind=shown_kind, start=start + ON_A_PAGE) if len(items) > start + ON_A_PAGE else None,
+        without=[link([run_id for run_id in run_ids if run_id != line.id]) for line in lines],
+        first=[link([line.id, *(run_id for run_id in run_ids if run_id != line.id)]) for line in lines],
         entries=await entries_of(page.context, rows[0]) if rows else {},
-        too_many=len(given) > MOST,
+        too_many=len(requested) > MOST,
         same=same,
         most=MOST,
     )

@@ -11,11 +11,12 @@ from starlette.responses import Response
 from orchestrator.dashboard.shell import Frame, Page, page_router
 from orchestrator.errors import NotFound
 from orchestrator.http.policy import READ, Policy
-from orchestrator.runs import item_queries, page_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs.intake.bounds import stored_item
-from orchestrator.runs.model_names import name_of_model
 from orchestrator.runs.pages.run import RunId, entries_of
 from orchestrator.runs.plan import CPU_LIMITS_S, execution_limits
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.model_names import name_of_model
 from orchestrator.runs.tables import ContainerRun, ItemRow
 from orchestrator.runs.views.items import TEXTS, ItemPage, item_page
 from runner.contract.events import Outcome
@@ -37,13 +38,13 @@ async def show_item(
     """`outcome` filters the items to page through; `test` is the first failed test to show."""
     context = page.context
     run = await context.runs.get(run_id)
-    wanted = outcome if outcome in set(Outcome) else ""
+    filter_outcome = outcome if outcome in set(Outcome) else ""
 
     def read(session: Session) -> tuple[ItemPage, ItemRow, str, tuple[int | None, int | None]]:
         row = _row(session, run_id, position)
         item = stored_item(row.data, row.outcome)
-        calls = {each.call_key: each for each in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
-        beside = page_queries.neighbours(session, run_id, position, wanted or None)
+        calls = {row.call_key: row for row in page_queries.calls(session, run_id, [call.call_key for call in item.calls])}
+        beside = page_queries.neighbours(session, run_id, position, filter_outcome or None)
         return item_page(item, calls, test), row, name_of_model(session, run) or "", beside
 
     view, row, model, (before, after) = await context.db.read(read)
@@ -58,7 +59,7 @@ async def show_item(
         entry=entries.get((row.benchmark, row.problem_id)),
         before=before,
         after=after,
-        outcome=wanted,
+        outcome=filter_outcome,
         limits=_limits(page, run, row.benchmark),
     )
 
@@ -70,15 +71,15 @@ async def item_text(page: Page, run_id: RunId, position: Position, text: str) ->
         raise NotFound(f"an item has no text {text!r}; it has {', '.join(TEXTS)}")
     await page.context.runs.get(run_id)
     row = await page.context.db.read(lambda s: _row(s, run_id, position))
-    found = str(row.data.get(text) or "").encode("utf-8", "replace")
+    content = str(row.data.get(text) or "").encode("utf-8", "replace")
     headers = {"content-security-policy": "default-src 'none'; sandbox", "cache-control": "no-store"}
-    return Response(found, media_type="text/plain; charset=utf-8", headers=headers)
+    return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _row(session: Session, run_id: str, position: int) -> ItemRow:
     row = item_queries.at(session, run_id, position)
     if row is None:
-        raise NotFound(f"Item {position + 1} of this run has no result (yet).")
+        raise NotFound(f"Item {position + 1} of this run has no result.")
     return row
 
 
@@ -88,6 +89,6 @@ def _limits(page: Frame, run: ContainerRun, benchmark: str) -> ExecutionLimits |
     if run.instance_type not in settings.instance_types:
         return None
     limits = execution_limits(settings.instance_type(run.instance_type))
-    own = [part.cpu_s for part in run.task.benchmarks if part.name == benchmark]
-    cpu_s = next(iter(own), None) or CPU_LIMITS_S.get(benchmark) or limits.cpu_s
+    limits_of_pack = [part.cpu_s for part in run.task.benchmarks if part.name == benchmark]
+    cpu_s = next(iter(limits_of_pack), None) or CPU_LIMITS_S.get(benchmark) or limits.cpu_s
     return limits.model_copy(update={"cpu_s": cpu_s})

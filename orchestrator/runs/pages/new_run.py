@@ -22,8 +22,8 @@ from orchestrator.errors import ClientError
 from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.models import queries as model_queries
 from orchestrator.models.tables import LlmModel
-from orchestrator.runs import page_queries
-from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.runs.scheduling.capacity import never_fits
 from orchestrator.runs.schemas import RunCreate
 from orchestrator.system.identifiers import new_token
@@ -44,9 +44,9 @@ class FormValues:
     texts: dict[str, str]
 
     @classmethod
-    def of(cls, given: dict[str, list[str]]) -> FormValues:
-        texts = {name: values[-1].strip() for name, values in given.items() if name not in ("model", "benchmark")}
-        return cls(given.get("model", [""])[-1], [each for each in given.get("benchmark", []) if each], texts)
+    def of(cls, form: dict[str, list[str]]) -> FormValues:
+        texts = {name: values[-1].strip() for name, values in form.items() if name not in ("model", "benchmark")}
+        return cls(form.get("model", [""])[-1], [name for name in form.get("benchmark", []) if name], texts)
 
     def whole(self, name: str, otherwise: int) -> int:
         text = self.texts.get(name, "")
@@ -69,8 +69,8 @@ class FormValues:
 
 @router.get("/runs/new", policy=Policy(READ))
 async def new_run_page(page: Page, request: Request) -> Response:
-    given = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
-    return await _form(page, FormValues.of(given))
+    query = {name: request.query_params.getlist(name)[:20] for name in list(request.query_params)[:40]}
+    return await _form(page, FormValues.of(query))
 
 
 @router.post("/runs/new", policy=Policy(RUN, spends=True))
@@ -90,16 +90,16 @@ async def _form(page: Frame, values: FormValues, error: str | None = None) -> Re
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
     names = {info.name for info in infos}
-    chosen = [name for name in dict.fromkeys(values.benchmarks) if name in names] or [default]
+    benchmarks = [name for name in dict.fromkeys(values.benchmarks) if name in names] or [default]
 
     def read(session: Session) -> tuple[list[LlmModel], list[ScoredRun]]:
         return list(model_queries.page(session, limit=1000)), page_queries.scored(session, per_series=PAST_RUNS)
 
     models, scored = await context.db.read(read)
-    model = next((each for each in models if each.slug == values.model), models[0] if models else None)
+    model = next((row for row in models if row.slug == values.model), models[0] if models else None)
     capacity = context.fleet.capacity()
     types = [settings.instance_type(name) for name in settings.instance_types]
-    size = values.whole("sample_size", _usual_size(infos, chosen))
+    size = values.whole("sample_size", _usual_size(infos, benchmarks))
     return page.show(
         "runs/new_run.html",
         422 if error else 200,
@@ -107,25 +107,25 @@ async def _form(page: Frame, values: FormValues, error: str | None = None) -> Re
         models=models,
         model=model,
         infos=infos,
-        chosen=chosen,
+        chosen=benchmarks,
         size=size,
-        smallest=min((info.problems for info in infos if info.name in chosen), default=1),
+        smallest=min((info.problems for info in infos if info.name in benchmarks), default=1),
         texts={"samples_per_problem": "1", "seed": "0", "concurrency": "8", "priority": "0", **values.texts},
-        types=[(each, never_fits(capacity, each) if capacity else None) for each in types],
+        types=[(name, never_fits(capacity, name) if capacity else None) for name in types],
         default_type=values.texts.get("instance_type") or settings.default_instance_type,
         key=new_token(),
-        quote=_quote(infos, chosen, size, values.whole("samples_per_problem", 1), scored, model),
-        cost=await _cost(page, values, chosen, size, model),
+        quote=_quote(infos, benchmarks, size, values.whole("samples_per_problem", 1), scored, model),
+        cost=await _cost(page, values, benchmarks, size, model),
     )
 
 
-def _usual_size(infos: list[BenchmarkInfo], chosen: list[str]) -> int:
-    return min([USUAL_SIZE, *(info.problems for info in infos if info.name in chosen)])
+def _usual_size(infos: list[BenchmarkInfo], benchmarks: list[str]) -> int:
+    return min([USUAL_SIZE, *(info.problems for info in infos if info.name in benchmarks)])
 
 
 def _quote(
     infos: list[BenchmarkInfo],
-    chosen: list[str],
+    benchmarks: list[str],
     size: int,
     samples: int,
     scored: list[ScoredRun],
@@ -134,17 +134,21 @@ def _quote(
     """Each benchmark gets its own sample of this size."""
     if model is None:
         return None
-    problems = sum(min(size, info.problems) for info in infos if info.name in chosen)
-    past = [run for run in scored if run.model_id == model.id and set(run.benchmarks) == set(chosen)]
+    problems = sum(min(size, info.problems) for info in infos if info.name in benchmarks)
+    past = [run for run in scored if run.model_id == model.id and set(run.benchmarks) == set(benchmarks)]
     return quote(problems, samples, past)
 
 
-async def _cost(page: Frame, values: FormValues, chosen: list[str], size: int, model: LlmModel | None) -> QuoteOut | None:
+async def _cost(
+    page: Frame, values: FormValues, benchmarks: list[str], size: int, model: LlmModel | None
+) -> QuoteOut | None:
     """Cost and duration of the run, as the API quotes them; None while the form is not valid."""
     if model is None:
         return None
     try:
-        body = RunCreate.model_validate({**values.body(), "model_id": model.id, "benchmarks": chosen, "sample_size": size})
+        body = RunCreate.model_validate(
+            {**values.body(), "model_id": model.id, "benchmarks": benchmarks, "sample_size": size}
+        )
         return await quote_view(page.context, body)
     except (ValidationError, ClientError):
         return None

@@ -10,6 +10,7 @@ from fastapi import Path, Query
 from sqlmodel import Session
 from starlette.responses import Response
 
+from orchestrator.audit import queries as audit_queries
 from orchestrator.commands.results import load
 from orchestrator.commands.schemas import CommandOut
 from orchestrator.commands.views import figure_views
@@ -23,10 +24,11 @@ from orchestrator.grading.service import Move
 from orchestrator.http.context import Services
 from orchestrator.http.policy import READ, RUN, Policy
 from orchestrator.retention.queries import is_pinned
-from orchestrator.runs import page_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.model_names import name_of_model
-from orchestrator.runs.page_queries import ItemLine, Verdict
+from orchestrator.runs.reasons import Reason
+from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.model_names import name_of_model
+from orchestrator.runs.reports.queries import ItemLine, Verdict
 from orchestrator.runs.tables import Artefact, ContainerRun, Event
 from orchestrator.runs.views.run import Containers, Entries, RunPage, run_page
 from runner.contract.events import Outcome
@@ -42,7 +44,7 @@ RunId = Annotated[str, Path(min_length=1, max_length=60)]
 
 
 @dataclass(frozen=True)
-class _Read:
+class _RunData:
     """The rows that the page needs."""
 
     view: RunPage
@@ -66,46 +68,56 @@ async def show_run(
     row = await context.runs.get(run_id)
     waits = await reasons_to_wait(context) if row.status == "pending" else {}
     entries = await entries_of(context, row)
-    wanted = outcome if outcome in set(Outcome) else ""
+    filter_outcome = outcome if outcome in set(Outcome) else ""
     now, why = context.clock.now(), waits.get(run_id) or context.waiting_for(run_id)
     types = {name: context.settings.instance_type(name) for name in context.settings.instance_types}
 
-    def read(session: Session) -> _Read:
+    def read(session: Session) -> _RunData:
         run = run_queries.get(session, run_id)
         assert run is not None
         attempts = run_queries.attempts(session, run_id)
         verdicts = page_queries.verdicts(session, run_id)
         containers = Containers(run_queries.usage(session, run_id), types)
         model = name_of_model(session, run)
-        view = run_page(run, model, attempts, verdicts, entries, containers=containers, now=now, why=why)
-        items = page_queries.items(session, run_id, limit=ITEMS_ON_A_PAGE + 1, after=after, outcome=wanted or None)
+        view = run_page(
+            run,
+            model,
+            attempts,
+            verdicts,
+            entries,
+            containers=containers,
+            now=now,
+            why=why,
+            cancelled_by=cancelled_by(session, run),
+        )
+        items = page_queries.items(session, run_id, limit=ITEMS_ON_A_PAGE + 1, after=after, outcome=filter_outcome or None)
         tail = (attempts[-1].log_tail or "")[-TAIL_CHARS:] if attempts else ""
         lines = list(page_queries.last_lines(session, run_id, LOG_LINES))
-        positions = {_key(each): each.position for each in verdicts} if run.kind == RunKind.GRADE else {}
+        positions = {_key(verdict): verdict.position for verdict in verdicts} if run.kind == RunKind.GRADE else {}
         files, payers = list(run_queries.artefacts(session, run_id)), call_reports.payers(session, run_id)
-        return _Read(view, items, lines, tail, files, positions, payers, is_pinned(session, run_id))
+        return _RunData(view, items, lines, tail, files, positions, payers, is_pinned(session, run_id))
 
-    found = await context.db.read(read)
-    shown = found.items[:ITEMS_ON_A_PAGE]
-    moves = await moves_of(context, found.view.run)
+    data = await context.db.read(read)
+    items = data.items[:ITEMS_ON_A_PAGE]
+    moves = await moves_of(context, data.view.run)
     is_command = row.kind == RunKind.COMMAND
     command = await context.db.read(lambda s: CommandOut.of(load(s, run_id))) if is_command else None
     return page.show(
         "runs/run.html",
         command=command,
         figures=figure_views(command.figures) if command else [],
-        view=found.view,
-        run=found.view.run,
-        items=[(item, entries.get((item.benchmark, item.problem_id))) for item in shown],
-        more=shown[-1].position if len(found.items) > len(shown) else None,
+        view=data.view,
+        run=data.view.run,
+        items=[(item, entries.get((item.benchmark, item.problem_id))) for item in items],
+        more=items[-1].position if len(data.items) > len(items) else None,
         paged=after >= 0,
-        outcome=wanted,
-        lines=found.lines,
-        tail=found.tail,
-        payers=found.payers,
-        pinned=found.pinned,
-        artefacts=found.artefacts,
-        moves=[(move, found.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
+        outcome=filter_outcome,
+        lines=data.lines,
+        tail=data.tail,
+        payers=data.payers,
+        pinned=data.pinned,
+        artefacts=data.artefacts,
+        moves=[(move, data.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
         moved=None if moves is None else len(moves),
     )
 
@@ -129,6 +141,14 @@ async def regrade_run(page: Page, run_id: RunId) -> Response:
     return page.go(f"/runs/{again.run_id}")
 
 
+def cancelled_by(session: Session, run: ContainerRun) -> str | None:
+    """The name of who cancelled the run, from the audit log; None if nobody did, or the entry was pruned."""
+    if run.reason != Reason.CANCELLED_BY_USER:
+        return None
+    entries = audit_queries.page(session, limit=1, action="cancel", object_id=run.id, refused=False)
+    return entries[0].actor if entries and entries[0].actor else None
+
+
 def _key(item: Verdict | Move) -> tuple[str, str, int]:
     return item.benchmark, item.problem_id, item.sample_index
 
@@ -147,12 +167,12 @@ async def entries_of(context: Services, run: ContainerRun) -> Entries:
     """What the datasets know of the run's problems. A missing or damaged dataset contributes nothing."""
 
     def look() -> Entries:
-        found: dict[tuple[str, str], Entry] = {}
+        entries: dict[tuple[str, str], Entry] = {}
         for name in run.benchmarks:
             try:
-                found |= {(name, entry.id): entry for entry in context.catalogue.entries(name)}
+                entries |= {(name, entry.id): entry for entry in context.catalogue.entries(name)}
             except (UnknownBenchmark, PackDamaged):
                 continue
-        return found
+        return entries
 
     return await asyncio.to_thread(look)

@@ -67,9 +67,9 @@ def as_csv(rows: Iterable[ItemRow]) -> str:
     return "".join(_csv_line([_cell(_value(row, name)) for name in COLUMNS]) for row in rows)
 
 
-def json_head(about: dict[str, Any]) -> str:
+def json_head(info: dict[str, Any]) -> str:
     """The beginning of the document, up to its first item."""
-    return json.dumps({"format": LOG_FORMAT, **about})[:-1] + ', "items": ['
+    return json.dumps({"format": LOG_FORMAT, **info})[:-1] + ', "items": ['
 
 
 def as_json_items(rows: Iterable[ItemRow], first: bool) -> str:

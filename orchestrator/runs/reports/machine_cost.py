@@ -31,7 +31,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Used:
+class MachineUsage:
     """Usage of one attempt so far, from the kernel's counters."""
 
     vcpu_s: float = 0.0
@@ -39,17 +39,19 @@ class Used:
     throttled_s: float = 0.0
 
 
-def used_after(before: Used, kept: Sequence[Stored], fresh: Sequence[UsageSample]) -> Used:
+def used_after(before: MachineUsage, stored: Sequence[Stored], fresh: Sequence[UsageSample]) -> MachineUsage:
     """Usage including the new samples. CPU time and throttling are counters. Memory is integrated over time, interpolated
     linearly between samples and starting from zero."""
-    known = (kept[-1][0] or 0.0, kept[-1][2] or 0.0) if kept else (0.0, 0.0)
-    new = [each for each in sorted(fresh, key=lambda each: each.at_s) if not kept or each.at_s > known[0]]
+    before_new = (stored[-1][0] or 0.0, stored[-1][2] or 0.0) if stored else (0.0, 0.0)
+    new = [sample for sample in sorted(fresh, key=lambda each: each.at_s) if not stored or sample.at_s > before_new[0]]
     if not new:
         return before
-    points = [known, *((each.at_s, float(each.memory_bytes)) for each in new)]
+    points = [before_new, *((sample.at_s, float(sample.memory_bytes)) for sample in new)]
     grown = sum((after - earlier) * (more + less) / 2 / GIB for (earlier, less), (after, more) in pairwise(points))
     last = new[-1]
-    return Used(max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0))
+    return MachineUsage(
+        max(before.vcpu_s, last.cpu_s), before.gib_s + grown, max(before.throttled_s, last.throttled_s or 0.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -64,22 +66,22 @@ def last_reading(log_tail: str) -> LastReading | None:
     """None if the runner did not exit by itself."""
     last = log_tail.rstrip().rpartition("\n")[2]
     try:
-        said = json.loads(last)
-        if said["action"] != GONE:
+        reading = json.loads(last)
+        if reading["action"] != GONE:
             return None
-        vcpu_s = float(said["used"]) / float(said["per_second"]) - float(said["before_s"])
-        return LastReading(max(0.0, vcpu_s), max(0.0, float(said["at_s"]) - float(said["began_s"])))
+        vcpu_s = float(reading["used"]) / float(reading["per_second"]) - float(reading["before_s"])
+        return LastReading(max(0.0, vcpu_s), max(0.0, float(reading["at_s"]) - float(reading["began_s"])))
     except (ValueError, TypeError, KeyError, ZeroDivisionError):
         return None
 
 
-def gib_s_after(kept: Sequence[Stored], lived_s: float) -> float:
+def gib_s_after(stored: Sequence[Stored], lived_s: float) -> float:
     """Memory use from the last sample to the end, `lived_s` after the beginning, assuming that it stayed constant. A gap
     longer than any runner leaves means that clocks differ, and counts as zero."""
-    if not kept:
+    if not stored:
         return 0.0
-    gap_s = lived_s - (kept[-1][0] or 0.0)
-    return gap_s * (kept[-1][2] or 0.0) / GIB if 0 < gap_s < LONGEST_GAP_S else 0.0
+    gap_s = lived_s - (stored[-1][0] or 0.0)
+    return gap_s * (stored[-1][2] or 0.0) / GIB if 0 < gap_s < LONGEST_GAP_S else 0.0
 
 
 @dataclass(frozen=True)
@@ -100,24 +102,21 @@ class LastHour:
 
 def signs(hour: LastHour, oldest_wait_s: float) -> list[str]:
     """Signs of too little capacity, as sentences; empty if there are none."""
-    found = []
+    sentences = []
     if oldest_wait_s > SLOW_WAIT_S:
-        found.append(f"The oldest run in the queue has waited for {_time(oldest_wait_s)}: more instances would help.")
+        sentences.append(f"Oldest queued run: waiting for {_time(oldest_wait_s)}. Add instances.")
     if hour.starts and hour.mean_wait_s > SLOW_WAIT_S:
-        found.append(
-            f"Runs of the last hour waited {_time(hour.mean_wait_s)} on average, {_time(hour.longest_wait_s)} at most: "
-            "raise max_instances, or add a machine with `benchyard agent`."
+        sentences.append(
+            f"Runs of the last hour waited {_time(hour.mean_wait_s)} on average, {_time(hour.longest_wait_s)} at most. "
+            "Raise max_instances, or add a machine with `benchyard agent`."
         )
     if hour.starts and hour.refused / hour.starts > REFUSED_SHARE:
-        found.append(
-            f"{hour.refused} of {hour.starts} starts in the last hour were refused or too slow: look at the engine."
+        sentences.append(
+            f"{hour.refused} of {hour.starts} starts in the last hour were refused or too slow. Check the engine."
         )
     if hour.held_share > HELD_SHARE:
-        found.append(
-            f"Containers were held back by their share of the cores for {hour.held_share:.0%} of the last hour: "
-            "a larger instance type would be quicker."
-        )
-    return found
+        sentences.append(f"CPU was throttled for {hour.held_share:.0%} of the last hour. Use a larger instance type.")
+    return sentences
 
 
 def _time(seconds: float) -> str:
@@ -142,10 +141,10 @@ class UsagePoint:
     """The share of the time in which it was throttled, relative to one core."""
 
 
-def merged(kept: Sequence[Stored], fresh: Sequence[UsageSample], most: int = MOST) -> list[Stored]:
+def merged(stored: Sequence[Stored], fresh: Sequence[UsageSample], most: int = MOST) -> list[Stored]:
     """The samples with the new ones appended in order of time; samples that are already stored are skipped."""
-    samples = [list(each) for each in kept]
-    for sample in sorted(fresh, key=lambda each: each.at_s):
+    samples = [list(row) for row in stored]
+    for sample in sorted(fresh, key=lambda reading: reading.at_s):
         if not samples or sample.at_s > _at(samples[-1]):
             samples.append([sample.at_s, sample.cpu_s, sample.memory_bytes, sample.throttled_s])
     while len(samples) > most:
@@ -155,14 +154,14 @@ def merged(kept: Sequence[Stored], fresh: Sequence[UsageSample], most: int = MOS
 
 def points(samples: Sequence[Stored]) -> list[UsagePoint]:
     """Rates between the samples; a counter that decreased counts as zero."""
-    found = []
+    usage = []
     for before, after in pairwise(samples):
         took = _at(after) - _at(before)
         if took <= 0:
             continue
-        held = None if after[3] is None or before[3] is None else max(0.0, after[3] - before[3]) / took
-        found.append(UsagePoint(_at(after), max(0.0, (after[1] or 0) - (before[1] or 0)) / took, after[2] or 0, held))
-    return found
+        throttled = None if after[3] is None or before[3] is None else max(0.0, after[3] - before[3]) / took
+        usage.append(UsagePoint(_at(after), max(0.0, (after[1] or 0) - (before[1] or 0)) / took, after[2] or 0, throttled))
+    return usage
 
 
 def _join_closest(samples: list[Stored]) -> None:

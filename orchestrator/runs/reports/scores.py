@@ -48,7 +48,7 @@ def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[st
         by_benchmark.setdefault(verdict[0], []).append(verdict)
     pooled = _score(verdicts, cut_short) | {"pooled_over": len(by_benchmark)}
     if len(by_benchmark) > 1:
-        pooled["benchmarks"] = {name: _score(own, cut_short) for name, own in by_benchmark.items()}
+        pooled["benchmarks"] = {name: _score(part, cut_short) for name, part in by_benchmark.items()}
     return pooled
 
 
@@ -62,14 +62,14 @@ def scores_by_benchmark(score: Mapping[str, Any] | None, benchmarks: Sequence[st
     return {name: parts[name] for name in benchmarks if name in parts}
 
 
-def flags_of(score: Mapping[str, Any] | None, done: int, total: int) -> list[Flag]:
-    """The caveats of a completed run with `done` of `total` items finished."""
-    found = []
+def flags_of(score: Mapping[str, Any] | None, items_done: int, total: int) -> list[Flag]:
+    """The caveats of a completed run with `items_done` of `total` items finished."""
+    flags = []
     if score and score.get("n_all", 0) - score.get("n", 0) > COMPARABLE_UP_TO * score.get("n_all", 0):
-        found.append(Flag.EXCLUDED)
-    if done < total:
-        found.append(Flag.CUT_SHORT)
-    return found
+        flags.append(Flag.EXCLUDED)
+    if items_done < total:
+        flags.append(Flag.CUT_SHORT)
+    return flags
 
 
 def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
@@ -101,19 +101,19 @@ def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None 
     """The score of each benchmark with its groups, and before and after the model's training cut-off."""
     benchmarks = {}
     for name in dict.fromkeys(verdict[0] for verdict in verdicts):
-        known = facts(name)
-        own = [verdict for verdict in verdicts if verdict[0] == name]
-        items = [_item(verdict, known.get(verdict[1], _BARE)) for verdict in own]
+        problem_facts = facts(name)
+        part = [verdict for verdict in verdicts if verdict[0] == name]
+        items = [_item(verdict, problem_facts.get(verdict[1], _BARE)) for verdict in part]
         summary = summarise(items)
         around = around_cut_off(items, cut_off) if cut_off else None
         groups = {key: value for key, value in asdict(summary).items() if key.startswith("by_")}
         benchmarks[name] = {
-            **(score_of(own) or {}),
+            **(score_of(part) or {}),
             "outcomes": summary.outcomes,
             **groups,
             "flipped": [
                 {"problem_id": verdict[1], "sample_index": verdict[2], "outcome": verdict[3], "parity_outcome": verdict[4]}
-                for verdict in own
+                for verdict in part
                 if _flipped(verdict)
             ],
             "around_cut_off": {**asdict(around), "cut_off": cut_off} if around else None,
@@ -157,10 +157,10 @@ def nothing_measured(
     by_outcome: dict[str, int] = {}
     for outcome, _, number in details:
         by_outcome[outcome] = by_outcome.get(outcome, 0) + number
-    worst = max(by_outcome, key=lambda each: by_outcome[each], default=None)
-    said = max((row for row in details if row[0] == worst), key=lambda row: row[2], default=("", "", 0))[1]
+    worst = max(by_outcome, key=lambda outcome: by_outcome[outcome], default=None)
+    detail = max((row for row in details if row[0] == worst), key=lambda row: row[2], default=("", "", 0))[1]
     reason = early or (Reason.PROVIDER_ERROR if worst == Outcome.PROVIDER_ERROR else Reason.NOTHING_MEASURED)
-    why = message if early and message else said
+    why = message if early and message else detail
     ended = ", ".join(f"{number} {outcome}" for outcome, number in sorted(by_outcome.items()))
     facts = f"nothing was measured ({ended or 'no item was finished'})"
     return reason, f"{facts}: {why}" if why else facts
@@ -200,5 +200,5 @@ def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str
 
 def stored_sample(score: Mapping[str, Any] | None, benchmark: str) -> Sample | None:
     """The sample that is stored with a score; None if an older version stored none."""
-    found: Sample | None = ((score or {}).get("samples") or {}).get(benchmark)
-    return found
+    sample: Sample | None = ((score or {}).get("samples") or {}).get(benchmark)
+    return sample

@@ -25,10 +25,11 @@ from orchestrator.engines.engine import (
     InstanceType,
     LaunchRequest,
     NameTaken,
+    NoRoom,
 )
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, Status, backoff
+from orchestrator.runs.lifecycle import AttemptEnded, Dispatched, PutBack, Status, backoff
 from orchestrator.runs.plan import free_uid_base, guest_image, sandbox_slots
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.scheduling import remote as agents
@@ -37,6 +38,7 @@ from orchestrator.runs.scheduling.holder_limits import full_holders
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.lease_queries import LeadershipLost
+from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.transitions import advance
 from orchestrator.runs.warm_pool import queries as pool_queries
@@ -49,6 +51,8 @@ from runner.contract.run_spec import BootConfig, RunKind
 
 log = structlog.get_logger()
 
+LATE_S = 3600
+"""How long after its run's deadline an engine may end a container by itself, if everybody else has failed to."""
 READY_TIMEOUT_S = 30.0
 """Start timeout for a warm runner. It polls continuously, so one that does not claim its run in this time is lost."""
 
@@ -105,6 +109,7 @@ class Dispatcher:
         capacity: Callable[[], Capacity | None],
         hold: Callable[[], Hold | None],
         rng: random.Random,
+        refusals: RoomRefusals | None = None,
     ) -> None:
         self._db = db
         self._leadership = leadership
@@ -117,6 +122,7 @@ class Dispatcher:
         self._capacity = capacity
         self._hold = hold
         self._rng = rng
+        self._refusals = refusals or RoomRefusals(clock)
         self._slots = asyncio.Semaphore(policy.parallel_launches)
         self._guest_slots = asyncio.Semaphore(policy.parallel_launches)
         """A separate limit, so that no other launch waits while a user's image is pulled."""
@@ -156,7 +162,8 @@ class Dispatcher:
                     return self._dispatch(session, candidate.id, token, ready=ready, more=len(due) > 1)
                 if not places:
                     places = [self._here(session, capacity), *agents.places(session, self._policy.instance_types, now)]
-                if (place := choose(places, wanted, candidate.provider)) is not None:
+                open_places = places if self._refusals.may_try(wanted.name) else places[1:]
+                if (place := choose(open_places, wanted, candidate.provider)) is not None:
                     return self._dispatch(session, candidate.id, token, agent=place.agent, more=len(due) > 1)
                 leaving = leaving or (here and self._pool.make_room(session, capacity, places[0].load, wanted))
             return None
@@ -171,6 +178,7 @@ class Dispatcher:
         if found.agent_id is not None:
             self._ring(found.agent_id)
             return found
+        self._refusals.tried(self._type(run.instance_type).name)
         work = self._launch(run, attempt, token, found.guest)
         self.launching.begin(attempt.container_name, work, long=found.guest is not None)
         return found
@@ -244,6 +252,7 @@ class Dispatcher:
             boot_line=boot.model_dump_json().encode() + b"\n",
             sandbox_slots=sandbox_slots(instance_type),
             guest=guest,
+            longest_s=run.deadline_s + LATE_S,
         )
         bound = log.bind(run_id=run.id, attempt=attempt.number)
         try:
@@ -253,10 +262,16 @@ class Dispatcher:
             except EngineUnreachable as error:
                 bound.warning("launch unanswered", action="launch_unanswered", error=str(error))
                 return
+            except NoRoom as error:
+                bound.info("no room", action="launch_no_room", error=str(error))
+                self._refusals.refused(instance_type.name, str(error))
+                await self._put_back(run.id, attempt, str(error))
+                return
             except EngineError as error:
                 bound.warning("launch refused", action="launch_refused", error=str(error))
                 await self._refused(run.id, attempt, error)
                 return
+            self._refusals.accepted(instance_type.name)
             now = self._clock.now()
 
             def launched(session: Session) -> None:
@@ -272,6 +287,21 @@ class Dispatcher:
             await self._db.write(launched)
         except (DatabaseUnavailable, LeadershipLost) as error:
             bound.warning("launch not recorded", action="launch_unrecorded", error=str(error))
+
+    async def _put_back(self, run_id: str, attempt: Attempt, words: str) -> None:
+        """Return the run to the queue. The engine made nothing, so the attempt is forgotten and its number used again."""
+        now = self._clock.now()
+
+        def undo(session: Session) -> None:
+            run = run_queries.lock(session, run_id)
+            row = run_queries.lock_attempt(session, run_id, attempt.number)
+            if run is None or row is None or run.attempt != attempt.number or run.status != Status.STARTING:
+                return
+            if advance(session, run, PutBack(now, words), now).status is Status.PENDING:
+                run.waiting_for = words
+            session.delete(row)
+
+        await self._leadership.write(undo)
 
     async def _refused(self, run_id: str, attempt: Attempt, error: EngineError) -> None:
         """End the attempt after the engine refused the launch, unless the container exists after all."""

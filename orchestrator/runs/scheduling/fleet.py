@@ -21,6 +21,7 @@ from orchestrator.engines.engine import (
     EngineError,
     EngineInfo,
     EngineUnreachable,
+    Unguarded,
 )
 from orchestrator.jobs import queries as job_queries
 from orchestrator.runs import queries as run_queries
@@ -30,6 +31,7 @@ from orchestrator.runs.scheduling.capacity import LOCAL, Capacity, Load, Place, 
 from orchestrator.runs.scheduling.dispatcher import Hold
 from orchestrator.runs.scheduling.holder_limits import Full, full_holders
 from orchestrator.runs.scheduling.remote import held_here, places
+from orchestrator.runs.scheduling.room_refusals import RoomRefusals
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.runs.warm_pool import queries as pool_queries
 from orchestrator.runs.warm_pool.tables import WarmRunner
@@ -42,8 +44,6 @@ log = structlog.get_logger()
 ANSWER_S = 4.0
 """How long the engine may take to answer a readiness check."""
 ELSEWHERE = "(of another workspace)"
-MEMORY_SHARE = 0.9
-"""The share of the engine's memory that containers may use; the rest is for the host and the orchestrator."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,15 @@ def _stands_ready(row: WarmRunner) -> bool:
 
 
 class Fleet:
-    def __init__(self, engine: Engine, db: Database, settings: Settings, clock: Clock, data_dir: Path) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        db: Database,
+        settings: Settings,
+        clock: Clock,
+        data_dir: Path,
+        refusals: RoomRefusals | None = None,
+    ) -> None:
         self._engine = engine
         self._db = db
         self._settings = settings
@@ -85,6 +93,9 @@ class Fleet:
         self.error: str | None = None
         self.network_error: str | None = None
         """Why containers could not reach us although the engine answers."""
+        self.guard_error: str | None = None
+        """What containers would reach that they must not."""
+        self._refusals = refusals or RoomRefusals(clock)
         self._disk: Hold | None = None
 
     @property
@@ -110,9 +121,13 @@ class Fleet:
             await self._engine.prepare()
             if self.network_error is not None:
                 log.info("runner network is back", action="network_back")
-            self.network_error = None
+            self.network_error = self.guard_error = None
         except EngineUnreachable:
             raise
+        except Unguarded as error:
+            if self.guard_error != str(error):
+                log.warning("runners are not contained", action="unguarded", error=str(error))
+            self.guard_error, self.network_error = str(error), None
         except EngineError as error:
             if self.network_error != str(error):
                 log.warning("runner network", action="network_failed", error=str(error))
@@ -130,13 +145,13 @@ class Fleet:
             except EngineUnreachable as error:
                 found["engine"] = str(error)
             except EngineError as error:
-                found["network"] = self.network_error or str(error)
+                found["network"] = self.network_error or self.guard_error or str(error)
             except TimeoutError:
                 found["engine"] = f"The {self._engine.name} engine has not answered within {ANSWER_S:g} s."
             if self.error is not None:
                 found.setdefault("engine", self.error)
-            if self.network_error is not None:
-                found.setdefault("network", self.network_error)
+            if (trouble := self.network_error or self.guard_error) is not None:
+                found.setdefault("network", trouble)
         if (disk := self._disk_trouble()) is not None:
             found["disk"] = disk
         return found
@@ -149,7 +164,7 @@ class Fleet:
         return Capacity(
             max_instances=self._settings.max_instances,
             vcpu=self._settings.vcpu_capacity or float(self.info.cpus),
-            memory_bytes=memory_mib << 20 if memory_mib else int(self.info.memory_bytes * MEMORY_SHARE),
+            memory_bytes=memory_mib << 20 if memory_mib else int(self.info.memory_bytes * self.info.memory_share),
         )
 
     @property
@@ -162,6 +177,8 @@ class Fleet:
             return Hold(f"The {self._engine.name} engine does not answer; runs wait until it does. ({self.error})")
         if self.network_error is not None:
             return Hold(f"Containers would not reach this service; runs wait until they can. ({self.network_error})")
+        if self.guard_error is not None:
+            return Hold(f"Runs wait until runners are contained. {self.guard_error}")
         return self._disk
 
     async def pools(self) -> list[PoolState]:
@@ -253,6 +270,8 @@ class Fleet:
                 why = full
             elif (held := holders.why(run.workspace_id, run.user_id)) is not None:
                 why = held
+            elif run.provider in (None, LOCAL) and (refused := self._refusals.why(run.instance_type)) is not None:
+                why = refused
             else:
                 everywhere = [Place(LOCAL, capacity, load), *elsewhere]
                 why = why_nowhere(everywhere, types[run.instance_type], run.provider) or "it is next and starts at once"
@@ -271,7 +290,7 @@ class Fleet:
                 run_id, attempt = owners.get(listed.name, (None, None))
                 fact = replace(listed, run_id=run_id, attempt=attempt)
                 if run_id is not None and run_id not in seen:
-                    fact = replace(listed, name=ELSEWHERE, run_id=None, attempt=None)
+                    fact = replace(listed, name=ELSEWHERE, run_id=None, attempt=None, detail=None)
                 running = fact.state in (ContainerState.RUNNING, ContainerState.PAUSED)
                 found.append((fact, await self._engine.stats(listed.name) if running else None))
             return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -24,10 +23,12 @@ from orchestrator.fleet import queries as agent_queries
 from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.lifecycle import LIVE, TERMINAL, AttemptEnded, ClockSet, Status, backoff
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reasons import Reason, sentence
 from orchestrator.runs.reports.machine_cost import gib_s_after, last_reading
 from orchestrator.runs.reports.scores import run_score
 from orchestrator.runs.scheduling.clock_steps import ClockStep, ClockSteps
+from orchestrator.runs.scheduling.endings import EVICTED, LAST_WORDS, Ending, LeasePolicy, exit_ending, gone_ending, verdict
 from orchestrator.runs.scheduling.launches import LaunchesInFlight
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.scheduling.remote import REMOTE, last_report
@@ -41,25 +42,8 @@ log = structlog.get_logger()
 
 LOG_TAIL_BYTES = 64 * 1024
 AT_ONCE = 8
-
-
-@dataclass(frozen=True)
-class LeasePolicy:
-    lease_s: float
-    suspect_s: float
-    start_timeout_s: float
-    interval_s: float
-    linger_s: float = 15.0
-    """How long a runner may take to exit after its run has ended."""
-    stop_grace_s: float = 4.0
-
-
-@dataclass(frozen=True)
-class _Ending:
-    """Why an attempt ended."""
-
-    reason: Reason
-    message: str | None = None
+WORDS = 1000
+"""How much of the engine's words about a container is kept."""
 
 
 class Reconciler:
@@ -151,16 +135,18 @@ class Reconciler:
         if fact is None:
             fact = await self._engine.inspect(name)  # the list may be older than the launch
         if fact is None:
-            await self._end(run, attempt, None, self._gone(attempt))
+            await self._end(run, attempt, None, gone_ending(attempt))
         elif not _belongs(fact, attempt):
-            await self._end(run, attempt, None, _Ending(Reason.NAME_TAKEN))
+            await self._end(run, attempt, None, Ending(Reason.NAME_TAKEN))
         elif fact.state in ENDED:
-            await self._end(run, attempt, fact, _exit_ending(attempt, fact))
-        elif (ending := self._verdict(run, fact, now)) is not None:
+            await self._end(run, attempt, fact, exit_ending(attempt, fact))
+        elif (ending := verdict(run, attempt, fact, self._policy, now)) is not None:
             graceful = run.desired == "cancel" and fact.state is ContainerState.RUNNING
             after = await self._silence(name, graceful=graceful)
             if after is None or after.state in ENDED or after.state is ContainerState.CREATED:
                 await self._end(run, attempt, after, ending)
+        else:
+            await self._note(run, attempt, fact)
 
     async def _judge_remote(self, run: ContainerRun, attempt: Attempt, now: datetime) -> None:
         """Judge one live run on another machine by the reports of its agent and its runner. We cannot wait forever for the
@@ -169,40 +155,43 @@ class Reconciler:
         if fact is not None and fact.state in ENDED:
             said = attempt.facts[REMOTE]
             refused = said.get("refused") and attempt.claimed_at is None
-            ending = _Ending(Reason.ENGINE_ERROR, attempt.detail) if refused else _exit_ending(attempt, fact)
+            ending = Ending(Reason.ENGINE_ERROR, attempt.detail) if refused else exit_ending(attempt, fact)
             if said.get("gone"):
-                ending = _Ending(Reason.CONTAINER_GONE)
+                ending = Ending(Reason.CONTAINER_GONE)
             await self._end(run, attempt, None, ending)
             return
         running = fact or ContainerFacts(attempt.container_name, "", ContainerState.RUNNING, None, None, None, now)
-        ending_now = self._verdict(run, running, now)
+        ending_now = verdict(run, attempt, running, self._policy, now)
         heard = max(attempt.last_event_at or attempt.dispatched_at, attempt.dispatched_at)
         patient = now < heard + timedelta(seconds=self._policy.lease_s + self._policy.suspect_s)
         if ending_now is not None and not (ending_now.reason is Reason.CANCELLED_BY_USER and patient):
             await self._end(run, attempt, None, ending_now)
 
-    def _verdict(self, run: ContainerRun, fact: ContainerFacts, now: datetime) -> _Ending | None:
-        """Why this container must be stopped now, or None."""
-        if run.desired == "cancel":
-            return _Ending(Reason.CANCELLED_BY_USER)
-        if run.started_at is not None and now > run.started_at + timedelta(seconds=run.deadline_s):
-            return _Ending(Reason.DEADLINE, f"The run took longer than its deadline of {run.deadline_s} s and was stopped.")
-        if run.status == Status.STARTING:
-            if fact.state is ContainerState.CREATED:
-                return _Ending(Reason.ENGINE_ERROR, "The container was created but never started.")
-            if run.start_deadline is not None and now > run.start_deadline:
-                return _Ending(Reason.START_TIMEOUT)
-        suspect = timedelta(seconds=self._policy.suspect_s)
-        if run.status == Status.RUNNING and run.lease_until is not None and now > run.lease_until + suspect:
-            seconds = self._policy.lease_s + self._policy.suspect_s
-            paused = " The container was paused." if fact.state is ContainerState.PAUSED else ""
-            return _Ending(Reason.HEARTBEAT_LOST, f"The runner reported nothing for {seconds:g} s and was killed.{paused}")
-        return None
+    async def _note(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts) -> None:
+        """Keep what the engine says about a live container: what it waits for, or that the cluster is about to end it."""
+        waits = fact.detail[:WORDS] if fact.detail and fact.state is ContainerState.WAITING else None
+        last = fact.detail[:WORDS] if fact.detail and fact.state is not ContainerState.WAITING else None
+        starting = run.status == Status.STARTING
+        if (not starting or waits == run.waiting_for) and (last is None or last == attempt.facts.get(LAST_WORDS)):
+            return
+        now = self._clock.now()
 
-    def _gone(self, attempt: Attempt) -> _Ending:
-        if attempt.launched_at is None and attempt.claimed_at is None:
-            return _Ending(Reason.ENGINE_ERROR, "The container was not started: the launch was interrupted or not answered.")
-        return _Ending(Reason.CONTAINER_GONE)
+        def write(session: Session) -> None:
+            row = run_queries.lock(session, run.id)
+            current = run_queries.lock_attempt(session, run.id, attempt.number)
+            if row is None or current is None or row.attempt != attempt.number or row.status != run.status:
+                return
+            if starting and row.waiting_for != waits:
+                row.waiting_for = waits
+                session.add(row)
+                told = {"waiting_for": waits}
+                event_queries.append(session, "heartbeat", now, run_id=run.id, attempt=attempt.number, data=told)
+            if last is not None:
+                current.facts = {**current.facts, LAST_WORDS: last, EVICTED: fact.evicted}
+                attempt.facts = current.facts
+                session.add(current)
+
+        await self._leadership.write(write)
 
     async def _silence(self, name: str, *, graceful: bool) -> ContainerFacts | None:
         """Stop the container and return its state afterwards."""
@@ -217,7 +206,7 @@ class Reconciler:
             await asyncio.sleep(0.1)
         return fact
 
-    async def _end(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, ending: _Ending) -> None:
+    async def _end(self, run: ContainerRun, attempt: Attempt, fact: ContainerFacts | None, ending: Ending) -> None:
         """Record the end of the attempt, then remove its container."""
         tail = await self._tail(fact)
         now = self._clock.now()
@@ -359,16 +348,5 @@ def _write_facts(session: Session, row: Attempt, fact: ContainerFacts | None, ta
     row.container_id = row.container_id or fact.container_id
     times = {"started_at": fact.started_at, "finished_at": fact.finished_at}
     row.facts = {**row.facts, **{key: value.isoformat() for key, value in times.items() if value is not None}}
-
-
-def _exit_ending(attempt: Attempt, fact: ContainerFacts) -> _Ending:
-    """Why a container exited without completing its run."""
-    if fact.oom_killed:
-        return _Ending(Reason.OUT_OF_MEMORY)
-    if attempt.reason is not None:
-        return _Ending(Reason(attempt.reason), attempt.detail)
-    if fact.exit_code == 0:
-        return _Ending(Reason.PROTOCOL)
-    if fact.exit_code in (137, 143):
-        return _Ending(Reason.CONTAINER_GONE, f"The container was killed from outside (exit {fact.exit_code}).")
-    return _Ending(Reason.RUNNER_ERROR, f"The runner stopped with exit code {fact.exit_code}; its log says more.")
+    if fact.image_id and not row.facts.get("image_id"):  # where only the engine knows it
+        row.facts = {**row.facts, "image_id": fact.image_id}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.runs.page_queries import Verdict
+from orchestrator.runs.reports.queries import Verdict
 from orchestrator.stats.intervals import Interval
 from orchestrator.stats.paired import Pairs, exact_mcnemar, holm_adjusted, paired_difference
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
@@ -28,7 +28,7 @@ class ComparedItem:
 
 
 @dataclass(frozen=True)
-class Against:
+class ComparedRun:
     """One run compared with the first."""
 
     pairs: Pairs
@@ -56,17 +56,17 @@ class Against:
     @property
     def sentence(self) -> str:
         return {
-            "nothing": "The two runs have no item in common, so nothing can be said.",
-            "same": "Both runs pass and fail the same problems.",
-            "unclear": f"The difference may well be chance (p = {self.adjusted:.3g}).",
-            "better": f"The second run is better: a split this uneven is unlikely to be chance (p = {self.adjusted:.3g}).",
-            "worse": f"The first run is better: a split this uneven is unlikely to be chance (p = {self.adjusted:.3g}).",
+            "nothing": "No shared problems: the runs cannot be compared.",
+            "same": "Both runs pass the same problems.",
+            "unclear": f"No clear difference (p = {self.adjusted:.3g}).",
+            "better": f"B is better than A (p = {self.adjusted:.3g}).",
+            "worse": f"A is better than B (p = {self.adjusted:.3g}).",
         }[self.verdict]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    against: list[Against]
+    against: list[ComparedRun]
     """In the order of the runs after the first."""
     items: list[ComparedItem]
     """The items that all runs have, by kind and then in the order of the first run's plan."""
@@ -84,8 +84,8 @@ def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
     tests = [_pairs(first, other) for other in others]
     adjusted = holm_adjusted([exact_mcnemar(pairs.only_first, pairs.only_second) for pairs, _, _ in tests])
     items = []
-    for key, own in first.items():
-        rows = (own, *(other[key] for other in others if key in other))
+    for key, item in first.items():
+        rows = (item, *(other[key] for other in others if key in other))
         if len(rows) == len(results) and not any(row.outcome in NOT_THE_MODELS_FAULT for row in rows):
             items.append(ComparedItem(_kind(rows), rows))
     items.sort(key=lambda item: (KINDS.index(item.kind), item.results[0].position))
@@ -101,25 +101,25 @@ def _pairs(first: _Results, other: _Results) -> tuple[Pairs, int, int]:
     """Pairs by problem, the number of items left out, and the number of items that only one of the two runs has."""
     problems: dict[tuple[str, str], list[int]] = {}
     left_out = shared = 0
-    for key, own in first.items():
-        if (theirs := other.get(key)) is None:
+    for key, item in first.items():
+        if (other_item := other.get(key)) is None:
             continue
         shared += 1
-        if own.outcome in NOT_THE_MODELS_FAULT or theirs.outcome in NOT_THE_MODELS_FAULT:
+        if item.outcome in NOT_THE_MODELS_FAULT or other_item.outcome in NOT_THE_MODELS_FAULT:
             left_out += 1
             continue
         tally = problems.setdefault(key[:2], [0, 0, 0])
         tally[0] += 1
-        tally[1] += own.outcome == PASSED
-        tally[2] += theirs.outcome == PASSED
-    pairs = Pairs.of([(2 * one > count, 2 * two > count) for count, one, two in problems.values()])
+        tally[1] += item.outcome == PASSED
+        tally[2] += other_item.outcome == PASSED
+    pairs = Pairs.of([(2 * passed > count, 2 * two > count) for count, passed, two in problems.values()])
     return pairs, left_out, len(first) + len(other) - 2 * shared
 
 
-def _against(pairs: Pairs, left_out: int, only_one: int, adjusted: float) -> Against:
+def _against(pairs: Pairs, left_out: int, only_one: int, adjusted: float) -> ComparedRun:
     swapped = Pairs(pairs.both, pairs.only_second, pairs.only_first, pairs.neither)
     p_value = exact_mcnemar(pairs.only_first, pairs.only_second)
-    return Against(pairs, paired_difference(swapped), p_value, adjusted, left_out, only_one)
+    return ComparedRun(pairs, paired_difference(swapped), p_value, adjusted, left_out, only_one)
 
 
 def _kind(rows: Sequence[Verdict]) -> str:

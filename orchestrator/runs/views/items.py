@@ -132,10 +132,10 @@ def _maybe(text: str | None) -> Excerpt | None:
 
 
 def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
-    found = []
+    calls = []
     for call in item.calls:
         row = ledger.get(call.call_key)
-        found.append(
+        calls.append(
             CallView(
                 key=call.call_key,
                 input_tokens=call.input_tokens,
@@ -154,4 +154,4 @@ def _calls(item: ItemResult, ledger: Mapping[str, Any]) -> list[CallView]:
                 payer=f"{row.payer} {row.payer_name}".strip() if row else None,
             )
         )
-    return found
+    return calls

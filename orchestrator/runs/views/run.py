@@ -13,11 +13,11 @@ from orchestrator.dashboard.texts import size
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.engines.engine import InstanceType
 from orchestrator.runs.lifecycle import TERMINAL
-from orchestrator.runs.page_queries import Verdict
 from orchestrator.runs.reasons import sentence
 from orchestrator.runs.reports.machine_cost import Stored
+from orchestrator.runs.reports.queries import Verdict
 from orchestrator.runs.tables import Attempt, ContainerRun
-from orchestrator.runs.views.runs import RunLine, ScoreView, run_line
+from orchestrator.runs.views.runs import RunLine, ScoreView, run_line, stage_title
 from orchestrator.stats.summary import ItemScore, Summary, summarise
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome, Stage
 from runner.contract.run_spec import EVAL_KINDS, RunKind
@@ -34,6 +34,7 @@ class StageMark:
     """A step of the run: `past`, `now` or `ahead`."""
 
     name: str
+    title: str
     at: datetime | None
     took_s: float | None
     state: str
@@ -100,8 +101,9 @@ def run_page(
     containers: Containers,
     now: datetime,
     why: str | None,
+    cancelled_by: str | None = None,
 ) -> RunPage:
-    line = run_line(run, model, why)
+    line = run_line(run, model, why, cancelled_by=cancelled_by)
     summary = _by_ease(summarise([item_score(item, entries) for item in items])) if items else None
     unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
     if run.kind == RunKind.COMMAND and run.status == "failed":
@@ -116,7 +118,7 @@ def run_page(
         by_benchmark=_by_benchmark(items) if len(run.benchmarks) > 1 else {},
         outcomes=outcome_bar(Counter(item.outcome for item in items)),
         stages=stage_marks(run, attempts[-1] if attempts else None),
-        attempts=[attempt_view(each, containers, now) for each in attempts],
+        attempts=[attempt_view(attempt, containers, now) for attempt in attempts],
         lasted_s=(ended - begun).total_seconds() if begun else None,
         retries_possible=run.status in TERMINAL and unfinished > 0 and not done_eval,
         fragile=sum(item.fragile for item in items),
@@ -150,8 +152,8 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
     if attempt is not None:
         times["starting"] = attempt.dispatched_at
         stages = attempt.facts.get("stages")
-        told = stages if isinstance(stages, dict) else {}
-        times |= {stage.value: _time(told.get(stage.value)) for stage in Stage}
+        timeline = stages if isinstance(stages, dict) else {}
+        times |= {stage.value: _time(timeline.get(stage.value)) for stage in Stage}
         times["boot"] = times["boot"] or attempt.claimed_at
     else:
         times |= {stage.value: None for stage in Stage}
@@ -164,7 +166,7 @@ def stage_marks(run: ContainerRun, attempt: Attempt | None) -> list[StageMark]:
         following = later[0] if later else None
         took = max((following - at).total_seconds(), 0.0) if at and following else None
         state = "ahead" if at is None else "now" if name == reached[-1] and run.status not in TERMINAL else "past"
-        marks.append(StageMark(name, at, took, state))
+        marks.append(StageMark(name, stage_title(run.kind, name), at, took, state))
     return marks
 
 
@@ -196,8 +198,8 @@ def attempt_view(row: Attempt, containers: Containers, now: datetime) -> Attempt
 
 def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | None, float | None]:
     """Cores and bytes: what the runner read from the kernel, or else the current limits of its instance type."""
-    told = [row.facts.get(name) for name in ("cpu_limit", "memory_limit_bytes")]
-    vcpu, memory = (float(value) if isinstance(value, int | float) and 0 < value < 1 << 60 else None for value in told)
+    values = [row.facts.get(name) for name in ("cpu_limit", "memory_limit_bytes")]
+    vcpu, memory = (float(value) if isinstance(value, int | float) and 0 < value < 1 << 60 else None for value in values)
     kind = types.get(row.instance_type) if row.engine != "process" else None
     if kind is not None:
         return vcpu or kind.vcpu, memory or float(kind.memory_bytes)
@@ -206,8 +208,8 @@ def _limits(row: Attempt, types: Mapping[str, InstanceType]) -> tuple[float | No
 
 def _by_ease(summary: Summary) -> Summary:
     """Sorts difficulties from easy to hard, with other names after them."""
-    place = {name: index for index, name in enumerate(EASE)}
-    ordered = sorted(summary.by_difficulty.items(), key=lambda each: (place.get(each[0], len(place)), each[0]))
+    ranks = {name: index for index, name in enumerate(EASE)}
+    ordered = sorted(summary.by_difficulty.items(), key=lambda entry: (ranks.get(entry[0], len(ranks)), entry[0]))
     return replace(summary, by_difficulty=dict(ordered))
 
 

@@ -15,6 +15,21 @@ from orchestrator.runs.tables import ContainerRun
 from orchestrator.stats.intervals import wilson
 from runner.contract.run_spec import RunKind
 
+STAGE_TITLES = {
+    "queued": "Queued",
+    "starting": "Starting container",
+    "boot": "Starting runner",
+    "provision": "Loading problems",
+    "running": "Running",
+    "uploading": "Uploading",
+    "finished": "Finished",
+}
+PROVISION_TITLES = {
+    RunKind.COMMAND.value: "Preparing command",
+    RunKind.EVAL_GENERATE.value: "Loading traces",
+    RunKind.EVAL_EXECUTE.value: "Loading traces",
+}
+
 
 @dataclass(frozen=True)
 class ScoreView:
@@ -46,6 +61,7 @@ class RunLine:
     benchmarks: str
     status: str
     stage: str
+    """In words; empty before the first attempt."""
     done: int
     total: int
     score: ScoreView | None
@@ -93,39 +109,49 @@ def provisional_score(run: ContainerRun) -> ScoreView | None:
     """The score so far of a run that is not over, from its counters alone. Commands have none."""
     if run.status in TERMINAL or not run.items_done or run.kind == RunKind.COMMAND:
         return None
-    found = wilson(run.items_passed, run.items_done)
-    done, passed = run.items_done, run.items_passed
+    interval = wilson(run.items_passed, run.items_done)
+    items_done, passed = run.items_done, run.items_passed
     return ScoreView(
-        found.estimate,
-        found.low,
-        found.high,
-        done,
+        interval.estimate,
+        interval.low,
+        interval.high,
+        items_done,
         passed,
-        done,
-        found.estimate,
+        items_done,
+        interval.estimate,
         provisional=True,
         pooled_over=len(run.benchmarks) or 1,
     )
 
 
-def explanation(run: ContainerRun, why: str | None = None) -> str:
+def explanation(run: ContainerRun, why: str | None = None, cancelled_by: str | None = None) -> str:
     """Why a run waits, or ended otherwise than planned, in one sentence; empty if there is nothing to explain.
 
     `why` comes from the queue or the gateway: a run waits for room, for its next attempt, or for its provider.
+    `cancelled_by` is the name of who cancelled it, if known.
     """
+    if run.status == Status.CANCELLED and cancelled_by:
+        return f"Cancelled by {cancelled_by}."
     if run.status in TERMINAL:
         return run.error_message or sentence(run.reason) or ""
     if run.inherited:
         return f"Held: {HELD}."
     if run.desired == "cancel":
-        return "It is being cancelled: it ends when its container is confirmed gone."
+        return "Cancelling: waiting for the container to stop."
     if run.status == Status.PENDING:
-        return f"It waits: {why}." if why else "It waits for its turn."
+        return f"Queued: {why}." if why else "Queued."
     waits = why or run.waiting_for
-    return f"It waits: {waits}" if waits else ""
+    return f"Waiting: {waits}" if waits else ""
 
 
 EVAL_TITLES = {RunKind.EVAL_GENERATE.value: "eval written", RunKind.EVAL_EXECUTE.value: "eval executed"}
+
+
+def stage_title(kind: str, stage: str) -> str:
+    """A stage in words; a run of this kind may load something else than problems."""
+    if stage == "provision" and kind in PROVISION_TITLES:
+        return PROVISION_TITLES[kind]
+    return STAGE_TITLES.get(stage, stage)
 
 
 def title_of(run: ContainerRun, model: str | None) -> str:
@@ -136,19 +162,19 @@ def title_of(run: ContainerRun, model: str | None) -> str:
     return title if model is None else f"{title} by {model}"
 
 
-def run_line(run: ContainerRun, model: str | None, why: str | None = None) -> RunLine:
+def run_line(run: ContainerRun, model: str | None, why: str | None = None, *, cancelled_by: str | None = None) -> RunLine:
     return RunLine(
         id=run.id,
         kind=run.kind,
         model=title_of(run, model),
         benchmarks=", ".join(run.benchmarks),
         status=run.status,
-        stage=run.stage or "",
+        stage=stage_title(run.kind, run.stage or "").lower(),
         done=run.items_done,
         total=run.items_total,
         score=score_view(run.score, len(run.benchmarks)) or provisional_score(run),
         scores=score_views(run.score, run.benchmarks),
-        note=explanation(run, why),
+        note=explanation(run, why, cancelled_by),
         cost_usd=run.cost_usd,
         unpriced_calls=run.unpriced_calls,
         created_at=run.created_at,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.dashboard.charts import Trend, trend
-from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.runs.reports.scores import scores_by_benchmark, stored_sample
 from orchestrator.runs.views.runs import ScoreView, score_view
 
@@ -55,8 +55,8 @@ def series(runs: Sequence[ScoredRun], models: Mapping[int, str]) -> list[Series]
         if run.model_id in models:
             for name, point in _points(run).items():
                 groups[run.model_id, name].append(point)
-    found = [_one(name, members, models) for (_, name), members in groups.items()]
-    return sorted(found, key=lambda each: (each.benchmarks, -each.score.estimate))
+    lines = [_one(name, members, models) for (_, name), members in groups.items()]
+    return sorted(lines, key=lambda line: (line.benchmarks, -line.score.estimate))
 
 
 def _points(run: ScoredRun) -> dict[str, Point]:
@@ -65,12 +65,12 @@ def _points(run: ScoredRun) -> dict[str, Point]:
     if not parts:
         view = score_view(run.score, len(run.benchmarks))
         return {} if view is None else {", ".join(run.benchmarks): Point(run, view, f"pooled {view.n_all}")}
-    found = {}
+    points = {}
     for name, part in parts.items():
         sample, view = stored_sample(run.score, name), score_view(part)
         if view is not None:
-            found[name] = Point(run, view, sample["id"] if sample else f"unknown, {part.get('problems') or view.n_all}")
-    return found
+            points[name] = Point(run, view, sample["id"] if sample else f"unknown, {part.get('problems') or view.n_all}")
+    return points
 
 
 def _one(name: str, members: Sequence[Point], models: Mapping[int, str]) -> Series:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from orchestrator.engines.engine import ContainerFacts, ContainerState
 from orchestrator.runs.warm_pool.tables import WarmRunner
 
 DEMAND_S = 60.0
@@ -25,6 +26,8 @@ class PoolLimits:
     start_timeout_s: float
     silent_s: float
     """A warm runner that has not asked for this long counts as lost."""
+    max_wait_s: float = 3600.0
+    """How long one may wait for a machine of a cluster."""
 
 
 def wanted(size: PoolSize, started_lately: int) -> int:
@@ -40,12 +43,26 @@ def to_retire(rows: Sequence[WarmRunner], size: PoolSize, now: datetime) -> list
     return slept[: max(beyond, 0)]
 
 
-def unwell(row: WarmRunner, limits: PoolLimits, now: datetime) -> str | None:
-    """Why a live runner must be replaced, or None."""
+def unwell(row: WarmRunner, fact: ContainerFacts | None, limits: PoolLimits, now: datetime) -> str | None:
+    """Why a live runner must be replaced, or None. `fact` is what the engine says of its container, if it is known."""
     if row.retired is not None:
         return row.retired
     if row.seen_at is None:
-        late = now > row.created_at + timedelta(seconds=limits.start_timeout_s)
-        return f"it was not ready within {limits.start_timeout_s:g} s" if late else None
+        return _late(row, fact, limits, now)
     silent = now > row.seen_at + timedelta(seconds=limits.silent_s)
     return f"it has not asked for work for {limits.silent_s:g} s" if silent else None
+
+
+def _late(row: WarmRunner, fact: ContainerFacts | None, limits: PoolLimits, now: datetime) -> str | None:
+    """The time to become ready counts from when the container got a machine."""
+    since, allowed_s, what = row.created_at, limits.start_timeout_s, "it was not ready within"
+    if fact is not None and fact.image_missing:
+        return fact.detail
+    if fact is not None and fact.state is ContainerState.WAITING and fact.placed_at is None:
+        allowed_s, what = limits.max_wait_s, "the cluster found no machine for it within"
+    elif fact is not None and fact.placed_at is not None:
+        since = max(since, fact.placed_at)
+    if now <= since + timedelta(seconds=allowed_s):
+        return None
+    words = f" {fact.detail}" if fact is not None and fact.detail else ""
+    return f"{what} {allowed_s:g} s.{words}" if words else f"{what} {allowed_s:g} s"

@@ -125,10 +125,11 @@ class Pool:
         asleep = {row.id for size, group in groups for row in to_retire(group, size, now)}
         for row in rows:
             if row.container_name not in self.launching:
-                why = "it is not needed" if row.id in asleep else unwell(row, self._policy.limits, now)
+                fact = containers.get(row.container_name)
+                why = "it is not needed" if row.id in asleep else unwell(row, fact, self._policy.limits, now)
                 if row.epoch != self._leadership.epoch:
                     why = "another orchestrator started it"
-                await self._judge(row, containers.get(row.container_name), why)
+                await self._judge(row, fact, why)
         await self._forget(await self._db.read(pool_queries.taken_from))
         return names
 

@@ -102,9 +102,9 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
     why_not = _why_not(session, fire, run)
     baseline, rate, pool = Baseline(), 0.05, Baseline.runs
     if schedule is not None:
-        chosen = results_of(session, schedule.baseline_run_id) if schedule.baseline_run_id else None
+        results = results_of(session, schedule.baseline_run_id) if schedule.baseline_run_id else None
         kind, pool, rate = BaselineKind(schedule.baseline), schedule.baseline_runs, schedule.alarm_rate
-        baseline = Baseline(kind, pool, chosen)
+        baseline = Baseline(kind, pool, results)
     chosen_id = schedule.baseline_run_id if schedule is not None and baseline.kind is BaselineKind.RUN else None
     if why_not is None and chosen_id and chosen_id != run.id and baseline.chosen is not None:
         why_not = _baseline_problem(session, run, chosen_id, baseline.chosen)
@@ -170,16 +170,16 @@ def _other_prompts(session: Session, run: ContainerRun, earlier_id: str) -> str 
     return None
 
 
-def _baseline_problem(session: Session, run: ContainerRun, baseline_id: str, chosen: Results) -> str | None:
+def _baseline_problem(session: Session, run: ContainerRun, baseline_id: str, results: Results) -> str | None:
     """Why a run cannot be compared with the run that was chosen as its baseline."""
     baseline = run_queries.get(session, baseline_id)
     digests = {part.name: part.pack_digest for part in baseline.task.benchmarks} if baseline is not None else {}
     if any(digests.get(part.name) != part.pack_digest for part in run.task.benchmarks):
         return "The baseline run is on another version of the dataset; choose another baseline."
-    wanted = _problems(run.task.benchmarks)
-    if missing := len(wanted - chosen.keys()):
-        share = f"{missing} of the panel's {len(wanted)} problems"
-        if missing > COMPARABLE_UP_TO * len(wanted):
+    problems = _problems(run.task.benchmarks)
+    if missing := len(problems - results.keys()):
+        share = f"{missing} of the panel's {len(problems)} problems"
+        if missing > COMPARABLE_UP_TO * len(problems):
             return f"The baseline run has no result on {share}; choose another baseline."
     return _other_prompts(session, run, baseline_id)
 

@@ -65,9 +65,9 @@ def _reach(power: DetectionPower) -> float:
 
 def sentence(power: DetectionPower) -> str:
     drop = detectable_drop(power)
-    basis = "assuming a usual mix of problems" if power.assumed else "going by this model's results so far"
+    basis = "assuming a typical mix of problems" if power.assumed else "from the results of this model"
     return (
-        f"With {power.problems} problems, once there are {power.pool} runs to compare with, a drop of {100 * drop:.1f} "
-        f"points is found within {power.within} runs in {100 * power.power:.0f} % of cases, {basis}; "
-        f"false alarms in at most {100 * power.alarm_rate:g} % of series, however long they are watched."
+        f"{power.problems} problems against {power.pool} earlier runs: a drop of {100 * drop:.1f} points is detected within "
+        f"{power.within} runs in {100 * power.power:.0f} % of cases ({basis}). "
+        f"False alarms: in at most {100 * power.alarm_rate:g} % of series, however long."
     )

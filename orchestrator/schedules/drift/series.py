@@ -113,7 +113,7 @@ def compare(series: Sequence[Look], baseline: Baseline, *, look: int, alarm_rate
     windows = {window: records(series, window, baseline) for window in WINDOWS if window <= len(series)}
     windows = {window: shared for window, shared in windows.items() if shared}
     if 1 not in windows:
-        return not_comparable("There is no earlier run on these problems; this one is what later runs are compared with.")
+        return not_comparable("First run on these problems: later runs are compared with it.")
     if len(windows[1]) < MIN_SHARED * len(series[0].results):
         return not_comparable("Too few problems have results in this run and in the baseline.")
     p_values = {window: chances(list(shared.values())) for window, shared in windows.items()}

@@ -70,13 +70,13 @@ class _Server:
             return ["v", encode([item for _, item in zip(range(ITEMS), self.objects[subject], strict=False)], self._keep)]
         raise ValueError(f"unknown request {kind!r}")
 
-    def _call(self, function: Any, given: list[Any], named: list[Any]) -> list[Any]:
-        arguments = [decode(tree, self._recall) for tree in given]
+    def _call(self, function: Any, trees: list[Any], named: list[Any]) -> list[Any]:
+        arguments = [decode(tree, self._recall) for tree in trees]
         keywords = {name: decode(tree, self._recall) for name, tree in named}
         value = encode(function(*arguments, **keywords), self._keep)
         # Changes in place must be visible to the test, as they would be in one process.
         after = [encode(argument, self._keep) if isinstance(argument, (list, dict, set)) else None for argument in arguments]
-        return ["v", value, [now if now != before else None for now, before in zip(after, given, strict=True)]]
+        return ["v", value, [now if now != before else None for now, before in zip(after, trees, strict=True)]]
 
     def _entry(self, name: str) -> Any:
         if name not in self.main.__dict__ and "Solution" in self.main.__dict__:

@@ -32,10 +32,10 @@ def make_immortal() -> int:
 def _everything() -> dict[int, Any]:
     """Returns every object by its address."""
     new: list[Any] = gc.get_objects()
-    seen = {id(one): one for one in new}
+    objects = {id(one): one for one in new}
     while new:
-        new = [seen.setdefault(id(one), one) for one in _parts(new) if id(one) not in seen]
-    return seen
+        new = [objects.setdefault(id(one), one) for one in _parts(new) if id(one) not in objects]
+    return objects
 
 
 def _parts(objects: list[Any]) -> Iterable[Any]:

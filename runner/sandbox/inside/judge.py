@@ -124,8 +124,8 @@ class _Candidate:
         return reply
 
     def _call(self, kind: str, subject: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        given = [encode(argument, _by_handle) for argument in arguments]
-        reply = self.ask([kind, subject, given, [[name, encode(v, _by_handle)] for name, v in keywords.items()]])
+        encoded = [encode(argument, _by_handle) for argument in arguments]
+        reply = self.ask([kind, subject, encoded, [[name, encode(v, _by_handle)] for name, v in keywords.items()]])
         value = self.value(reply[1])
         for argument, change in zip(arguments, reply[2], strict=False):
             if change is not None:

@@ -27,12 +27,12 @@ class PrivateMmap(_original):
 
 
 def _private(arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    given = {**dict(zip(("flags", "prot", "access", "offset"), arguments, strict=False)), **options}
-    if "flags" not in given and given.get("access") in _PROTECTION:
-        given["prot"] = _PROTECTION[given.pop("access")]
-    if not given.get("access"):
-        given["flags"] = given.get("flags", mmap.MAP_SHARED) & ~mmap.MAP_SHARED | mmap.MAP_PRIVATE
-    return (), given
+    keywords = {**dict(zip(("flags", "prot", "access", "offset"), arguments, strict=False)), **options}
+    if "flags" not in keywords and keywords.get("access") in _PROTECTION:
+        keywords["prot"] = _PROTECTION[keywords.pop("access")]
+    if not keywords.get("access"):
+        keywords["flags"] = keywords.get("flags", mmap.MAP_SHARED) & ~mmap.MAP_SHARED | mmap.MAP_PRIVATE
+    return (), keywords
 
 
 def install() -> None:

@@ -23,7 +23,7 @@ _SOLVE = json.dumps(["solve", "f", [[1, 2]]]).encode()
 
 def warm_up() -> None:
     """Uses descriptors 0 to 4 and restores them afterwards, together with the interpreter's state."""
-    kept = [os.dup(fd) for fd in range(CONTROL_FD + 1)]
+    saved = [os.dup(fd) for fd in range(CONTROL_FD + 1)]
     questions = b"".join(len(one).to_bytes(4, "little") + one for one in (_CALL, _SOLVE))
     try:
         for time in range(TIMES):
@@ -31,7 +31,7 @@ def warm_up() -> None:
             _act(stdin_tests.serve, mark + _PROGRAM, 1 + time % 2, _TURNS[: 1 + time % 2])
             _act(calls.serve, mark + _FUNCTION, 1, questions)
     finally:
-        for number, fd in enumerate(kept):
+        for number, fd in enumerate(saved):
             os.dup2(fd, number)
             os.close(fd)
         os.closerange(KEPT_FROM, KEPT_FROM + len(STREAMS))

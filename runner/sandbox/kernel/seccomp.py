@@ -339,13 +339,13 @@ class Filter:
     def __init__(self, program: bytes, flags: int = 0) -> None:
         self._buffer = ctypes.create_string_buffer(program, len(program))
         marker = struct.pack("<I", OWN_PID)
-        self._places = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]
+        self._offsets = [at for at in range(4, len(program), 8) if program[at : at + 4] == marker]
         header = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(self._buffer))
         self._header = ctypes.create_string_buffer(header, len(header))
         self._set = syscalls.Call("seccomp", 1, flags, self._header)
 
     def install(self, own_pid: int = 0) -> int:
         """Applies the filter to the calling process, for good; returns a descriptor if a listener was requested."""
-        for place in self._places:
-            struct.pack_into("<I", self._buffer, place, own_pid)
+        for offset in self._offsets:
+            struct.pack_into("<I", self._buffer, offset, own_pid)
         return self._set()

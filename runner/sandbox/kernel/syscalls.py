@@ -82,10 +82,10 @@ def raw_fork() -> int:
 
 def sibling_fork(flags: int) -> Call:
     """A fork whose child gets the caller's parent; like libc's, it stores the child's thread id where libc keeps it."""
-    place = ctypes.c_ulong(0)
-    if _prctl(PR_GET_TID_ADDRESS, ctypes.addressof(place), 0, 0, 0) < 0:
-        place.value = 0  # the kernel then stores nothing
-    order = (place.value, 0) if ARCH == "x86_64" else (0, place.value)
+    address = ctypes.c_ulong(0)
+    if _prctl(PR_GET_TID_ADDRESS, ctypes.addressof(address), 0, 0, 0) < 0:
+        address.value = 0  # the kernel then stores nothing
+    order = (address.value, 0) if ARCH == "x86_64" else (0, address.value)
     return Call("clone", flags, 0, 0, *order)
 
 

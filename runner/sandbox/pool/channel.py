@@ -41,10 +41,10 @@ class Channel:
         del got[:size]
         return answer
 
-    async def _piece(self, wanted: int) -> bytes:
+    async def _piece(self, size: int) -> bytes:
         while True:
             with contextlib.suppress(BlockingIOError):
-                piece = self._ours.recv(max(_PIECE, min(wanted, LARGE)))
+                piece = self._ours.recv(max(_PIECE, min(size, LARGE)))
                 if not piece:
                     raise EOFError
                 return piece

@@ -110,12 +110,12 @@ class Child:
                 os.close(fd)
         return child
 
-    async def stdin_test(self, given: bytes) -> Execution:
+    async def stdin_test(self, stdin: bytes) -> Execution:
         """Runs the program on one input."""
-        if len(given) > LARGE:
-            await asyncio.to_thread(self._streams.prepare, given)
+        if len(stdin) > LARGE:
+            await asyncio.to_thread(self._streams.prepare, stdin)
         else:
-            self._streams.prepare(given)
+            self._streams.prepare(stdin)
         return await self._test(self._stdin_turn)
 
     async def call(self, request: bytes) -> Execution:

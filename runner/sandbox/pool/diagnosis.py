@@ -58,7 +58,7 @@ def diagnose(evidence: Evidence) -> Diagnosis:
     if evidence.exceeded == "wall" or ended_by is EndedBy.WALL:
         return Diagnosis(Ending.time_limit, f"It was not done after {limits.wall_s:g} s.")
     if evidence.reported == b"m":
-        return Diagnosis(Ending.memory_limit, "It asked for more memory than it may have.", exit_code=1)
+        return Diagnosis(Ending.memory_limit, "It exceeded its memory limit.", exit_code=1)
     if evidence.reported == b"x":
         return Diagnosis(Ending.crashed, "It ended with an uncaught exception.", exit_code=evidence.status)
     if evidence.reported is not None:
@@ -124,17 +124,17 @@ def combine(judged: Execution, candidate: Execution) -> Execution:
         return result
     if judged.ending is not Ending.finished or not isinstance(judged.value, list):
         return replace(judged, value=None, stdout=candidate.stdout, usage=candidate.usage)
-    word, message = str(judged.value[0]), str(judged.value[1])
+    verdict, message = str(judged.value[0]), str(judged.value[1])
     tail = candidate.stderr_tail or judged.stderr_tail
-    if word == "passed":
+    if verdict == "passed":
         return replace(result, ending=Ending.finished, value=True, stderr_tail=tail, detail="All assertions held.")
-    if word == "failed":
+    if verdict == "failed":
         detail = f"An assertion failed{': ' + message if message else ''}."
         return replace(result, ending=Ending.finished, value=False, stderr_tail=tail, detail=detail)
-    if word == "memory":
-        detail = "It asked for more memory than it may have."
+    if verdict == "memory":
+        detail = "It exceeded its memory limit."
         return replace(result, ending=Ending.memory_limit, stderr_tail=tail, detail=detail)
-    if word == "gone":
+    if verdict == "gone":
         detail = "It ended before the test was over." if candidate.ending is Ending.finished else candidate.detail
         return replace(result, ending=Ending.crashed, detail=detail)
     own = str(judged.value[2]) if len(judged.value) > 2 else ""

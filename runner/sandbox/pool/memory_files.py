@@ -34,18 +34,18 @@ class Streams:
 
     def for_child(self) -> list[int]:
         """Returns descriptors for the child: input cannot be written; output cannot be read, and is always appended to."""
-        given, out, err = self._fds
+        stdin, out, err = self._fds
         append = os.O_WRONLY | os.O_APPEND
-        return [_reopen(given, os.O_RDONLY), _reopen(out, append), _reopen(err, append)]
+        return [_reopen(stdin, os.O_RDONLY), _reopen(out, append), _reopen(err, append)]
 
-    def prepare(self, given: bytes) -> None:
+    def prepare(self, stdin: bytes) -> None:
         """Fills the input and empties the others."""
         into, out, err = self._fds
-        if self._filled > len(given):
-            os.ftruncate(into, len(given))
-        self._filled = len(given)
-        if given:
-            _write(into, given)
+        if self._filled > len(stdin):
+            os.ftruncate(into, len(stdin))
+        self._filled = len(stdin)
+        if stdin:
+            _write(into, stdin)
         for fd in (out, err):
             if _size(fd):
                 os.ftruncate(fd, 0)

@@ -50,7 +50,7 @@ class TestSequence:
     async def _in_one_process(self) -> list[Execution] | None:
         """Returns None if a refused test was accepted when repeated: none of these executions count then."""
         done: list[Execution] = []
-        trouble, most = 0, MOST_TOGETHER if self.mode is Mode.CALLS else 1
+        failures, most = 0, MOST_TOGETHER if self.mode is Mode.CALLS else 1
         while len(done) < self.count:
             repeat = False
             try:
@@ -61,10 +61,10 @@ class TestSequence:
                         if not some:  # together they exceeded a limit: one by one from here
                             most = 1
                             break
-                        if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not trouble:
-                            trouble += 1
+                        if (some[0].ending is Ending.sandbox_failed or child.disturbed) and not failures:
+                            failures += 1
                             break
-                        trouble = 0
+                        failures = 0
                         refused = next((n for n, one in enumerate(some) if not self.accept(len(done) + n, one)), None)
                         if refused is None:
                             done += some
@@ -79,10 +79,10 @@ class TestSequence:
                         together = most if some[-1].usage.cpu_s < QUICK_S else 1
             except GoneError as error:
                 self.discard_slot()
-                trouble += 1
-                if trouble > 1:
+                failures += 1
+                if failures > 1:
                     done.append(failed(str(error)))
-                    trouble = 0
+                    failures = 0
                     if not self.accept(len(done) - 1, done[-1]) and self.stop_at_first:
                         return done
             if repeat:

@@ -66,17 +66,19 @@ def _sandbox_group() -> SandboxGroup | NoCgroupError:
 
 def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoReturn]) -> None:
     """Forks on request and answers with the pid, until the other side closes the connection."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes a child when it ends, not at the next request
     while True:
         message, fds, _, _ = socket.recv_fds(control, LONGEST, 2)
         if not message:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             return
-        _reap()
         try:
             pid = os.fork()
         except OSError:
             pid = -1
         if pid == 0:
             try:
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 control.close()
                 syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
                 start(message.decode(), fds)
@@ -87,14 +89,6 @@ def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoRet
         for fd in fds:
             os.close(fd)
         control.send(b"%d" % pid)
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
 
 
 def _zygote(
@@ -175,9 +169,9 @@ def _try_import(name: str, *, needed: bool = False) -> None:
 def _raise_stack_limit() -> None:
     """Deep recursion through C code needs a large main stack, whose size is fixed at exec."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
-    if soft == resource.RLIM_INFINITY or soft < wanted:
-        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+    stack_bytes = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    if soft == resource.RLIM_INFINITY or soft < stack_bytes:
+        resource.setrlimit(resource.RLIMIT_STACK, (stack_bytes, hard))
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606
     syscalls.small_thread_stacks(THREAD_STACK_BYTES)
 

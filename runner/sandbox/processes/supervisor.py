@@ -106,7 +106,7 @@ def _settle_descriptors(
     first_own = FIRST_LIBRARY_FD + len(libraries)
     high = first_own + 64
     started_fd, jailed = os.pipe()
-    kept = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach(), started_fd)]
+    lifted = [_lift(fd, high) for fd in (*libraries, control.detach(), jobs.detach(), started_fd)]
     null = _lift(os.open(os.devnull, os.O_RDWR), high)
     lifted_ruleset = _lift(ruleset, high) if ruleset >= 0 else null
     jailed = _lift(jailed, high)
@@ -114,7 +114,7 @@ def _settle_descriptors(
         os.dup2(null, number)
     os.dup2(lifted_ruleset, RULESET_FD)
     os.dup2(jailed, JAILED_FD)
-    for index, fd in enumerate(kept):
+    for index, fd in enumerate(lifted):
         os.dup2(fd, FIRST_LIBRARY_FD + index)
     syscalls.close_from(first_own + 3)
     return socket.socket(fileno=first_own), socket.socket(fileno=first_own + 1), first_own + 2

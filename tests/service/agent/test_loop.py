@@ -105,7 +105,7 @@ async def test_an_agent_from_its_first_claim_until_it_is_told_to_leave(service: 
 
 
 async def test_what_ends_after_the_agent_was_forgotten_is_cleared_away(service: Service) -> None:
-    """Its run is complete, so the service lets the agent go; its container ends a moment later."""
+    """Its run is complete, so the service lets the agent go; its container ends a moment later, and is not killed before."""
     ended = asyncio.Event()
 
     async def lingers(container: FakeContainer) -> int:
@@ -114,7 +114,7 @@ async def test_what_ends_after_the_agent_was_forgotten_is_cleared_away(service: 
         return code
 
     engine = FakeEngine("agent", behaviour=lingers, cpus=1)
-    async with agent(service, engine) as (_, work):
+    async with agent(service, engine, stop_grace_s=PATIENCE_S) as (_, work):
         run_id = await service.new_run(provider="elsewhere")
         await service.until(run_id, "completed", timeout_s=PATIENCE_S)
         await service.client.delete("/api/agents/agent001")

@@ -138,7 +138,7 @@ async def test_dead_letters_are_seen_and_do_not_block(world: ScheduleWorld, monk
             await post.go()
             world.clock.advance(3600)
         dead = await world.db.read(lambda s: queries.deliveries(s, hook, state="dead", limit=10))
-        assert [(row.alert_id, row.tries, row.last_error) for row, _ in dead] == [(1, 3, "it answered 500")]
+        assert [(row.alert_id, row.tries, row.last_error) for row, _ in dead] == [(1, 3, "HTTP 500")]
         post.receiver.status = 200
         await post.go()
         assert post.receiver.taken[-1].headers["webhook-id"] == "msg_1"
@@ -214,7 +214,7 @@ async def test_a_redirect_is_not_followed(world: ScheduleWorld) -> None:
         await post.alert(0)
         await post.go()
         assert len(post.receiver.taken) == 1
-        assert (await post.row(hook, 1)).last_error == "it answered 302"
+        assert (await post.row(hook, 1)).last_error == "HTTP 302"
 
 
 async def test_only_alerts_of_its_model(world: ScheduleWorld) -> None:

@@ -51,7 +51,7 @@ async def test_the_life_of_a_webhook(service: Service) -> None:
         assert receiver.taken[2].headers["webhook-signature"].split() == signatures(receiver.taken[2], third["secret"])
         receiver.status = 500
         tried = await ask(service, "POST", f"{path}/test")
-        assert tried == {"delivered": False, "status": 500, "error": "it answered 500"}
+        assert tried == {"delivered": False, "status": 500, "error": "HTTP 500"}
         assert len({taken.headers["webhook-id"] for taken in receiver.taken}) == 4
         await ask(service, "DELETE", path, 204)
         for method, gone in (
@@ -73,7 +73,7 @@ async def test_what_was_given_up_can_be_sent_again(service: Service) -> None:
         await until_fires(service, 18)
         while not (dead := (await ask(service, "GET", f"{path}/deliveries?state=dead"))["items"]):
             pass
-        assert (dead[0]["kind"], dead[0]["tries"], dead[0]["last_error"]) == ("schedule.missed", 1, "it answered 410")
+        assert (dead[0]["kind"], dead[0]["tries"], dead[0]["last_error"]) == ("schedule.missed", 1, "HTTP 410")
         assert "passed without a run" in dead[0]["title"]
         assert (await ask(service, "GET", path))["deliveries"] == {"dead": 1}
         receiver.status = 200

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from orchestrator.alerts.feed import ATOM
-from orchestrator.alerts.share_links import ShareLinks, Shown
+from orchestrator.alerts.share_links import SharedResource, ShareLinks
 from orchestrator.schedules.badge import COLOURS, badge_of, svg
 from tests.service.schedules.test_routes import save, until_fires
 
@@ -70,11 +70,11 @@ async def expect(service: Service, shared: dict[str, Any], status: int) -> None:
 
 def test_keys_are_long_and_differ() -> None:
     one, other = ShareLinks("one"), ShareLinks("other")
-    keys = {each.key(shown, model) for each in (one, other) for shown in Shown for model in (None, 1, 11)}
+    keys = {each.key(shown, model) for each in (one, other) for shown in SharedResource for model in (None, 1, 11)}
     assert len(keys) == 18
     assert {len(key) for key in keys} == {32}
-    assert not one.opens("", Shown.ALL_ALERTS)
-    assert not one.opens("ü", Shown.ALL_ALERTS)
+    assert not one.opens("", SharedResource.ALL_ALERTS)
+    assert not one.opens("ü", SharedResource.ALL_ALERTS)
 
 
 @pytest.mark.parametrize("verdict", [None, *COLOURS])

@@ -116,7 +116,7 @@ class Yard:
                     "calls": [{"finish_reason": "stop"}],
                 }
                 session.add(an_item(run.id, f"p{number}", position=number, outcome=data["outcome"], data=data))
-            archive_queries.want(session, run.id, self.clock.now())
+            archive_queries.request_archive(session, run.id, self.clock.now())
             return run.id
 
         return await self.db.write(insert)

@@ -16,7 +16,7 @@ import pytest
 from sqlmodel import Session
 
 from orchestrator.archives.format.layout import safe_names
-from orchestrator.archives.format.reading import BadArchive, read_archive
+from orchestrator.archives.format.reading import BadArchive, read_archives
 from orchestrator.runs import queries as run_queries
 from tests.service.archives.conftest import Yard
 
@@ -63,7 +63,7 @@ async def test_an_archive_holds_everything_with_digests_and_is_the_same_each_tim
     assert b"all done" in found["output.txt"]
     assert b"token_hash" not in b"".join(found.values())
     lines: list[dict[str, Any]] = []
-    assert read_archive(path, lines.append) == manifest
+    assert read_archives(path, lambda: lines.append).manifests == [manifest]
     assert [(line["problem_id"], line["answer"]) for line in lines] == [("p0", "x 0"), ("p1", "x 1")]
     first = path.read_bytes()
     path.unlink()
@@ -228,7 +228,7 @@ async def test_an_archive_that_is_not_whole_is_refused(yard: Yard, how: str, tmp
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
     with pytest.raises(BadArchive):
-        read_archive(broken, lambda _: None)
+        read_archives(broken, lambda: lambda _: None)
 
 
 def test_memory_does_not_grow_with_the_run() -> None:

@@ -27,11 +27,12 @@ pytestmark = pytest.mark.anyio
 
 NO_CHANGE = {
     "/api/quotes",
+    "/api/benchmarks/check",
     "/api/agents/claim",
     "/api/agents/report",
     *(f"{prefix}/{step}" for prefix in ("", "/api/tasks") for step in ("claim", "heartbeat", "complete", "fail")),
 }
-"""A price, and what agents and task runners say every few seconds."""
+"""A price, a check, and what agents and task runners say every few seconds."""
 CANARY = "by_canary_0123456789_canary_0123456789"
 
 

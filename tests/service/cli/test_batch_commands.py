@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.cli.commands import batches as batch_commands
+from orchestrator.cli.commands.measuring import batches as batch_commands
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.files.batch_config import read_config
 from orchestrator.cli.view.batches import matrix_sentences
@@ -130,12 +130,12 @@ def test_an_archive_is_graded_again_and_what_moved_is_said(
     assert (all_same["same"], len(all_same["runs"]), len(all_same["replayed_as"])) == (True, 2, 1)
     assert all(run["replayed_digest"] == same.json["grading_digest"] for run in all_same["runs"])
     service.engine.behaviour = Judge("time_limit")
-    assert "4 of 4 verdicts moved" in benchyard("replay", str(whole)).err
+    assert "4 of 4 verdicts changed" in benchyard("replay", str(whole)).err
     other = benchyard("replay", str(archive))
     assert other.code == 1
     assert "0 of 2 are the same" in other.out
     assert "time_limit" in other.out
-    assert "2 of 2 verdicts moved" in other.err
+    assert "2 of 2 verdicts changed" in other.err
 
 
 def test_an_archive_of_another_dataset_or_none_is_refused(

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.cli.api.client import Client
 from orchestrator.cli.api.connection import Connection
-from orchestrator.cli.api.stream import Ended, Followers, StreamEvent, follow, parse
+from orchestrator.cli.api.stream import Followers, StreamEnd, StreamEvent, follow, parse
 from orchestrator.cli.errors import CliError, NotReachable, Refused
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -143,7 +143,7 @@ def test_followers_report_what_ended_them() -> None:
 
     followers = Followers(lambda: client_of(handler), ["good", "bad"])
     taken = [followers.take(5) for _ in range(3)]
-    ends = {run_id: event.error for run_id, event in filter(None, taken) if isinstance(event, Ended)}
+    ends = {run_id: event.error for run_id, event in filter(None, taken) if isinstance(event, StreamEnd)}
     assert ends["good"] is None
     assert "No run" in str(ends["bad"])
     assert followers.take(0.01) is None

@@ -52,7 +52,7 @@ def test_run_show_list_and_compare(service: Service, benchyard: Benchyard) -> No
     compared = benchyard("command", "compare", *ids)
     assert "slower: 1.49 times (" in compared.out
     assert "worse: " in compared.out
-    assert "different benchmarks: fast, slow" in compared.out
+    assert "Different benchmarks: fast, slow" in compared.out
     assert IMAGE in benchyard("runs").out
     shown = benchyard("show", ids[0]).out
     assert "3 of 3 items, 3 passed" in shown

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.benchmark_records import gsm8k
+from tests.benchmark_records.on_hub import parquet, repositories
+from tests.hub_server import COMMIT, serving_hub
 from tests.served import Service
 from tests.unit.cli.command_line import Benchyard
 
@@ -58,6 +62,48 @@ def test_from_add_to_remove(place: str, benchyard: Benchyard, file: Path) -> Non
     assert (gone.code, "no benchmark 'mine'" in gone.err) == (1, True)
 
 
+def test_a_dataset_is_shown_with_its_facts_statistics_and_records(place: str, benchyard: Benchyard, file: Path) -> None:
+    benchyard("datasets", "add", "mine", "--from", str(file))
+    shown = benchyard("datasets", "show", "mine", "--records", "2", "--json").json
+    assert (shown["name"], shown["problems"], shown["left_out"]) == ("mine", 2, 1)
+    assert shown["files"] == [{"name": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}]
+    assert shown["statistics"] == {
+        "difficulties": {"easy": 2},
+        "categories": {},
+        "platforms": {"mine": 2},
+        "dates": {},
+        "flagged": 0,
+    }
+    assert [record["id"] for record in shown["records"]] == ["one", "two"]
+    assert shown["records"][0]["record"]["question_content"] == "Print twice the number."
+    text = benchyard("datasets", "show", "mine", "--records", "1").out
+    for words in ("problems.jsonl line 3", "Problems by difficulty", "Print twice the number.", shown["pack_digest"]):
+        assert words in text
+    assert "two" not in text
+    assert benchyard("datasets", "show", "absent").code == 1
+
+
+def test_a_parquet_file_can_be_added(place: str, benchyard: Benchyard, tmp_path: Path) -> None:
+    path = tmp_path / "test.parquet"
+    path.write_bytes(parquet(gsm8k.PROBLEMS))
+    added = benchyard("datasets", "add", "gsm8k", "--from", str(path), "--json")
+    assert (added.code, added.json["problems"]) == (0, len(gsm8k.PROBLEMS))
+
+
+def test_a_data_set_of_the_hub_can_be_added(
+    place: str, benchyard: Benchyard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    with serving_hub() as hub:
+        hub.repos = repositories()
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        words = ("--from", "hf://openai/gsm8k", "--config", "main", "--split", "train", "--format", "gsm8k")
+        added = benchyard("datasets", "add", "mine", *words, "--json")
+        assert added.code == 0, added.err
+        shown = benchyard("datasets", "show", "mine", "--json").json
+        assert (shown["source"], shown["revision"], shown["licence"]) == ("openai/gsm8k main train", COMMIT, "mit")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -70,6 +116,9 @@ def test_from_add_to_remove(place: str, benchyard: Benchyard, file: Path) -> Non
         (("add", "mine", "--from", "FILE", "--format", "odd"), 1, "no format"),
         (("add", "mine", "--from", "FILE", "--sha256", "0" * 64), 1, "sha256"),
         (("add", "gsm8k", "--from", "FILE"), 1, ""),
+        (("add", "mine", "--from", "hf://a/b/c"), 1, "hf://owner/name"),
+        (("add", "livecodebench", "--revision", "x"), 1, "only for data sets on the hub"),
+        (("show", "absent"), 1, "no benchmark 'absent'"),
         (("remove", "sample"), 1, "sample cannot be removed"),
         (("remove", "absent"), 1, "no benchmark 'absent'"),
         (("verify", "../sample"), 1, ""),

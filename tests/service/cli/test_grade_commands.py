@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.commands.grading import summarise
+from orchestrator.cli.commands.measuring.grading import summarise
 from tests.served import Service
 from tests.unit.cli.command_line import Benchyard
 

@@ -121,7 +121,7 @@ def test_cancel_show_logs_and_retry(service: Service, benchyard: Benchyard) -> N
     shown = benchyard("show", run_id).out
     for fact in (
         "cancelled",
-        "Somebody cancelled the run.",
+        "The run was cancelled by a user.",
         "1 of 3 items",
         "cancelled_by_user",
         f"benchyard-run-{run_id}-a1",
@@ -150,7 +150,7 @@ def test_a_run_cancelled_by_somebody_else_ends_with_its_own_code(service: Servic
     service.engine.behaviour = somebody_cancels
     ended = benchyard("run", "-m", "demo-strong", "-n", "2")
     assert ended.code == 4
-    assert "Somebody cancelled the run." in ended.out
+    assert "The run was cancelled by a user." in ended.out
     assert "was cancelled" in ended.err
 
 

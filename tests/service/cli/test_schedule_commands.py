@@ -15,7 +15,7 @@ def test_a_schedule_from_making_to_deleting(service: Service, benchyard: Benchya
     made = benchyard("schedules", "set", MODEL, "--cron", "0 6 * * mon-fri", "-n", "4", "--tz", "Europe/Berlin")
     assert made.code == 0, made.err
     assert "Europe/Berlin time" in made.out
-    assert "false alarms in at most 5 %" in made.out
+    assert "False alarms: in at most 5 %" in made.out
     changed = benchyard("schedules", "set", MODEL, "--grace", "2h", "--baseline", "last_good", "--json").json
     assert (changed["misfire_grace_s"], changed["baseline"], changed["timezone"]) == (7200, "last_good", "Europe/Berlin")
     assert (changed["cron_expression"], changed["sample_size"]) == ("0 6 * * mon-fri", 4)

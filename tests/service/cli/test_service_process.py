@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.commands.nuke import check_deletable
+from orchestrator.cli.commands.operating.nuke import check_deletable
 from orchestrator.cli.errors import BadUsage, CliError
 from orchestrator.cli.local import service_process
 from orchestrator.cli.local.teardown import own_things

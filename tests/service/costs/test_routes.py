@@ -130,8 +130,8 @@ async def test_runners_that_stood_ready_are_in_the_costs_and_in_no_run(service: 
         }
     ]
     page = await service.client.get("/fleet", headers={"accept": "text/html"})
-    assert "Runners that stood ready" in page.text
-    assert "At most" in page.text
+    assert "Warm runners, last 7 days" in page.text
+    assert "Maximum" in page.text
 
 
 async def test_answers_of_another_run_are_used_again_when_asked_for(service: Service) -> None:
@@ -171,7 +171,7 @@ async def test_an_unknown_price_is_said_in_a_quote(service: Service) -> None:
     assert (await service.client.post("/api/models", json=model)).status_code == 201
     quote = (await service.client.post("/api/quotes", json={"model_id": "p/m", "subset_pct": 50.0})).json()
     assert (quote["price_known"], quote["cost_usd"]) == (False, None)
-    assert "price of p/m is not known" in quote["sentence"]
+    assert "p/m has no price" in quote["sentence"]
 
 
 async def test_sync_without_a_provider(service: Service) -> None:

@@ -26,6 +26,7 @@ PAGES = [
     "/leaderboard",
     "/models",
     "/datasets",
+    "/datasets/sample",
     "/fleet",
     "/docs",
     "/login",
@@ -79,7 +80,7 @@ async def test_a_batch_on_its_pages(service: Service) -> None:
             assert_harmless(page.text)
             assert "&lt;b&gt;nightly" in page.text
         assert shown.text.count("50.0 %") >= 2, "a score for each instance type"
-        assert "no flips" in shown.text
+        assert "verdicts differ" in shown.text
         assert (await client.post(f"{place}/end", data={"mode": "stop"})).status_code == 303
         assert (await client.get("/batches/nothing")).status_code == 404
 
@@ -262,13 +263,13 @@ async def test_a_regrade_says_which_verdicts_moved(new_settings: Callable[..., S
 
         same = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
         await service.until(same.rpartition("/")[2], "completed")
-        assert "Every verdict is what it was." in (await client.get(same)).text
+        assert "No verdict changed." in (await client.get(same)).text
 
         engine.behaviour = http_runner  # which passes every second item
         other = (await client.post(f"/runs/{run_id}/regrade")).headers["location"]
         await service.until(other.rpartition("/")[2], "completed")
         page = (await client.get(other)).text
-        assert "4 verdicts moved." in page
+        assert "4 verdicts changed." in page
         assert f'href="/runs/{run_id}"' in page
         await engine.end_all()
 
@@ -281,7 +282,7 @@ async def test_a_huge_answer_keeps_the_page_small(new_settings: Callable[..., Se
         assert len((await client.get(f"/runs/{run_id}")).content) < 200_000
         item = await client.get(f"/runs/{run_id}/items/2")
         assert len(item.content) < 400_000
-        assert "The whole text" in item.text
+        assert "Full text" in item.text
         assert len((await client.get(f"/runs/{run_id}/items/2/answer")).content) > 1_000_000
         await engine.end_all()
 

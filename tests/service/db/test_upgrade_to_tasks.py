@@ -103,7 +103,10 @@ async def test_the_api_shows_what_it_showed(upgraded: Service) -> None:
     for path, answer in OLD["answers"].items():
         now = await upgraded.client.get(path)
         shown = now.json() if isinstance(answer["body"], dict) else now.text
-        assert (now.status_code, _steady(shown)) == (answer["status"], _steady(expected(answer["body"]))), path
+        before = expected(answer["body"])
+        if now.status_code >= 400:  # the words of a refusal may change; its code may not
+            shown, before = ({**body, "detail": ""} for body in (shown, before))
+        assert (now.status_code, _steady(shown)) == (answer["status"], _steady(before)), path
     models = (await upgraded.client.get("/api/models", params={"archived": True})).json()["items"]
     assert [model["slug"] for model in models] == ["demo-strong", "demo-weak"]
 

@@ -93,7 +93,7 @@ async def test_counts_agree_with_rows_whatever_comes_at_once(database: Database)
         row, run = eval_queries.get(session, "e"), session.get(ContainerRun, run_id)
         assert row is not None
         assert run is not None
-        return row, eval_queries.count_contradictions(session, "e"), run
+        return row, len(eval_queries.verdicts(session, "e", limit=1000, contradictions=True)), run
 
     row, contradictions, run = await database.read(look)
     stored = await database.read(lambda s: eval_queries.verdicts(s, "e", limit=1000))

@@ -26,8 +26,8 @@ async def opened(client: httpx.AsyncClient, path: str) -> str:
 async def test_the_whole_story_by_forms(service: Service) -> None:
     service.engine.behaviour = EvalRunner()
     async with browser(service) as client:
-        assert "There is no eval set yet" in await opened(client, "/eval-sets")
-        assert "There is no job yet" in await opened(client, "/jobs")
+        assert "No eval sets yet" in await opened(client, "/eval-sets")
+        assert "No jobs yet" in await opened(client, "/jobs")
         answer = await client.post("/eval-sets", data={"name": "forms", "description": "It helps."})
         place = answer.headers["location"]
         set_id = place.rpartition("/")[2]
@@ -45,19 +45,19 @@ async def test_the_whole_story_by_forms(service: Service) -> None:
             form = {"trace_id": trace, "number": number, "show": "none", "rating": rating, "note": f"of {trace}"}
             assert (await client.post(f"{place}/label", data=form)).status_code == 303
         assert seen == [f"t{n}" for n in range(8)]
-        assert "Every trace has a label" in await opened(client, f"{place}/label")
+        assert "All traces are labelled" in await opened(client, f"{place}/label")
         await client.post(f"{place}/label", data={"trace_id": "t3", "rating": "forget"})
         assert 'data-trace="t3"' in await opened(client, f"{place}/label?after=99")
         assert "of t2" in await opened(client, f"{place}?show=negative")
         assert "No trace matches" in await opened(client, f"{place}?text=nothing+like+this")
         # An eval is written, executed, contradicted and decided
-        assert "4 traces to learn from, 3 held out" in await opened(client, f"{place}/generate")
+        assert "4 training traces, 3 held out" in await opened(client, f"{place}/generate")
         asked = await client.post(
             f"{place}/generate", data={"model": "demo-strong", "name": "forms", "target_accuracy": "90"}
         )
         job_id = asked.headers["location"].rpartition("/")[2]
         await job_done(service, job_id, "completed")
-        assert "is saved: right on 3 of 3 held-out traces" in await opened(client, f"/jobs/{job_id}")
+        assert "saved: 3 / 3 held-out" in await opened(client, f"/jobs/{job_id}")
         assert "<h1>eval written by demo-strong</h1>" in await opened(client, f"/runs/{job_id}")
         (row,) = (await service.client.get("/api/evals", params={"eval_set_id": set_id})).json()["items"]
         eval_place = f"/evals/{row['id']}"
@@ -67,12 +67,12 @@ async def test_the_whole_story_by_forms(service: Service) -> None:
         ]
         await job_done(service, run["id"], "completed")
         shown = await opened(client, f"{eval_place}?show=failed")
-        assert ("8 traces: 4 passed, 4 failed" in shown, shown.count('data-key="v')) == (True, 4)
+        assert ("8: 4 passed, 4 failed" in shown, shown.count('data-key="v')) == (True, 4)
         await client.post(f"{place}/label", data={"trace_id": "t1", "rating": "negative"})
         against = f"{eval_place}/contradictions"
         assert (await opened(client, against)).count("<article") == 1
         await client.post(against, data={"trace_id": "t1", "wrong": "eval"})
-        assert "Nothing is left to decide" in await opened(client, against)
+        assert "Nothing to decide" in await opened(client, against)
         await client.post(against, data={"trace_id": "t1", "wrong": "label"})
         assert ">None<" in await opened(client, f"{against}?show=all")
         # Code by hand, a difference, and the end of it all
@@ -82,7 +82,7 @@ async def test_the_whole_story_by_forms(service: Service) -> None:
         code = "def evaluate(trace):\r\n    return {'passed': False, 'score': 0.0, 'reason': ''}\r\n"
         drafted = await client.post(f"{eval_place}/code", data={"code": code})
         job = await job_done(service, drafted.headers["location"].rpartition("/")[2], "completed")
-        assert "The code is the same" in await opened(client, f"/evals/{job['eval_id']}?against={row['id']}")
+        assert "No changes." in await opened(client, f"/evals/{job['eval_id']}?against={row['id']}")
         assert "Written by hand" in await opened(client, f"/evals/{job['eval_id']}")
         assert (await client.post(f"{place}/remove-trace", data={"trace_id": "t7"})).status_code == 303
         assert (await service.client.get("/api/traces/t7")).status_code == 404

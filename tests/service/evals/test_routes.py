@@ -279,7 +279,7 @@ async def test_dead_letters_are_settled_by_a_retry_that_completes_or_by_a_person
     assert (again.status_code, again.json()["dead_letter"], again.json()["status"]) == (200, False, "failed")
     assert again.json()["dismissed_at"]
     wrong = await service.client.post(f"/api/jobs/{retry}/dismiss")
-    assert (wrong.status_code, "no dead letter" in wrong.json()["detail"]) == (409, True)
+    assert (wrong.status_code, "not a dead letter" in wrong.json()["detail"]) == (409, True)
     assert (await service.client.post("/api/jobs/nothing/dismiss")).status_code == 404
     entries = (await service.client.get("/api/audit")).json()["items"]
     assert [each["object_id"] for each in entries if "dismiss" in each["action"] and each["status"] < 400] == [third, third]
@@ -378,7 +378,7 @@ TARGETS: dict[str, tuple[str, str, Any, int, str, str]] = {
         {"code": "x", "name": "y"},
         422,
         "VALIDATION_ERROR",
-        "one after the other",
+        "in two requests",
     ),
     "delete no trace": ("DELETE", "/api/traces/none", None, 404, "NOT_FOUND", "none"),
     "decide nothing": ("POST", "/api/evals/none/contradictions", {"trace_id": "x"}, 422, "VALIDATION_ERROR", "wrong"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, Silence
+from orchestrator.gateway.upstream.connection import ConnectFailed, ConnectionBroke, HttpConnection, ReceiveTimeout
 from orchestrator.gateway.upstream.connections import Connections
 from orchestrator.gateway.upstream.framing import Answer, BadResponse, Target
 from orchestrator.outbound.addresses import refusal
@@ -199,7 +199,7 @@ async def test_silence_ends_a_call_and_a_connection_closed_meanwhile_is_not_used
 
     async with server(handle) as port:
         pool = connections(port, idle_s=0.1)
-        with pytest.raises(Silence):
+        with pytest.raises(ReceiveTimeout):
             async with pool.one() as connection:
                 await get(connection)
         pool.close()

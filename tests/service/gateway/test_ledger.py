@@ -17,14 +17,14 @@ from orchestrator.gateway.ledger import report_queries as call_reports
 from orchestrator.gateway.ledger.database import BELIEVED_S, DatabaseLedger
 from orchestrator.gateway.ledger.ledger import (
     Failure,
-    KeyTaken,
+    KeyConflict,
     MadeElsewhere,
     NoRoom,
     NotRunning,
     Opened,
     Opening,
-    Recovered,
-    Reserved,
+    Recovery,
+    Reservation,
     Spending,
     Stored,
 )
@@ -74,21 +74,21 @@ def opening(
 
 async def test_a_call_is_reserved_once_and_replayed_ever_after(world: LedgerWorld) -> None:
     ledger = world.ledger
-    assert await ledger.open(opening()) == Reserved()
+    assert await ledger.open(opening()) == Reservation()
     assert await ledger.open(opening()) == MadeElsewhere()
     await ledger.sent("run-1", "k")
     assert await ledger.open(opening()) == MadeElsewhere()
     await ledger.settle("run-1", "k", ANSWER)
     for book in (ledger, await world.restart()):
         assert await book.open(opening()) == Stored(ANSWER)
-    assert await ledger.open(opening(run="run-2")) == Reserved()
+    assert await ledger.open(opening(run="run-2")) == Reservation()
 
 
 async def test_a_key_belongs_to_one_question(world: LedgerWorld) -> None:
     await world.ledger.open(opening())
-    assert await world.ledger.open(opening(digest="other")) == KeyTaken()
+    assert await world.ledger.open(opening(digest="other")) == KeyConflict()
     await world.ledger.settle("run-1", "k", ANSWER)
-    assert await world.ledger.open(opening(digest="other")) == KeyTaken()
+    assert await world.ledger.open(opening(digest="other")) == KeyConflict()
 
 
 async def test_a_failed_call_frees_its_money_and_may_be_asked_again(world: LedgerWorld) -> None:
@@ -96,18 +96,18 @@ async def test_a_failed_call_frees_its_money_and_may_be_asked_again(world: Ledge
     await ledger.open(opening(budget=100))
     await ledger.sent("run-1", "k")
     await ledger.fail("run-1", "k", Failure("no", False, 0, 0))
-    assert await ledger.open(opening(digest="other", budget=100)) == Reserved()
+    assert await ledger.open(opening(digest="other", budget=100)) == Reservation()
 
 
 async def test_the_worst_case_of_all_that_is_under_way_fits_the_budget(world: LedgerWorld) -> None:
     ledger = world.ledger
     for key in ("a", "b"):
-        assert await ledger.open(opening(key, budget=250)) == Reserved()
+        assert await ledger.open(opening(key, budget=250)) == Reservation()
     assert await ledger.open(opening("c", budget=250)) == NoRoom(0, 200)
     await ledger.settle("run-1", "a", ANSWER)
-    assert await ledger.open(opening("c", budget=250)) == Reserved()
+    assert await ledger.open(opening("c", budget=250)) == Reservation()
     assert await ledger.open(opening("d", budget=250)) == NoRoom(30, 200)
-    assert await ledger.open(opening("d", budget=None)) == Reserved()
+    assert await ledger.open(opening("d", budget=None)) == Reservation()
     spending = await ledger.spending("run-1")
     assert (spending.settled_nusd, spending.reserved_nusd, spending.lost_sends) == (30, 300, 0)
 
@@ -123,7 +123,7 @@ async def test_what_may_have_been_billed_counts_as_spent(world: LedgerWorld) -> 
     spending = await ledger.spending("run-1")
     assert (spending.lost_nusd, spending.lost_sends, spending.reserved_nusd) == (300, 3, 0)
     assert await ledger.open(opening("b", budget=350)) == NoRoom(300, 0)
-    assert await ledger.open(opening("b", worst=50, budget=350)) == Reserved()
+    assert await ledger.open(opening("b", worst=50, budget=350)) == Reservation()
 
 
 async def test_a_process_that_comes_back_frees_what_was_not_sent_and_counts_the_rest(world: LedgerWorld) -> None:
@@ -133,12 +133,12 @@ async def test_a_process_that_comes_back_frees_what_was_not_sent_and_counts_the_
         await world.ledger.sent("run-1", key)
     await world.ledger.settle("run-1", "settled", ANSWER)
     after = await world.restart()
-    assert await after.recover() == Recovered(unsent=1, lost=1)
-    assert await after.recover() == Recovered(0, 0)
+    assert await after.recover() == Recovery(unsent=1, lost=1)
+    assert await after.recover() == Recovery(0, 0)
     spending = await after.spending("run-1")
     assert (spending.lost_sends, spending.lost_nusd, spending.reserved_nusd) == (1, 100, 0)
-    assert await after.open(opening("reserved")) == Reserved()
-    assert await after.open(opening("sent")) == Reserved()
+    assert await after.open(opening("reserved")) == Reservation()
+    assert await after.open(opening("sent")) == Reservation()
     assert await after.open(opening("settled")) == Stored(ANSWER)
 
 
@@ -146,15 +146,15 @@ async def test_a_try_that_cost_nothing_is_not_lost_in_a_crash(world: LedgerWorld
     await world.ledger.open(opening())
     await world.ledger.sent("run-1", "k")
     await world.ledger.refused("run-1", "k")
-    assert await (await world.restart()).recover() == Recovered(unsent=1, lost=0)
+    assert await (await world.restart()).recover() == Recovery(unsent=1, lost=0)
 
 
 async def test_what_is_opened_as_sent_counts_as_sent(world: LedgerWorld) -> None:
     await world.ledger.open(replace(opening("new"), sent=True))
     await world.ledger.open(opening("failed"))
     await world.ledger.fail("run-1", "failed", Failure("x", False, 0, 0))
-    assert await world.ledger.open(replace(opening("failed"), sent=True)) == Reserved()
-    assert await (await world.restart()).recover() == Recovered(unsent=0, lost=2)
+    assert await world.ledger.open(replace(opening("failed"), sent=True)) == Reservation()
+    assert await (await world.restart()).recover() == Recovery(unsent=0, lost=2)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -171,7 +171,7 @@ async def test_an_attempt_that_is_over_opens_nothing_and_is_told_nothing(
 
         first, second = replace(opening(), attempt=1), replace(opening(), attempt=2)
         await now("running", 1)
-        assert await world.ledger.open(first) == Reserved()
+        assert await world.ledger.open(first) == Reservation()
         await now("running", 2)
         assert await world.ledger.open(first) == NotRunning()
         assert await world.ledger.open(second) == MadeElsewhere()
@@ -184,12 +184,12 @@ async def test_an_attempt_that_is_over_opens_nothing_and_is_told_nothing(
 
 async def test_of_many_that_open_one_key_one_gets_it(world: LedgerWorld) -> None:
     opened = await asyncio.gather(*(world.ledger.open(opening(budget=100)) for _ in range(12)))
-    assert sorted(type(each).__name__ for each in opened) == ["MadeElsewhere"] * 11 + ["Reserved"]
+    assert sorted(type(each).__name__ for each in opened) == ["MadeElsewhere"] * 11 + ["Reservation"]
 
 
 async def test_many_at_once_do_not_pass_the_budget(world: LedgerWorld) -> None:
     opened: list[Opened] = await asyncio.gather(*(world.ledger.open(opening(f"k{n}", budget=450)) for n in range(20)))
-    assert sum(isinstance(each, Reserved) for each in opened) == 4
+    assert sum(isinstance(each, Reservation) for each in opened) == 4
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -204,11 +204,11 @@ async def test_another_process_takes_over_only_after_the_owner_is_silent(
         world.clock.seconds += BELIEVED_S - 1
         await world.ledger.beat()
         world.clock.seconds += BELIEVED_S - 1
-        assert await other.recover() == Recovered(0, 0)
-        assert await other.beat() == Recovered(0, 0)
+        assert await other.recover() == Recovery(0, 0)
+        assert await other.beat() == Recovery(0, 0)
         assert await other.open(opening()) == MadeElsewhere()
         world.clock.seconds += 2
-        assert await other.open(opening()) == Reserved()
+        assert await other.open(opening()) == Reservation()
         assert (await other.spending("run-1")).lost_sends == 1
         await other.settle("run-1", "k", ANSWER)
         assert await world.ledger.open(opening()) == Stored(ANSWER)
@@ -219,7 +219,7 @@ async def test_a_call_that_could_not_be_written_off_is_not_in_flight_for_ever(da
         await world.ledger.open(opening())
         await world.ledger.sent("run-1", "k")
         world.ledger.released("run-1", "k")
-        assert await world.ledger.open(opening()) == Reserved()
+        assert await world.ledger.open(opening()) == Reservation()
         assert (await world.ledger.spending("run-1")).lost_sends == 1
 
 
@@ -240,12 +240,12 @@ async def test_the_day_has_a_budget_for_all_runs_together(world: LedgerWorld) ->
     def capped(key: str, run: str = "run-1") -> Opening:
         return replace(opening(key, run=run), day_caps=(DayCap(250),))
 
-    assert await ledger.open(capped("a")) == Reserved()
-    assert await ledger.open(capped("a", "run-2")) == Reserved()
+    assert await ledger.open(capped("a")) == Reservation()
+    assert await ledger.open(capped("a", "run-2")) == Reservation()
     assert await ledger.open(capped("b", "run-2")) == NoRoom(0, 200, DayCap(250))
     await ledger.sent("run-1", "a")
     await ledger.settle("run-1", "a", ANSWER)
-    assert await ledger.open(capped("b", "run-2")) == Reserved()
+    assert await ledger.open(capped("b", "run-2")) == Reservation()
     await ledger.sent("run-2", "b")
     assert not await ledger.again("run-2", "b", None, (DayCap(250),))
     await ledger.fail("run-2", "b", Failure("x", True, 0, 0))
@@ -261,7 +261,7 @@ async def test_a_new_day_has_a_new_budget_and_days_are_kept_apart(kind: str, dat
         await world.ledger.settle("run-1", "a", ANSWER)
         assert await world.ledger.open(full) == NoRoom(30, 0, DayCap(100))
         world.clock.seconds += 24 * 3600
-        assert await world.ledger.open(full) == Reserved()
+        assert await world.ledger.open(full) == Reservation()
         await world.ledger.settle("run-1", "b", ANSWER)
         by_day = await world.db.read(lambda s: call_reports.spending(s, since="2026-11-01", by_day=True))
         assert [(row.day, row.model, row.calls, row.input_tokens) for row in by_day] == [
@@ -283,7 +283,7 @@ async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: Le
     bought = {}
     for sample in (0, 1):
         key = f"b/p/{sample}/0"
-        assert await ledger.open(asking(key, "run-1")) == Reserved()
+        assert await ledger.open(asking(key, "run-1")) == Reservation()
         bought[key] = replace(ANSWER, message={"sample": sample})
         await ledger.settle("run-1", key, bought[key])
         world.clock.seconds += 1
@@ -295,7 +295,7 @@ async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: Le
     assert [each.source for each in given] == [Source.CACHED] * 2
     assert sorted(each.settlement.message["sample"] for each in given) == [0, 1]
     assert [each.settlement.cost_nusd for each in given] == [0, 0]
-    assert opened.count(Reserved()) == 1
+    assert opened.count(Reservation()) == 1
     assert await ledger.spending("run-2") == Spending(0, 0, 100, 0)
     # And asked again, each call has what it had, though it was taken from another run
     for key, first in zip(keys, opened, strict=True):
@@ -305,9 +305,9 @@ async def test_an_answer_of_another_run_is_used_again_but_once_per_run(world: Le
 
 async def test_what_may_not_be_used_again_is_bought(world: LedgerWorld) -> None:
     ledger = world.ledger
-    assert await ledger.open(asking("k", "run-1")) == Reserved()
+    assert await ledger.open(asking("k", "run-1")) == Reservation()
     await ledger.settle("run-1", "k", ANSWER)
-    assert await ledger.open(asking("failed", "run-1", question="f")) == Reserved()
+    assert await ledger.open(asking("failed", "run-1", question="f")) == Reservation()
     await ledger.fail("run-1", "failed", Failure("no", False, 0, 0))
     for number, other in enumerate(
         (
@@ -317,19 +317,19 @@ async def test_what_may_not_be_used_again_is_bought(world: LedgerWorld) -> None:
             asking("k2", "run-1"),
         )
     ):
-        assert await ledger.open(replace(other, call_key=f"{other.call_key}/{number}", budget_nusd=None)) == Reserved()
+        assert await ledger.open(replace(other, call_key=f"{other.call_key}/{number}", budget_nusd=None)) == Reservation()
     # A copy is not another answer: only what was bought is handed on
     assert isinstance(await ledger.open(asking("x", "run-2")), Stored)
-    assert await ledger.open(replace(asking("y", "run-2"), budget_nusd=None)) == Reserved()
+    assert await ledger.open(replace(asking("y", "run-2"), budget_nusd=None)) == Reservation()
 
 
 async def test_an_answer_that_is_too_old_is_not_used_again(world: LedgerWorld) -> None:
     if world.db is None:
         return  # a ledger in memory does not live that long
-    assert await world.ledger.open(asking("k", "run-1")) == Reserved()
+    assert await world.ledger.open(asking("k", "run-1")) == Reservation()
     await world.ledger.settle("run-1", "k", ANSWER)
     late = replace(asking("k", "run-2"), reuse_since=datetime(2026, 11, 17, tzinfo=UTC))
-    assert await world.ledger.open(late) == Reserved()
+    assert await world.ledger.open(late) == Reservation()
 
 
 async def test_what_is_told_twice_counts_once(world: LedgerWorld) -> None:

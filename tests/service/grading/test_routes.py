@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from orchestrator.engines.fake.container import FakeContainer
-from orchestrator.runs import page_queries
+from orchestrator.runs.reports import queries as page_queries
 from tests.served import RunnerClient, Service, http_runner
 
 pytestmark = pytest.mark.anyio
@@ -104,7 +104,7 @@ async def test_answers_become_a_run_with_exactly_their_items(service: Service) -
         (b"{}\n", {}, 422, "line 1"),
         (b"[]", {}, 422, "not a list of answers"),
         (b'{"task_id": "x", "completion": "y"}\n', {"benchmark": "absent"}, 404, "no benchmark 'absent'"),
-        (b'{"task_id": "x", "completion": "y"}\n', {"filename": "../../etc/passwd"}, 422, "name of a file"),
+        (b'{"task_id": "x", "completion": "y"}\n', {"filename": "../../etc/passwd"}, 422, "used as a file name"),
         (b'{"task_id": "x", "completion": "y"}\n', {"instance_type": "huge"}, 422, "no instance type 'huge'"),
         (gzip.compress(b"{}\n" * 10_000)[:40], {"filename": "a.gz"}, 422, ""),
         (b"PK\x03\x04 not a zip", {"filename": "a.zip"}, 422, ""),

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from orchestrator.http.identity import OWNER
+from orchestrator.http.access.identity import OWNER
 from orchestrator.settings import Settings
 from tests.served import TOKEN, Service, served
 

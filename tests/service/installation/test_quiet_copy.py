@@ -38,8 +38,8 @@ async def test_a_copy_is_quiet_until_it_is_adopted(new_settings: Callable[..., S
             copy.services.signals.look()
             await asyncio.sleep(1.5)  # a ticker would have fired the schedule by now
             assert (await copy.run(waiting))["status"] == "starting", "nothing was concluded of the original's run"
-            assert "the original's" in (await copy.run(waiting))["waiting_for"]
-            assert "Held: it is the original" in (await copy.client.get("/runs")).text
+            assert "belongs to the original" in (await copy.run(waiting))["waiting_for"]
+            assert "Held: it belongs to the original" in (await copy.client.get("/runs")).text
             refused = await copy.client.post(f"/api/container-runs/{waiting}/cancel")
             assert refused.status_code == 409
             assert "until it is adopted" in refused.json()["detail"]

@@ -176,7 +176,7 @@ async def test_a_database_that_others_use_is_no_copy(database: Database, tmp_pat
     await start(database, tmp_path / "data")
     now = ManualClock().now()
     await database.write(lambda s: lease_queries.acquire(s, "somebody", now, now + timedelta(seconds=15)))
-    with pytest.raises(CannotSettle, match="another orchestrator uses this very database"):
+    with pytest.raises(CannotSettle, match="another orchestrator is using this database"):
         await start(database, tmp_path / "data", as_copy=True)
 
 
@@ -199,12 +199,12 @@ async def test_the_same_installation_does_not_run_twice(
     try:
         async with copied(database, tmp_path / "data", dialect, request, whole_directory=True) as (db, to):
             assert (await start(db, to)).is_quiet
-            with pytest.raises(CannotSettle, match="runs on this machine at this moment"):
+            with pytest.raises(CannotSettle, match="is running on this machine"):
                 await adopt(db, to, ManualClock(), HERE)
             present.leave()
             await adopt(db, to, ManualClock(), HERE)
             present = Presence(original.owner, (await start(db, to)).place)
-            with pytest.raises(CannotSettle, match="another process on this machine runs this very installation"):
+            with pytest.raises(CannotSettle, match="another process on this machine runs this installation"):
                 await start(database, tmp_path / "data")
     finally:
         present.leave()

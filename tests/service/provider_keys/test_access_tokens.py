@@ -17,14 +17,14 @@ from orchestrator.db.session import Database
 from orchestrator.gateway.edge.errors import GatewayError
 from orchestrator.provider_keys.service import KeyPolicy, ProviderKeys
 from orchestrator.sign_in.claims import Identity
-from orchestrator.sign_in.oidc import Granted, Refused
-from orchestrator.sign_in.sessions import Life, Sessions
+from orchestrator.sign_in.oidc import Refused, TokenGrant
+from orchestrator.sign_in.sessions import SessionLifetime, Sessions
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
 ADA = Identity("https://id.example", "ada", "ada@x", "Ada")
-LIFE = Life(timedelta(days=1), timedelta(days=7))
+LIFE = SessionLifetime(timedelta(days=1), timedelta(days=7))
 ENV = {"BENCHYARD_PROVIDER_LAB_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
@@ -36,11 +36,11 @@ class CountingProvider:
     used: list[str] = field(default_factory=list)
     scopes: frozenset[str] | None = frozenset({"openid", "models"})
 
-    def grant(self, number: int) -> Granted:
+    def grant(self, number: int) -> TokenGrant:
         until = self.clock.now() + timedelta(minutes=10)
-        return Granted(ADA, until, f"access-{number}", f"refresh-{number}", "id", self.scopes)
+        return TokenGrant(ADA, until, f"access-{number}", f"refresh-{number}", "id", self.scopes)
 
-    async def refresh(self, token: str, known: Identity) -> Granted:
+    async def refresh(self, token: str, known: Identity) -> TokenGrant:
         await asyncio.sleep(0.01)
         if token in self.used:
             raise Refused("invalid_grant")

@@ -17,10 +17,10 @@ from fastapi.routing import iter_route_contexts
 
 from orchestrator.accounts import queries as account_queries
 from orchestrator.engines.fake.engine import FakeEngine
-from orchestrator.http.authentication import COOKIE
+from orchestrator.http.access.authentication import COOKIE
 from orchestrator.settings import Settings
 from orchestrator.sign_in.claims import Identity
-from orchestrator.sign_in.oidc import Granted
+from orchestrator.sign_in.oidc import TokenGrant
 from orchestrator.system.zstd import decompress
 from tests.served import Service, served
 from tests.service.accounts.people import AskingRunner, NotingProvider, person
@@ -86,7 +86,7 @@ async def test_no_secret_is_anywhere_in_clear(
                 people = service.services.accounts.sessions
                 user = await service.services.db.read(lambda session: account_queries.user(session, ada.id))
                 assert user is not None
-                granted = Granted(Identity("test", "Ada", "", "Ada"), None, ACCESS, REFRESH, ID, frozenset({"models"}))
+                granted = TokenGrant(Identity("test", "Ada", "", "Ada"), None, ACCESS, REFRESH, ID, frozenset({"models"}))
                 session_cookie = await people.begin(user, granted, agent="", address="")
                 ours: list[tuple[httpx.AsyncClient, int]] = []
                 for holder, key, by in (("workspace", SHARED, service.client), ("user", OWN, client)):

@@ -16,9 +16,9 @@ from orchestrator.db.session import Database
 from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.engines.fake.engine import FakeEngine
 from orchestrator.gateway.ledger.tables import DaySpending, GatewayCall, LostSend
-from orchestrator.grading.tables import GivenRow
+from orchestrator.grading.tables import StoredAnswersRow
 from orchestrator.retention import queries
-from orchestrator.retention.queries import Wanted
+from orchestrator.retention.queries import DeletionFilter
 from orchestrator.runs.tables import Artefact, AttemptUsage, ContainerRun, Event
 from orchestrator.schedules.tables import Schedule, ScheduleFire
 from orchestrator.settings import Settings
@@ -46,7 +46,7 @@ def fill(session: Session, run: ContainerRun) -> str:
             an_item(run.id, "p1", position=1),
             Artefact(run_id=run.id, name="a", attempt=1, size_bytes=1000, sha256="0" * 64, created_at=START),
             ArchiveRow(run_id=run.id, not_before=START, state="stored", kind="result", size_bytes=500, stored_at=START),
-            GivenRow(run_id=run.id, benchmark="sample", problem_id="p0", answers=[]),
+            StoredAnswersRow(run_id=run.id, benchmark="sample", problem_id="p0", answers=[]),
             LostSend(run_id=run.id, call_key="k", at=START),
             GatewayCall(
                 run_id=run.id,
@@ -162,7 +162,7 @@ async def test_what_protects_a_run(database: Database) -> None:
         assert free == ({"free"} if rolling else {"free", "rolling"})
     assert "pinned" in found[ids["pinned"]]
     assert "has not ended" in found[ids["live"]]
-    by_age = Wanted(ended_before=START + timedelta(days=1))
+    by_age = DeletionFilter(ended_before=START + timedelta(days=1))
     matching = await database.read(lambda s: queries.matching(s, by_age, limit=100))
     assert ids["free"] in matching
     assert ids["live"] not in matching

@@ -20,11 +20,12 @@ from orchestrator.engines.engine import InstanceType
 from orchestrator.engines.fake.container import FakeContainer
 from orchestrator.fleet.agents import Agents
 from orchestrator.fleet.wake_ups import WakeUps
-from orchestrator.runs import event_queries, item_queries, lifecycle
+from orchestrator.runs import item_queries, lifecycle
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.intake.authentication import Callers
 from orchestrator.runs.intake.service import Claim, Intake
 from orchestrator.runs.lifecycle import TERMINAL, CancelRequested, RunState, Status
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.scheduling.capacity import Capacity
 from orchestrator.runs.scheduling.dispatcher import Dispatcher, Hold, LaunchPolicy

@@ -58,7 +58,7 @@ async def test_runs_under_their_short_path(service: Service) -> None:
     await ask(service, "GET", "/api/runs/none", 404)
     await ask(service, "GET", "/api/runs/none/items", 404)
     wrong = await ask(service, "POST", "/api/runs", 422, json={**body, "benchmarks": ["other"]})
-    assert "give one of them" in wrong["detail"]
+    assert "give only one of them" in wrong["detail"]
     await ask(service, "POST", "/api/runs", 404, json={**body, "benchmark_names": ["none"]})
     for names in (["sample", "sample"], "sample", [1]):
         await ask(service, "POST", "/api/runs", 422, json={**body, "benchmark_names": names})

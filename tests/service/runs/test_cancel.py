@@ -7,7 +7,7 @@ import random
 import pytest
 
 from orchestrator.commands.service import command_task
-from orchestrator.runs import event_queries
+from orchestrator.runs.live import queries as event_queries
 from runner.contract.commands import CommandTask
 from tests.service.runs.simulated_scheduler import RunWorld
 
@@ -80,7 +80,7 @@ async def test_a_runner_that_goes_by_itself_once_it_hears_of_it(world: RunWorld,
     (attempt,) = await world.attempts(run_id)
     assert (attempt.reason, attempt.detail, attempt.exit_code) == (
         "cancelled_by_user",
-        "Somebody cancelled the run.",
+        "The run was cancelled by a user.",
         exit_code,
     )
 

@@ -13,8 +13,9 @@ from sqlmodel import Session
 from orchestrator.db import idempotency as idempotency_queries
 from orchestrator.db.session import Database
 from orchestrator.gateway.ledger.tables import GatewayCall
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs import queries as run_queries
+from orchestrator.runs.live import queries as event_queries
 from tests.manual_clock import START
 from tests.rows import a_model, a_run, an_attempt, an_item
 

@@ -10,11 +10,10 @@ import pytest
 from pydantic import ValidationError
 from sqlmodel import Session, select
 
-from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.library import Order, add
 from orchestrator.db.idempotency import Idempotency
 from orchestrator.db.session import Database
 from orchestrator.errors import Conflict, NotFound
-from orchestrator.runs import event_queries
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import (
     TASK,
@@ -30,6 +29,7 @@ from orchestrator.runs.drafts import (
     draft_again,
     plan_rows,
 )
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.queue import enqueue
 from orchestrator.runs.tables import ContainerRun
 from runner.contract.commands import CommandTask
@@ -130,7 +130,7 @@ ROWS = [
 
 async def test_a_quote_honours_categories_and_samples(shared_service: Service, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    add(shared_service.settings.data, "colours", source=str(tmp_path / "q.jsonl"), form="mmlu_pro")
+    add(shared_service.settings.data, Order("colours", source=str(tmp_path / "q.jsonl"), form="mmlu_pro"))
     for asked, items in (
         ({"subset_pct": 100.0}, 3),
         ({"subset_pct": 100.0, "category": ["law"]}, 2),

@@ -153,7 +153,9 @@ async def test_the_fleet_says_why_something_waits(service: Service) -> None:
 
 async def test_health(service: Service) -> None:
     assert (await service.stranger.get("/healthz")).json() == {"status": "ok"}
-    assert (await service.stranger.get("/readyz")).status_code == 200
+    async with asyncio.timeout(60):
+        while (await service.stranger.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.05)
     metrics = (await service.stranger.get("/metrics")).text
     assert "benchyard_engine_up 1.0" in metrics
     assert (await service.stranger.get("/docs")).status_code == 200

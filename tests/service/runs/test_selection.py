@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.datasets.fetching.library import add
+from orchestrator.datasets.fetching.library import Order, add
 from tests.served import Service
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,7 @@ DAYS = {"a": "2024-01-10", "b": "2024-02-10", "c": "2024-03-10", "abc350_c": "20
 def pack(shared_service: Service, tmp_path: Path) -> None:
     if not (shared_service.settings.data / "packs" / "dated.pack").exists():
         (tmp_path / "p.jsonl").write_text("\n".join(ROWS) + "\n")
-        add(shared_service.settings.data, "dated", source=str(tmp_path / "p.jsonl"))
+        add(shared_service.settings.data, Order("dated", source=str(tmp_path / "p.jsonl")))
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.db.session import Database
 from orchestrator.runs.scheduling.leadership import Leadership
 from orchestrator.runs.tables import ContainerRun
-from orchestrator.schedules.cron import parse
-from orchestrator.schedules.firing import Firing
-from orchestrator.schedules.instants import next_instant, zone
-from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.firing.cron import parse
+from orchestrator.schedules.firing.instants import next_instant, zone
+from orchestrator.schedules.firing.launch import Launcher
+from orchestrator.schedules.firing.rounds import Firing
 from orchestrator.schedules.tables import Schedule, ScheduleFire, SchedulePanel
 from orchestrator.settings import Settings
 from tests.manual_clock import ManualClock

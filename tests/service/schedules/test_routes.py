@@ -43,7 +43,7 @@ async def test_made_and_changed(service: Service) -> None:
     assert (made["panel"]["version"], made["panel"]["problems"], made["benchmarks"]) == (1, 4, ["sample"])
     assert (made["misfire_policy"], made["overlap"], made["baseline"]) == ("newest", "forbid", "rolling")
     assert made["can_see"]["from_history"] is False
-    assert "false alarms in at most 5 %" in made["can_see"]["sentence"]
+    assert "False alarms: in at most 5 %" in made["can_see"]["sentence"]
     panel = await get(service, "/demo-strong/panel")
     # what is left out stays, and so does the panel
     changed = await save(service, 200, cron_expression="0 9 * * mon-fri")

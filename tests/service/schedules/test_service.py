@@ -17,7 +17,7 @@ from orchestrator.leaderboard.queries import completed_runs
 from orchestrator.runs.service import RunService
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.launch import Launcher
+from orchestrator.schedules.firing.launch import Launcher
 from orchestrator.schedules.service import ScheduleService
 from orchestrator.settings import Settings
 from tests.manual_clock import START

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from orchestrator.settings import Settings
-from orchestrator.sign_in.pages import wanted_page
+from orchestrator.sign_in.pages import page_after_login
 from tests.served import TOKEN, Service, served
 from tests.service.dashboard.hostile_texts import assert_harmless
 
@@ -40,7 +40,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("root", ["", "/bench"])
 @pytest.mark.parametrize("given", ELSEWHERE)
 def test_what_is_no_page_of_ours_leads_to_the_overview(given: str, root: str) -> None:
-    assert wanted_page(given, root) == f"{root}/"
+    assert page_after_login(given, root) == f"{root}/"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_is_no_page_of_ours_leads_to_the_overview(given: str, root: str) ->
     ],
 )
 def test_a_deep_link_is_kept(given: str, root: str, where: str) -> None:
-    assert wanted_page(given, root) == where
+    assert page_after_login(given, root) == where
 
 
 @pytest.mark.anyio

@@ -211,4 +211,4 @@ async def test_a_runner_that_is_dismissed_is_told_that_it_is_done(service: Servi
     (agent,) = (await service.client.get("/api/agents")).json()["items"]
     assert (await service.client.delete(f"/api/agents/{agent['id']}")).status_code == 204
     await tasks.new()
-    assert (await tasks.post("/claim", provider=PROVIDER))["detail"] == "this task runner was told to leave"
+    assert (await tasks.post("/claim", provider=PROVIDER))["detail"] == "this task runner was asked to stop"

@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.app import create_app
 from orchestrator.errors import RateLimited
-from orchestrator.http.identity import SESSION_S
-from orchestrator.http.login_throttle import FREE, LONGEST_S, PATIENCE_S, LoginThrottle, names_of
+from orchestrator.http.access.identity import SESSION_S
+from orchestrator.http.access.login_throttle import FREE, LONGEST_S, PATIENCE_S, LoginThrottle, names_of
 from orchestrator.http.route_table import RouteTable
 from orchestrator.scopes import Scope
 from orchestrator.settings import Settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from orchestrator.batches.matrix import Judged, compare
+from orchestrator.batches.matrix import MachineVerdict, compare
 from orchestrator.batches.state import newest_by_slot, state_of
 
 
@@ -45,8 +45,10 @@ def test_the_member_of_a_slot_is_the_run_that_no_other_took_up() -> None:
     assert [(run.id, earlier) for run, earlier in newest_by_slot(runs)] == [("a", ["c"]), ("d", ["b"])]
 
 
-def judged(instance_type: str, outcome: str, answer: str = "x", *, parity: str | None = None, problem: str = "p") -> Judged:
-    return Judged("m", "b", problem, 0, instance_type, answer, outcome, parity)
+def judged(
+    instance_type: str, outcome: str, answer: str = "x", *, parity: str | None = None, problem: str = "p"
+) -> MachineVerdict:
+    return MachineVerdict("m", "b", problem, 0, instance_type, answer, outcome, parity)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def judged(instance_type: str, outcome: str, answer: str = "x", *, parity: str |
     ids=["same", "flip", "repeats", "kind of failure", "other answer", "no verdict", "official way", "some of many"],
 )
 def test_only_the_same_answer_is_compared(
-    verdicts: list[Judged], expected: tuple[int, int, int, list[tuple[bool, bool, bool]]]
+    verdicts: list[MachineVerdict], expected: tuple[int, int, int, list[tuple[bool, bool, bool]]]
 ) -> None:
     matrix = compare(verdicts)
     found = [(each.passes_differ, each.between_types, each.official_way) for each in matrix.fragile]

@@ -15,7 +15,7 @@ from orchestrator.cli.main import main
 
 
 @dataclass(frozen=True)
-class Ended:
+class StreamEnd:
     code: int
     out: str
     err: str
@@ -25,7 +25,7 @@ class Ended:
         return json.loads(self.out)
 
 
-Benchyard = Callable[..., Ended]
+Benchyard = Callable[..., StreamEnd]
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +40,11 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def benchyard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Benchyard:
-    def run(*words: str) -> Ended:
+    def run(*words: str) -> StreamEnd:
         monkeypatch.setattr(sys, "argv", ["benchyard", *words])
         with pytest.raises(SystemExit) as exit_:
             main()
         said = capsys.readouterr()
-        return Ended(int(exit_.value.code or 0), said.out, said.err)
+        return StreamEnd(int(exit_.value.code or 0), said.out, said.err)
 
     return run

@@ -134,5 +134,5 @@ def sparse_by_pax(_: bytes) -> bytes:
 def test_what_small_files_claim_to_hold_is_not_held(tmp_path: Path, make: Callable[[bytes], bytes], kind: bytes) -> None:
     files = [{"name": ITEMS, "size_bytes": 1 << 40, "sha256": ""}]
     manifest = json.dumps(manifest_of(b"", files=files)).encode()
-    with pytest.raises(BadArchive, match=r"no archive of ours has|does not name"):
+    with pytest.raises(BadArchive, match=r"an unexpected header|does not name"):
         unpacked(archive(tmp_path / "a.tar.gz", member(MANIFEST, manifest), make(kind)), tmp_path)

@@ -38,4 +38,4 @@ def test_past_runs_give_tokens_and_time_per_item_at_todays_prices() -> None:
 def test_an_unknown_price_is_said() -> None:
     found = quote(**NEW, prices=None, past=[])  # type: ignore[arg-type]
     assert (found.cost_usd, found.worst_case_usd) == (None, None)
-    assert "price of m is not known" in sentence(found, "m", priced=False)
+    assert "m has no price" in sentence(found, "m", priced=False)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.dashboard import texts
-from orchestrator.dashboard.charts import outcome_bar, trend
+from orchestrator.dashboard.charts import TREND_HEIGHT, TREND_WIDTH, outcome_bar, trend
 from orchestrator.dashboard.diff import MAX_LINES, diff
 from orchestrator.dashboard.highlight import MAX_CHARS, highlight
 from runner.contract.events import Outcome
@@ -26,11 +26,19 @@ from runner.contract.events import Outcome
         (texts.duration(59.94), "59.9 s"),
         (texts.duration(61), "1 min 1 s"),
         (texts.duration(7260), "2 h 1 min"),
-        (texts.duration(90000), "1 d 1 h"),
+        (texts.duration(60), "1 min"),
+        (texts.duration(86400), "24 h"),
+        (texts.duration(176400), "2 d 1 h"),
         (texts.size(1536), "1.5 KiB"),
         (texts.size(12 << 30), "12 GiB"),
         (texts.money(0), "$0"),
         (texts.money(0.01234), "$0.012"),
+        (texts.money(0.8), "$0.80"),
+        (texts.money(0.02), "$0.020"),
+        (texts.money(0.00001), "under $0.0001"),
+        (texts.payer("workspace default"), "workspace"),
+        (texts.payer("user Ada Byron"), "Ada Byron"),
+        (texts.payer("system"), "service"),
         (texts.money(1234.5), "$1,234.50"),
         (texts.when(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)), "2026-01-02 03:04:05 UTC"),
         (texts.words("wrong_answer"), "wrong answer"),
@@ -90,6 +98,15 @@ def test_a_long_difference_is_cut_and_says_so() -> None:
     assert len(found) <= 2 * MAX_LINES + 1
     assert found[-1].kind == "note"
     assert all(len(line.text) < 1000 for line in found)
+
+
+def test_a_trend_stays_within_its_drawing() -> None:
+    drawn = trend([(0.5, 0.3, 0.7), (0.9, 0.8, 1.0), (0.1, 0.0, 0.2)])
+
+    assert drawn is not None
+    points = [tuple(map(float, pair.split(","))) for pair in f"{drawn.line} {drawn.band}".split()]
+    assert all(0 <= x <= TREND_WIDTH and 0 <= y <= TREND_HEIGHT for x, y in points)
+    assert (TREND_WIDTH, TREND_HEIGHT) == (120, 28), "as in the viewBox of the template"
 
 
 def test_outcomes_fill_the_bar_in_a_fixed_order() -> None:

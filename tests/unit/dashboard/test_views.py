@@ -10,8 +10,8 @@ import pytest
 from orchestrator.costs.precision import quote
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.leaderboard.schemas import PlaceOut
-from orchestrator.leaderboard.views import About, after_all_cut_offs, groups, timeline
-from orchestrator.runs.page_queries import ScoredRun, Verdict
+from orchestrator.leaderboard.views import ModelDetails, after_all_cut_offs, groups, timeline
+from orchestrator.runs.reports.queries import ScoredRun, Verdict
 from orchestrator.runs.views.compare import compare
 from orchestrator.runs.views.items import item_page
 from orchestrator.runs.views.run import Containers, run_page, stage_marks
@@ -38,15 +38,11 @@ def scored(model_id: int, passed: int, n: int, *, run_id: str = "r", comparable:
 @pytest.mark.parametrize(
     ("changed", "why", "sentence"),
     [
-        ({"status": "pending"}, "all 4 instances are in use", "It waits: all 4 instances are in use."),
-        ({"status": "pending"}, None, "It waits for its turn."),
-        ({"status": "running", "waiting_for": "the provider"}, None, "It waits: the provider"),
+        ({"status": "pending"}, "all 4 instances are in use", "Queued: all 4 instances are in use."),
+        ({"status": "pending"}, None, "Queued."),
+        ({"status": "running", "waiting_for": "the provider"}, None, "Waiting: the provider"),
         ({"status": "running"}, None, ""),
-        (
-            {"status": "running", "desired": "cancel"},
-            None,
-            "It is being cancelled: it ends when its container is confirmed gone.",
-        ),
+        ({"status": "running", "desired": "cancel"}, None, "Cancelling: waiting for the container to stop."),
         ({"status": "failed", "reason": "deadline"}, None, "The run took longer than its deadline and was stopped."),
         ({"status": "failed", "reason": "protocol", "error_message": "Oh."}, None, "Oh."),
         ({"status": "completed"}, None, ""),
@@ -142,7 +138,7 @@ def test_paired_comparison() -> None:
     assert own.p_value == own.adjusted == pytest.approx(0.125)
     assert own.difference.estimate == pytest.approx(0.5)
     assert own.only_one == 1
-    assert "may well be chance" in own.sentence
+    assert "No clear difference" in own.sentence
 
 
 def test_several_runs_against_the_first() -> None:
@@ -169,7 +165,14 @@ def test_errors_of_ours_are_not_compared_and_samples_count_once() -> None:
     assert found.against[0].left_out == 1
     assert found.against[0].pairs.total == 1
     assert found.counts["broken"] == 3
-    assert compare([[], []]).against[0].sentence.startswith("The two runs have no item in common")
+    assert compare([[], []]).against[0].sentence.startswith("No shared problems")
+
+
+def test_who_cancelled_is_named_where_it_is_known() -> None:
+    run = a_run(status="cancelled", reason="cancelled_by_user")
+
+    assert explanation(run, cancelled_by="Ada") == "Cancelled by Ada."
+    assert explanation(run) == "The run was cancelled by a user."
 
 
 @pytest.mark.parametrize(
@@ -196,7 +199,7 @@ def test_a_leaderboard_shows_groups_and_what_a_model_may_have_seen() -> None:
         PlaceOut(model="b", best=1, worst=2, group=1, tied_with=["a"], **common),
         PlaceOut(model="c", best=3, worst=3, group=2, tied_with=[], **common),
     ]
-    known = {"a": About(date(2025, 3, 10)), "c": About(date(2026, 1, 1))}
+    known = {"a": ModelDetails(date(2025, 3, 10)), "c": ModelDetails(date(2026, 1, 1))}
 
     found = groups(places, known, entries)
 
@@ -210,7 +213,7 @@ def test_a_leaderboard_shows_groups_and_what_a_model_may_have_seen() -> None:
 
 def test_a_window_of_time() -> None:
     entries = [Entry(f"p{n}", date=f"2025-{n:02}-10") for n in (1, 2, 4)] + [Entry("old", date="2024-12-31"), Entry("none")]
-    found = timeline(entries, date(2025, 2, 1), date(2025, 3, 1), {"a": About(date(2025, 2, 10))})
+    found = timeline(entries, date(2025, 2, 1), date(2025, 3, 1), {"a": ModelDetails(date(2025, 2, 10))})
 
     assert found is not None
     assert (found.first, found.last, found.months, found.start, found.end) == ("2024-12", "2025-04", 5, 2, 3)

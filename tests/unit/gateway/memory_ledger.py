@@ -8,13 +8,13 @@ from orchestrator.gateway.calls import DayCap, Settlement, Source
 from orchestrator.gateway.ledger.ledger import (
     CallState,
     Failure,
-    KeyTaken,
+    KeyConflict,
     MadeElsewhere,
     NoRoom,
     Opened,
     Opening,
-    Recovered,
-    Reserved,
+    Recovery,
+    Reservation,
     Spending,
     Stored,
 )
@@ -51,24 +51,24 @@ class MemoryLedger:
     def __init__(self, rows: dict[tuple[str, str], Row] | None = None) -> None:
         self.rows: dict[tuple[str, str], Row] = {} if rows is None else rows
 
-    async def recover(self) -> Recovered:
+    async def recover(self) -> Recovery:
         unsent = [row for row in self.rows.values() if row.state is CallState.RESERVED]
         lost = [row for row in self.rows.values() if row.state is CallState.SENT]
         for row in lost:
             row.lose()
         for row in (*unsent, *lost):
             row.give_up("the orchestrator stopped")
-        return Recovered(len(unsent), len(lost))
+        return Recovery(len(unsent), len(lost))
 
-    async def beat(self) -> Recovered:
-        return Recovered(0, 0)
+    async def beat(self) -> Recovery:
+        return Recovery(0, 0)
 
     async def open(self, opening: Opening) -> Opened:
         key = (opening.run_id, opening.call_key)
         row = self.rows.get(key)
         if row is not None and row.state is not CallState.FAILED:
             if row.request_hash != opening.request_hash:
-                return KeyTaken()
+                return KeyConflict()
             if row.settlement is None:
                 return MadeElsewhere()
             row.replays += 1
@@ -85,7 +85,7 @@ class MemoryLedger:
         row.request_hash, row.question_key, row.error = opening.request_hash, opening.question_key, None
         row.state, row.sends = (CallState.SENT, row.sends + 1) if opening.sent else (CallState.RESERVED, row.sends)
         row.reserved_nusd, row.payer, row.holders = opening.worst_nusd, opening.payer, _holders(opening.day_caps)
-        return Reserved()
+        return Reservation()
 
     async def sent(self, run_id: str, call_key: str) -> None:
         row = self.rows[run_id, call_key]

@@ -49,7 +49,7 @@ class ScriptedUpstream:
         finally:
             self.at_once -= 1
         usage = TokenUsage(10, self.output_tokens)
-        return Reply(WIRE.compose(PlainReply("1", call.asked.model, 0, "yes", "", Finish.STOP, usage)))
+        return Reply(WIRE.compose(PlainReply("1", call.request.model, 0, "yes", "", Finish.STOP, usage)))
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.gateway.calls import Answered, Source
+from orchestrator.gateway.calls import CallResult, Source
 from orchestrator.gateway.edge.errors import Code, GatewayError, UpstreamError
 from orchestrator.gateway.ledger.ledger import LedgerUnavailable, NotRunning, Opened, Opening
 from orchestrator.gateway.ledger.prices import Prices, nusd
@@ -78,10 +78,10 @@ def test_a_budget_is_used_but_never_passed_with_16_in_flight(output_tokens: int)
     ledger = MemoryLedger()
     context = claude_run(prices=PRICES, budget_nusd=nusd(Decimal("0.20")))
 
-    async def story() -> list[GatewayError | Answered]:
+    async def story() -> list[GatewayError | CallResult]:
         coordinator, slots = make_coordinator(upstream, ledger), asyncio.Semaphore(16)
 
-        async def one(number: int) -> GatewayError | Answered:
+        async def one(number: int) -> GatewayError | CallResult:
             async with slots:
                 try:
                     return await coordinator.answer(make_call(context, f"b/{number}/0/0"))
@@ -233,7 +233,7 @@ def test_the_calls_of_a_run_that_ended_are_given_up_unless_they_are_at_the_provi
         await asyncio.sleep(1)
         await coordinator.abandon("run-1")
         results = await asyncio.gather(*asking, return_exceptions=True)
-        answered = [result for result in results if isinstance(result, Answered)]
+        answered = [result for result in results if isinstance(result, CallResult)]
         given_up = [result for result in results if isinstance(result, GatewayError)]
         assert (len(answered), len(given_up)) == (16, 4)
         assert {error.code for error in given_up} == {Code.UNAVAILABLE}

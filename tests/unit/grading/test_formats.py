@@ -79,7 +79,7 @@ def test_lists_without_ids_follow_the_ids_as_text(tmp_path: Path) -> None:
         Sample("b", 1, "again"),
     ]
     for ids in (["a"], ["a", "b", "c"]):
-        with pytest.raises(BadSource, match="another number"):
+        with pytest.raises(BadSource, match="not as many problems"):
             list(read_samples(path, ids))
 
 

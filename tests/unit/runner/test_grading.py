@@ -56,7 +56,7 @@ def test_all_passed() -> None:
 
 
 ENDINGS = {
-    "wrong": (Execution(Ending.finished, b"5", exit_code=0), Outcome.WRONG_ANSWER, "not the expected one", "exit 0"),
+    "wrong": (Execution(Ending.finished, b"5", exit_code=0), Outcome.WRONG_ANSWER, "not the expected output", "exit 0"),
     "time": (Execution(Ending.time_limit, signal=9, detail="too slow"), Outcome.TIME_LIMIT, "too slow", "signal 9"),
     "memory": (Execution(Ending.memory_limit, detail="too big"), Outcome.MEMORY_LIMIT, "too big", ""),
     "output": (Execution(Ending.output_limit, detail="a flood"), Outcome.OUTPUT_LIMIT, "a flood", ""),

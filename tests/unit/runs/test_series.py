@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.runs.page_queries import ScoredRun
+from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.runs.views.series import series
 from tests.manual_clock import START
 

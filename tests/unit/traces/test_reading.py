@@ -98,7 +98,7 @@ def test_a_broken_array_gives_what_came_before(tmp_path: Path, body: bytes, wher
     path.write_bytes(body)
     first, second = list(documents.read(path))
     assert isinstance(first, documents.Document)
-    assert isinstance(second, documents.Unreadable)
+    assert isinstance(second, documents.UnreadableDocument)
     assert second.place == where
 
 
@@ -112,7 +112,7 @@ def test_a_line_that_is_too_long_is_named_and_the_next_is_read(tmp_path: Path) -
     path = tmp_path / "traces"
     path.write_bytes(b'{"id": "a", "input": "' + b"x" * 2000 + b'"}\n{"id": "b", "input": 1}\n')
     first, second = list(documents.read(path, max_bytes=1000))
-    assert isinstance(first, documents.Unreadable)
+    assert isinstance(first, documents.UnreadableDocument)
     assert isinstance(second, documents.Document)
     assert (first.line, second.line) == (1, 2)
 

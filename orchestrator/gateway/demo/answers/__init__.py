@@ -78,8 +78,8 @@ class DemoAnswers:
         if not self._answers:
             return None
         prompt = _squeeze(prompt_text)
-        place, question_id = max((prompt.rfind(text), name) for name, text in self._statements.items())
-        recorded = self._answers.get(question_id) if place >= 0 else None
+        position, question_id = max((prompt.rfind(text), name) for name, text in self._statements.items())
+        recorded = self._answers.get(question_id) if position >= 0 else None
         return recorded[sample % len(recorded)] if recorded else None
 
 

@@ -53,16 +53,16 @@ def word_count_eval(prompt_text: str) -> str | None:
         for word in sorted(in_good.keys() | in_bad.keys())
     }
     strongest = sorted(weights, key=lambda word: (-abs(weights[word]), word))[:KEPT]
-    kept = {word: weights[word] for word in strongest if weights[word]}
-    sums = [sum(kept.get(word, 0.0) for word in _words(trace)) for trace in (*good, *bad)]
+    strongest_weights = {word: weights[word] for word in strongest if weights[word]}
+    sums = [sum(strongest_weights.get(word, 0.0) for word in _words(trace)) for trace in (*good, *bad)]
     bias = -(min(sums[: len(good)]) + max(sums[len(good) :])) / 2
-    return ANSWER.format(weights=json.dumps(kept), bias=round(bias, 3))
+    return ANSWER.format(weights=json.dumps(strongest_weights), bias=round(bias, 3))
 
 
 def _examples(prompt_text: str, heading: str) -> list[dict[str, Any]]:
-    _, found, rest = prompt_text.partition(heading)
+    _, separator, rest = prompt_text.partition(heading)
     examples = []
-    for line in rest.split("\n")[1:] if found else []:
+    for line in rest.split("\n")[1:] if separator else []:
         if not line.startswith("{"):
             break
         try:
@@ -77,10 +77,10 @@ def _counts(examples: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 def _words(trace: dict[str, Any]) -> set[str]:
-    said = _text(trace.get("output"))
-    words = {f"out:{word}" for word in re.findall(r"\w+", said.lower())}
+    output = _text(trace.get("output"))
+    words = {f"out:{word}" for word in re.findall(r"\w+", output.lower())}
     words |= {f"in:{word}" for word in re.findall(r"\w+", _text(trace.get("input")).lower())}
-    words.add(f"size:{min(len(said) // 20, 20)}")
+    words.add(f"size:{min(len(output) // 20, 20)}")
     steps = trace.get("steps") or []
     return words | {"step error" for step in steps if isinstance(step, dict) and step.get("error")}
 

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import Conflict, Invalid
-from orchestrator.runs import event_queries, item_queries
+from orchestrator.runs import item_queries
 from orchestrator.runs.intake.service import Superseded
+from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.tables import Attempt
 from runner.contract.events import EventBatch
 from tests.service.runs.simulated_scheduler import RunWorld

@@ -94,7 +94,7 @@ def test_peak_memory_is_the_commands_and_not_the_runners(keep: Any) -> None:
         (("sh", "-c", "kill -SEGV $$"), {}, Outcome.RUNTIME_ERROR, "signal 11"),
         (("no-such-program",), {}, Outcome.RUNTIME_ERROR, "the image has no program 'no-such-program'"),
         (("true",), {"workdir": "/no/such/place"}, Outcome.RUNTIME_ERROR, "no directory '/no/such/place'"),
-        (("sleep", "60"), {"timeout_s": 0.3}, Outcome.TIME_LIMIT, "ended after 0.3 s"),
+        (("sleep", "60"), {"timeout_s": 0.3}, Outcome.TIME_LIMIT, "time limit of 0.3 s exceeded"),
         (("true",), {"figures": [{"name": "x"}]}, Outcome.PASSED, "figure not found: x"),
         (("sh", "-c", "printf 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab'"),
          {"figures": [{"name": "x", "pattern": r"(a+)+$"}]}, Outcome.PASSED, "took longer than"),

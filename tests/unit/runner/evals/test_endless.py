@@ -129,7 +129,7 @@ async def _written(executor: Executor, told: Told, endless: str) -> None:
 
 @pytest.mark.parametrize(
     ("endless", "most", "words"),
-    [(ALWAYS, 2, "never ends"), (BUT_FOR_THE_SHORTEST, 10, "on 10 traces and was given up")],
+    [(ALWAYS, 2, "never ends"), (BUT_FOR_THE_SHORTEST, 10, "on 10 traces and was stopped")],
     ids=["always", "on all but the shortest"],
 )
 async def test_an_execution_is_given_up_after_a_few_traces(executor: Counting, endless: str, most: int, words: str) -> None:

@@ -10,9 +10,9 @@ from orchestrator.runs.reports.machine_cost import (
     GIB,
     LastHour,
     LastReading,
+    MachineUsage,
     Rates,
     Stored,
-    Used,
     gib_s_after,
     last_reading,
     signs,
@@ -47,15 +47,15 @@ def test_the_last_line_of_a_log_says_what_was_used_in_all(tail: str, found: Last
 
 
 def test_processor_is_a_counter_and_memory_is_summed_over_time() -> None:
-    used = used_after(Used(), [], [sample(10, 4, 0.5), sample(20, 9, 1.0, 2.5)])
-    assert used == Used(vcpu_s=9, gib_s=10 * 0.25 + 10 * 0.75, throttled_s=2.5)
+    used = used_after(MachineUsage(), [], [sample(10, 4, 0.5), sample(20, 9, 1.0, 2.5)])
+    assert used == MachineUsage(vcpu_s=9, gib_s=10 * 0.25 + 10 * 0.75, throttled_s=2.5)
 
 
 def test_what_was_told_before_counts_once() -> None:
-    first = used_after(Used(), [], [sample(10, 4, 0.5)])
+    first = used_after(MachineUsage(), [], [sample(10, 4, 0.5)])
     kept = [[10, 4, 0.5 * GIB, None]]
     again = used_after(first, kept, [sample(10, 4, 0.5), sample(30, 5, 1.0)])
-    assert again == Used(vcpu_s=5, gib_s=2.5 + 20 * 0.75)
+    assert again == MachineUsage(vcpu_s=5, gib_s=2.5 + 20 * 0.75)
     assert used_after(first, kept, [sample(10, 4, 0.5)]) == first
 
 
@@ -72,7 +72,7 @@ QUIET = LastHour(starts=10, refused=0, mean_wait_s=2, longest_wait_s=5, running_
     [
         pytest.param(QUIET, 5, [], id="quiet"),
         pytest.param(LastHour(), 0, [], id="nothing at all"),
-        pytest.param(QUIET, 600, ["waited for 10 min"], id="queue"),
+        pytest.param(QUIET, 600, ["waiting for 10 min"], id="queue"),
         pytest.param(replace(QUIET, mean_wait_s=75, longest_wait_s=7200), 0, ["75 s on average, 2.0 h at most"], id="waits"),
         pytest.param(replace(QUIET, refused=3), 0, ["3 of 10 starts"], id="refused"),
         pytest.param(replace(QUIET, throttled_s=40), 0, ["for 40%"], id="held back"),

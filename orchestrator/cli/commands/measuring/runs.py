@@ -1,0 +1,192 @@
+"""Commands that start and stop runs: run, retry, cancel; and waiting for runs, which other commands use too."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from orchestrator.cli.api.client import Json, given, run_path
+from orchestrator.cli.context import Command, command, now
+from orchestrator.cli.errors import INTERRUPTED, BadUsage, CliError, RunCancelled, RunFailed
+from orchestrator.cli.excluded import DEFAULT, MaxExcludedOption, raise_for_excluded, read_max_excluded
+from orchestrator.cli.view.live import watch
+from orchestrator.cli.view.output import JsonFlag
+from orchestrator.cli.view.runs import remarks, result_table, subject
+from orchestrator.cli.view.text import clean
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or any beginning of it that is unique.")]
+RunArguments = Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids, or unique beginnings of ids.")]
+
+_SPAN = re.compile(r"(\d+)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def run(
+    model: Annotated[
+        list[str], typer.Option("--model", "-m", help="Slug or id of a model; several: one run each, at once.")
+    ],
+    sample_size: Annotated[
+        str, typer.Option("--sample-size", "-n", metavar="N|P%|all", help="How many problems: a number, a share, or all.")
+    ],
+    benchmark: Annotated[
+        list[str] | None, typer.Option("--benchmark", "-b", help="Benchmark; several are possible. Default: the service's.")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Answers per problem.")] = 1,
+    instance_type: Annotated[str | None, typer.Option(help="Size of the container; `benchyard fleet` lists them.")] = None,
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="Maximum cost of the run.")] = None,
+    reuse_answers: Annotated[
+        bool | None,
+        typer.Option("--reuse-answers/--fresh-answers", help="Use answers that other runs bought to the same questions."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Chooses the sample; the same seed, the same problems.")] = 0,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Items worked on at once within the run.")] = None,
+    provider: Annotated[str | None, typer.Option(help="Only on these machines: local, or the provider of agents.")] = None,
+    deadline: Annotated[str | None, typer.Option(metavar="TIME", help="Longest duration: 90s, 15m, 2h.")] = None,
+    priority: Annotated[int, typer.Option(help="Higher starts earlier.")] = 0,
+    after: Annotated[str | None, typer.Option(metavar="DATE", help="Only problems from this day on, 2024-08-01.")] = None,
+    before: Annotated[str | None, typer.Option(metavar="DATE", help="Only problems up to this day.")] = None,
+    difficulty: Annotated[list[str] | None, typer.Option(help="Only of this difficulty; may be repeated.")] = None,
+    platform: Annotated[list[str] | None, typer.Option(help="Only from this platform; may be repeated.")] = None,
+    category: Annotated[list[str] | None, typer.Option(help="Only of this category; may be repeated.")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only this problem; may be repeated.")] = None,
+    exclude_flagged: Annotated[bool, typer.Option("--exclude-flagged", help="Without problems known to be faulty.")] = False,
+    max_excluded: MaxExcludedOption = DEFAULT,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the ids and return.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run models on a benchmark, show progress, then the scores with their 95 % intervals.
+
+    Exit code: 0 completed, 3 failed or more items left out than --max-excluded allows, 4 cancelled.
+    """
+    limit = read_max_excluded(max_excluded)
+    body = given(
+        **read_sample_size(sample_size),
+        benchmarks=benchmark or None,
+        samples_per_problem=samples,
+        instance_type=instance_type,
+        provider=provider,
+        budget_usd=budget,
+        reuse_answers=reuse_answers,
+        seed=seed,
+        concurrency=concurrency,
+        deadline_s=None if deadline is None else read_span(deadline),
+        priority=priority,
+        after=after,
+        before=before,
+        difficulty=difficulty or None,
+        platform=platform or None,
+        category=category or None,
+        ids=ids or None,
+        exclude_flagged=exclude_flagged or None,
+    )
+    with command(as_json) as cmd:
+        run_ids = submit(cmd, [{**body, "model_id": slug} for slug in model])
+        if detach:
+            started = [{"id": run_id, "model": slug} for run_id, slug in zip(run_ids, model, strict=True)]
+            cmd.out.result({"runs": started}, "\n".join(run_ids))
+        else:
+            raise_for_excluded(finish(cmd, run_ids), limit)
+
+
+def retry(
+    run_id: RunArgument,
+    max_excluded: MaxExcludedOption = DEFAULT,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not wait: print the new id and return.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Continue an ended run as a new one: finished results are kept, the rest is repeated."""
+    limit = read_max_excluded(max_excluded)
+    with command(as_json) as cmd:
+        new_id = str(cmd.client.post(f"{run_path(cmd.client.find_run_id(run_id))}/retry")["run_id"])
+        if detach:
+            cmd.out.result({"runs": [{"id": new_id}]}, new_id)
+        else:
+            raise_for_excluded(finish(cmd, [new_id]), limit)
+
+
+def cancel(run_ids: RunArguments, as_json: JsonFlag = False) -> None:
+    """Stop runs. Their finished results stay; `retry` continues them."""
+    with command(as_json) as cmd:
+        runs = [cmd.client.post(f"{run_path(cmd.client.find_run_id(run_id))}/cancel") for run_id in run_ids]
+        cmd.out.result({"items": runs}, "\n".join(map(_cancel_sentence, runs)))
+
+
+def _cancel_sentence(run: Json) -> str:
+    if run["status"] == "cancelled":
+        return f"Run {clean(run['id'])} is cancelled."
+    return f"Run {clean(run['id'])} is being cancelled; it ends when its container is gone."
+
+
+def submit(cmd: Command, bodies: list[Json]) -> list[str]:
+    """Creates the runs. If one is refused, a warning names those already started."""
+    run_ids: list[str] = []
+    for body in bodies:
+        try:
+            run_ids.append(str(cmd.client.post("/api/container-runs", body)["run_id"]))
+        except CliError:
+            for run_id in run_ids:
+                cmd.out.warn(f"Run {run_id} was started before the error and continues; benchyard cancel {run_id} stops it.")
+            raise
+    return run_ids
+
+
+def finish(cmd: Command, run_ids: list[str]) -> list[Json]:
+    """Waits for runs and prints their results; raises an error if one failed or was cancelled."""
+    runs = wait(cmd, run_ids)
+    cmd.out.result({"runs": runs}, lambda: result_table(runs, now()))
+    say_remarks(cmd, runs)
+    raise_for(runs)
+    return runs
+
+
+def wait(cmd: Command, run_ids: list[str]) -> list[Json]:
+    """Shows the runs until they end. An interruption does not stop them."""
+    try:
+        return watch(cmd.client, cmd.out, run_ids, connect=cmd.connect)
+    except (KeyboardInterrupt, CliError) as error:
+        for run_id in run_ids:
+            cmd.out.warn(f"Run {run_id} continues: benchyard show {run_id}; to stop it: benchyard cancel {run_id}")
+        if isinstance(error, CliError):
+            raise
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def say_remarks(cmd: Command, runs: list[Json]) -> None:
+    for run in runs:
+        for sentence in remarks(run):
+            cmd.out.say(f"{clean(subject(run))}: {sentence}", "yellow")
+
+
+def raise_for(runs: list[Json]) -> None:
+    """A failed run takes precedence over a cancelled one."""
+    for status, error in (("failed", RunFailed), ("cancelled", RunCancelled)):
+        ended = [str(run["id"]) for run in runs if run["status"] == status]
+        if ended:
+            raise error(f"Run {', '.join(ended)} {'was ' if status == 'cancelled' else ''}{status}.")
+
+
+def read_sample_size(text: str) -> dict[str, Any]:
+    """Parses `20`, `25%` or `all` into the API's fields."""
+    word = text.strip().lower()
+    if word == "all":
+        return {"subset_pct": 100.0}
+    try:
+        if word.endswith("%"):
+            return {"subset_pct": float(word[:-1])}
+        return {"sample_size": int(word)}
+    except ValueError:
+        _refuse("--sample-size", text, "a number of problems, a share such as 25%, or all")
+
+
+def read_span(text: str, option: str = "--deadline") -> int:
+    """Seconds from `90`, `90s`, `15m` or `2h`."""
+    match = _SPAN.fullmatch(text.strip().lower())
+    if match is None:
+        _refuse(option, text, "a duration such as 90s, 15m or 2h")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def _refuse(option: str, text: str, expected: str) -> NoReturn:
+    raise BadUsage(f"{option} {clean(text)!r} is not {expected}.")
