@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -63,6 +64,15 @@ class Records(_Part):
         return ", ".join(self.files) or self.pack or "inline"
 
 
+class TargetIs(StrEnum):
+    """How a target names the right choice."""
+
+    INDEX = "index"  #: its position, from 0
+    LETTER = "letter"  #: A for the first
+    LABEL = "label"  #: the label that the record gives it
+    TEXT = "text"  #: the choice itself
+
+
 class Fields(_Part):
     """The fields of a record: the name of a column, or a template over the columns."""
 
@@ -71,6 +81,10 @@ class Fields(_Part):
     target: str = "target"
     choices: str | tuple[str, ...] | None = None
     """A column with a list, or one column per choice."""
+    shuffle: bool = False
+    """Whether choices come in another order, which depends on the record's id alone."""
+    target_is: TargetIs | None = None
+    """How the target names the right choice; without it, whatever fits first."""
     difficulty: str | None = None
     date: str | None = None
     category: str | None = None
@@ -160,6 +174,8 @@ class Definition(_Part):
             raise ValueError(f"`judge: {self.judge.by}` runs a program, so `answer` must be `code`")
         if self.judge.by is By.CHOICE and self.fields.choices is None:
             raise ValueError("`judge: choice` needs the field `choices`")
+        if self.fields.choices is None and (self.fields.shuffle or self.fields.target_is):
+            raise ValueError("`shuffle` and `target_is` need the field `choices`")
         return self
 
     @property
@@ -168,8 +184,11 @@ class Definition(_Part):
 
     @property
     def digest(self) -> str:
-        """Of what decides scores: everything but the texts for people and the place of the records."""
-        scored = self.model_dump(mode="json", include={"fields", "prompt", "answer", "judge"})
+        """Of what decides scores: everything but the texts for people and the place of the records.
+
+        Defaults are left out, so that a new option does not change the digest of a file that does not use it.
+        """
+        scored = self.model_dump(mode="json", include={"fields", "prompt", "answer", "judge"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps(scored, sort_keys=True).encode()).hexdigest()
 
 

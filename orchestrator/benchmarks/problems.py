@@ -5,6 +5,7 @@ Pure. Templates are the user's, so this runs in a process of its own with limits
 
 from __future__ import annotations
 
+import hashlib
 import json
 import string
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from jinja2 import StrictUndefined, Template, TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from orchestrator.benchmarks.definition import Definition
+from orchestrator.benchmarks.definition import Definition, TargetIs
 from runner.contract.grading_rules import By, usable_pattern
 from runner.contract.numbers import as_decimal
 
@@ -49,11 +50,11 @@ class ProblemMaker:
         for source in (prompt.template, prompt.system):
             self._template(source)
         self._places_examples = "examples" in meta.find_undeclared_variables(self._environment.parse(prompt.template))
-        self._examples = [self._question(row) for row in example_rows]
+        self._examples = [self._question(number, row) for number, row in enumerate(example_rows, start=1)]
 
     def problem(self, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
         """The index entry and the record of one row. Raises `Unusable`."""
-        question = self._question(row)
+        question = self._question(number, row)
         values = dict(question.values)
         examples = self._examples_for(question)
         text = self._render(self._definition.prompt.template, {**values, "examples": examples})
@@ -66,28 +67,35 @@ class ProblemMaker:
             "system": self._render(self._definition.prompt.system, values),
             "target": question.target,
             **{name: values[name] for name in ("entry", "context") if values.get(name)},
+            **({"choices": len(values["choices"])} if self._definition.judge.by is By.CHOICE else {}),
         }
         return {"entry": self._entry(number, values), "record": {key: value for key, value in record.items() if value != ""}}
 
-    def _question(self, row: Mapping[str, Any]) -> Question:
+    def _question(self, number: int, row: Mapping[str, Any]) -> Question:
         fields, judge = self._definition.fields, self._definition.judge
         values: dict[str, Any] = dict(row)
         for name in TEXTS:
             if (source := getattr(fields, name)) is not None:
                 values[name] = _text(self._field(source, row))
         choices, labels = self._choices(row)
+        order = shuffled(self._id(number, values), len(choices)) if fields.shuffle else list(range(len(choices)))
         if choices:
-            values["choices"] = choices
-            values["options"] = "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=False))
+            values["choices"] = [choices[index] for index in order]
+            values["options"] = "\n".join(
+                f"{letter}. {choices[index]}" for letter, index in zip(LETTERS, order, strict=False)
+            )
         values["input"] = self._field(fields.input, {**row, **values})
         if values["input"] is None or (isinstance(values["input"], str) and not values["input"].strip()):
             raise Unusable(f"its input ({fields.input[:60]}) is empty")
         if judge.pattern is not None and "target" not in fields.model_fields_set:
             return Question(values, judge.pattern)
-        given = self._field(fields.target, {**row, **values})
+        given = self._field(fields.target, {**row, **values, **({"choices": choices} if choices else {})})
         if given is None or (isinstance(given, str) and not given.strip()):
             raise Unusable(f"its target ({fields.target[:60]}) is empty")
-        return Question(values, target_of(judge.by, given, choices, labels))
+        if judge.by is By.CHOICE:
+            right = right_choice(given, choices, labels, fields.target_is)
+            return Question(values, LETTERS[order.index(right)])
+        return Question(values, target_of(judge.by, given))
 
     def _choices(self, row: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """The choices, and the labels that the record gives them, if any."""
@@ -102,7 +110,7 @@ class ProblemMaker:
             given = given["text"]
         if not isinstance(given, list) or not 1 < len(given) <= len(LETTERS):
             raise Unusable(f"its choices ({source}) are not a list of 2 to {len(LETTERS)} texts")
-        return [_text(choice) for choice in given], labels
+        return [_text(choice).strip() for choice in given], labels
 
     def _field(self, source: str, row: Mapping[str, Any]) -> Any:
         if "{{" in source or "{%" in source:
@@ -131,16 +139,23 @@ class ProblemMaker:
 
     def _entry(self, number: int, values: Mapping[str, Any]) -> dict[str, str]:
         fields = self._definition.fields
-        problem_id = str(number) if fields.id is None else _text(self._field(fields.id, values)).strip()
-        if not problem_id or len(problem_id) > MAX_ID_CHARS or not problem_id.isprintable():
-            raise Unusable(f"its id {problem_id[:50]!r} is empty, longer than {MAX_ID_CHARS} characters or not printable")
-        entry = {"id": problem_id, **{name: str(values.get(name) or "") for name in ("difficulty", "category", "title")}}
+        entry = {
+            "id": self._id(number, values),
+            **{name: str(values.get(name) or "") for name in ("difficulty", "category", "title")},
+        }
         if fields.date is not None and (day := _text(self._field(fields.date, values)).strip()[:10]):
             try:
                 entry["date"] = date.fromisoformat(day).isoformat()
             except ValueError:
                 raise Unusable(f"its date {day!r} is not of the form 2026-01-31") from None
         return entry
+
+    def _id(self, number: int, values: Mapping[str, Any]) -> str:
+        source = self._definition.fields.id
+        problem_id = str(number) if source is None else _text(self._field(source, values)).strip()
+        if not problem_id or len(problem_id) > MAX_ID_CHARS or not problem_id.isprintable():
+            raise Unusable(f"its id {problem_id[:50]!r} is empty, longer than {MAX_ID_CHARS} characters or not printable")
+        return problem_id
 
     def _template(self, source: str) -> Template:
         if source not in self._compiled:
@@ -166,11 +181,16 @@ class ProblemMaker:
         return "".join(parts)
 
 
-def target_of(by: By, given: Any, choices: Sequence[str] = (), labels: Sequence[str] = ()) -> Any:
+def shuffled(problem_id: str, count: int) -> list[int]:
+    """An order of `count` choices that depends on the id alone, so that every installation asks the same question."""
+    return sorted(range(count), key=lambda index: hashlib.sha256(f"{problem_id}\n{index}".encode()).digest())
+
+
+def target_of(by: By, given: Any) -> Any:
     """The target in the form that the judge expects. Raises `Unusable`."""
     match by:
         case By.CHOICE:
-            return _right_letter(given, choices, labels)
+            raise ValueError("the target of a choice depends on the choices: see right_choice")
         case By.NUMBER:
             if as_decimal(_text(given)) is None:
                 raise Unusable(f"its target {_text(given)[:60]!r} is no number")
@@ -194,15 +214,19 @@ def target_of(by: By, given: Any, choices: Sequence[str] = (), labels: Sequence[
             return _text(given)
 
 
-def _right_letter(given: Any, choices: Sequence[str], labels: Sequence[str]) -> str:
-    """A target may be the choice itself, its label or letter, or its index from 0."""
+def right_choice(given: Any, choices: Sequence[str], labels: Sequence[str], form: TargetIs | None) -> int:
+    """The index of the right choice. Without a form, labels are tried first, then choices, letters and indices."""
     text = _text(given).strip()
-    for named in (list(labels), list(choices), list(LETTERS[: len(choices)])):
-        if text in named:
-            return LETTERS[named.index(text)]
-    if text.isascii() and text.isdecimal() and int(text) < len(choices):
-        return LETTERS[int(text)]
-    raise Unusable(f"its target {text[:60]!r} names none of its {len(choices)} choices")
+    named = {
+        TargetIs.LABEL: list(labels),
+        TargetIs.TEXT: list(choices),
+        TargetIs.LETTER: list(LETTERS[: len(choices)]),
+        TargetIs.INDEX: [str(index) for index in range(len(choices))],
+    }
+    for names in named.values() if form is None else [named[form]]:
+        if text in names:
+            return names.index(text)
+    raise Unusable(f"its target {text[:60]!r} names none of its {len(choices)} choices{f' by {form}' if form else ''}")
 
 
 def _tests(given: Any) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.trial import trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.http.schemas import Answer, Body, Text
+from runner.rules.letter_answer import TEN
 
 Handle = Annotated[Text, Field(max_length=100)]
 
@@ -62,7 +63,9 @@ class ProblemPreview(Answer):
             system=record.get("system", ""),
             prompt=record["prompt"],
             target=record["target"],
-            trials=[TrialOut(**vars(trial)) for trial in trials(definition.rules, record["target"])],
+            trials=[
+                TrialOut(**vars(trial)) for trial in trials(definition.rules, record["target"], record.get("choices", TEN))
+            ],
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from runner.contract.grading_rules import CODE, AnswerRule, By, Find, GradingRules
 from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
+from runner.rules.letter_answer import TEN
 
 RIGHT, WRONG = "right", "wrong"
 
@@ -25,7 +26,7 @@ class Trial:
     passed: bool
 
 
-def trials(rules: GradingRules, target: Any) -> list[Trial]:
+def trials(rules: GradingRules, target: Any, choices: int = TEN) -> list[Trial]:
     """A right and a wrong answer, made from the target. Empty for programs, and where no right answer can be derived."""
     if rules.judge.by in CODE or (rules.judge.by is By.REGEX and rules.judge.pattern is not None):
         return []
@@ -33,11 +34,13 @@ def trials(rules: GradingRules, target: Any) -> list[Trial]:
         return []
     right = texts(target)[0] if rules.judge.by is not By.JSON else json.dumps(target)
     wrong = {"A": "B"}.get(right, "A") if rules.judge.by is By.CHOICE else "0" if right != "0" else "1"
-    return [trial(rules, kind, written(rules.answer, value), target) for kind, value in ((RIGHT, right), (WRONG, wrong))]
+    return [
+        trial(rules, kind, written(rules.answer, value), target, choices) for kind, value in ((RIGHT, right), (WRONG, wrong))
+    ]
 
 
-def trial(rules: GradingRules, kind: str, answer: str, target: Any) -> Trial:
-    found = find_answer(rules.answer, answer)
+def trial(rules: GradingRules, kind: str, answer: str, target: Any, choices: int = TEN) -> Trial:
+    found = find_answer(rules.answer, answer, choices)
     passed = found.code is not None and is_right(rules.judge, found.code, target)
     return Trial(kind, answer, found.code, passed)
 

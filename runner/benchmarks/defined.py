@@ -17,6 +17,7 @@ from runner.llm.client import Prompt
 from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
 from runner.rules.extraction import Extraction
+from runner.rules.letter_answer import MOST_CHOICES, TEN
 from runner.sandbox.executor import Executor
 
 SHOWN_CHARS = 60
@@ -33,19 +34,24 @@ class DefinedTask:
     """The function that assertions call; empty if they name it themselves."""
     context: str = ""
     """Code that stands before the program under test, such as imports or the beginning of a function."""
+    choices: int = TEN
+    """How many the question has, if it has any."""
 
     @classmethod
     def read(cls, record: Mapping[str, Any], *, rules: GradingRules) -> Self:
         if record.get("target") is None:
             raise ProblemError("the record has no target")
         optional = {name: str(record.get(name) or "") for name in ("system", "entry", "context")}
-        return cls(user=required(record, "prompt"), target=record["target"], rules=rules, **optional)
+        choices = record.get("choices", TEN)
+        if not isinstance(choices, int) or not 1 < choices <= MOST_CHOICES:
+            raise ProblemError(f"the record has {choices!r:.20} choices")
+        return cls(user=required(record, "prompt"), target=record["target"], rules=rules, choices=choices, **optional)
 
     def prompt(self) -> Prompt:
         return Prompt(self.system, self.user, self.rules.prompt_version)
 
     def extract(self, text: str) -> Extraction:
-        return find_answer(self.rules.answer, text)
+        return find_answer(self.rules.answer, text, self.choices)
 
     async def judge(self, code: str, executor: Executor, limits: ExecutionLimits) -> Verdict:
         judge = self.rules.judge

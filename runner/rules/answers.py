@@ -8,7 +8,7 @@ from typing import Any
 from runner.contract.grading_rules import AnswerRule, Find
 from runner.contract.patterns import matches
 from runner.rules.extraction import Extraction, blocks_of, extract_code, without_thinking
-from runner.rules.letter_answer import extract_letter
+from runner.rules.letter_answer import TEN, extract_letter
 from runner.rules.number_answer import extract_number
 
 MOST_STARTS = 200
@@ -27,12 +27,13 @@ class FoundBy(StrEnum):
     NONE = "none"  #: nothing found
 
 
-def find_answer(rule: AnswerRule, text: str) -> Extraction:
+def find_answer(rule: AnswerRule, text: str, choices: int = TEN) -> Extraction:
+    """`choices` is how many the question has, if it has any."""
     match rule.find:
         case Find.CODE:
             return extract_code(text)
         case Find.LETTER:
-            return extract_letter(text)
+            return extract_letter(text, choices)
         case Find.NUMBER:
             return extract_number(text)
     text = without_thinking(text).strip()

@@ -68,6 +68,7 @@ def test_short_forms_of_the_answer(text: str, find: Find, option: str | None) ->
         ("name: a\nrecords: x.csv\njudge: {by: exact, tolerance: 1}", "only `by: number`"),
         ("name: a\nrecords: x.csv\njudge: {by: number, ignore: [case]}", "takes no `ignore`"),
         ("name: a\nrecords: x.csv\njudge: choice", "needs the field `choices`"),
+        ("name: a\nrecords: x.csv\njudge: exact\nfields: {shuffle: true}", "need the field `choices`"),
         ("name: a\nrecords: x.csv\njudge: stdin\nanswer: text", "`answer` must be `code`"),
         ("name: a\nrecords: x.csv\njudge: exact\nanswer: {regex: '(?=x)'}", "run in linear time"),
         ("name: a\nrecords: x.csv\njudge: exact\nanswer: {find: regex}", "needs a `pattern`"),

@@ -57,6 +57,30 @@ def test_choices(choices: str, row: dict[str, Any], letter: str) -> None:
     assert record["prompt"].startswith("Which?\nA. x\nB. y")
 
 
+@pytest.mark.parametrize(
+    ("form", "target", "letter"),
+    [
+        ("index", 1, "B"),
+        ("text", "1", "A"),
+        ("text", 2, "C"),
+        ("letter", "C", "C"),
+        ("label", "x", "A"),
+        ("label", "1", "B"),
+    ],
+)
+def test_a_file_says_how_the_target_names_the_choice(form: str, target: Any, letter: str) -> None:
+    made = maker(f"fields: {{choices: opts, target_is: {form}}}\njudge: choice\n")
+    row = {"input": "Which?", "opts": {"text": ["1", "0", "2"], "label": ["x", "1", "z"]}, "target": target}
+    assert made.problem(1, row)["record"]["target"] == letter
+
+
+def test_a_target_in_another_form_than_the_file_says_is_left_out() -> None:
+    with pytest.raises(Unusable, match="names none of its 2 choices by index"):
+        maker("fields: {choices: opts, target_is: index}\njudge: choice\n").problem(
+            1, {"input": "Which?", "opts": ["a", "b"], "target": "A"}
+        )
+
+
 def test_worked_examples_of_the_same_category_come_first() -> None:
     examples = [
         {"input": "1+1", "target": "2", "kind": "sum"},

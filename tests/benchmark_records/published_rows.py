@@ -1,0 +1,61 @@
+"""Rows of our own in the columns in which benchmarks are published on the hub, each with what is expected of it."""
+
+from __future__ import annotations
+
+MMLU = [
+    {
+        "question": "How many legs has a spider?",
+        "subject": "high_school_biology",
+        "choices": ["2", "8", "0", "1"],
+        "answer": 1,
+    },
+    {"question": "What is 1 - 1?", "subject": "abstract_algebra", "choices": ["1", "2", "0", "3"], "answer": 2},
+]
+MMLU_DEV = [
+    {
+        "question": f"Worked question {number} of {subject}?",
+        "subject": subject,
+        "choices": ["yes", "no", "both", "neither"],
+        "answer": 3,
+    }
+    for subject in ("high_school_biology", "abstract_algebra")
+    for number in range(7)
+]
+ARC = [
+    {
+        "id": "Made_2020_1",
+        "question": "Which of these melts at room temperature?",
+        "choices": {"text": ["ice", "iron", "glass", "salt"], "label": ["A", "B", "C", "D"]},
+        "answerKey": "A",
+    },
+    {
+        "id": "Made_2020_2",
+        "question": "Which of these is a gas?",
+        "choices": {"text": ["sand", "oxygen", "wood"], "label": ["1", "2", "3"]},
+        "answerKey": "2",
+    },
+]
+TRUTHFULQA = [
+    {
+        "question": f"Do carrots of kind {number} let people see in the dark?",
+        "mc1_targets": {
+            "choices": ["No", *(f"Yes, because of reason {letter}" for letter in "abcdefghijkl"[: 1 + number])],
+            "labels": [1, *[0] * (1 + number)],
+        },
+        "mc2_targets": {"choices": ["No", "Yes"], "labels": [1, 0]},
+    }
+    for number in range(12)
+]
+GPQA = [
+    {
+        "Record ID": f"rec{number}",
+        "Question": f"Which particle has charge {number}?\n",
+        "Correct Answer": f"particle {number}\n",
+        "Incorrect Answer 1": "another particle",
+        "Incorrect Answer 2": "no particle",
+        "Incorrect Answer 3": "every particle",
+        "High-level domain": "Physics",
+        "Subdomain": "Made",
+    }
+    for number in range(24)
+]

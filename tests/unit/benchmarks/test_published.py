@@ -1,0 +1,104 @@
+"""The benchmarks that ship as files, on records of ours in the columns that are published: prompts, targets, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from orchestrator.benchmarks.problems import ProblemMaker
+from orchestrator.benchmarks.published.catalogue import PUBLISHED, published
+from runner.benchmarks.defined import DefinedTask
+from runner.contract.grading_rules import By
+from runner.rules.comparison import is_right
+from tests.benchmark_records import published_rows
+
+Row = dict[str, Any]
+
+
+def problems(name: str, rows: Sequence[Row], examples: Sequence[Row] = ()) -> list[Row]:
+    definition = published(name)
+    assert definition is not None
+    maker = ProblemMaker(definition, examples)
+    return [maker.problem(number, row) for number, row in enumerate(rows, start=1)]
+
+
+def passes(name: str, problem: Row, text: str) -> bool:
+    definition = published(name)
+    assert definition is not None
+    task = DefinedTask.read(problem["record"], rules=definition.rules)
+    answer = task.extract(text).code
+    return answer is not None and is_right(definition.judge, answer, task.target)
+
+
+def shown(problem: Row, letter: str) -> str:
+    """The choice that stands behind a letter in the prompt."""
+    return next(line[3:] for line in problem["record"]["prompt"].splitlines() if line.startswith(f"{letter}. "))
+
+
+def test_every_file_is_in_the_catalogue_and_is_sound() -> None:
+    folder = files("orchestrator.benchmarks.published")
+    assert {f"{name}.yaml" for name in PUBLISHED} == {file.name for file in folder.iterdir() if file.name.endswith(".yaml")}
+    for name in PUBLISHED:
+        definition = published(name)
+        assert definition is not None
+        assert definition.name == name
+        assert definition.description
+        assert definition.licence
+        assert definition.source
+        assert definition.records.hub
+        assert len(definition.records.revision or "") == 40, "the revision is a commit"
+    assert published("nothing") is None
+
+
+def test_mmlu_takes_the_index_even_where_choices_are_numbers() -> None:
+    first, second = problems("mmlu", published_rows.MMLU, published_rows.MMLU_DEV)
+    assert (first["record"]["target"], second["record"]["target"]) == ("B", "C")
+    assert passes("mmlu", second, "Because 1 - 1 = 0. The answer is (C).")
+    assert not passes("mmlu", second, "The answer is (A).")
+    assert not passes("mmlu", second, "The answer is 0")
+
+
+def test_mmlu_shows_five_worked_questions_of_the_subject() -> None:
+    _, problem = problems("mmlu", published_rows.MMLU, published_rows.MMLU_DEV)
+    prompt = problem["record"]["prompt"]
+    assert [f"Worked question {number} of abstract_algebra?" in prompt for number in range(7)] == [True] * 5 + [False] * 2
+    assert "biology" not in prompt
+    assert prompt.count("The answer is (D).") == 5
+    assert problem["entry"]["category"] == "abstract algebra"
+
+
+@pytest.mark.parametrize("name", ["arc_easy", "arc_challenge"])
+def test_arc_has_letters_or_numbers_as_labels(name: str) -> None:
+    first, second = problems(name, published_rows.ARC)
+    assert [first["record"]["target"], second["record"]["target"]] == ["A", "B"]
+    assert second["entry"]["id"] == "Made_2020_2"
+    assert passes(name, second, "Oxygen is one. The answer is (B).")
+    assert not passes(name, second, "Sand. The answer is (A).")
+
+
+def test_truthfulqa_hides_the_position_of_the_true_choice_and_has_up_to_thirteen() -> None:
+    made = problems("truthfulqa_mc1", published_rows.TRUTHFULQA)
+    letters = [problem["record"]["target"] for problem in made]
+    assert all(shown(problem, letter) == "No" for problem, letter in zip(made, letters, strict=True))
+    assert len(set(letters)) > 3
+    assert made == problems("truthfulqa_mc1", published_rows.TRUTHFULQA)
+    last = made[-1]
+    assert last["record"]["choices"] == 13
+    last["record"]["target"] = "M"
+    assert passes("truthfulqa_mc1", last, "The answer is (M).")
+    assert not passes("truthfulqa_mc1", made[0], "The answer is (M).")
+
+
+def test_gpqa_shuffles_by_the_id_alone() -> None:
+    made = problems("gpqa_diamond", published_rows.GPQA)
+    for number, problem in enumerate(made):
+        assert shown(problem, problem["record"]["target"]) == f"particle {number}"
+    assert {problem["record"]["target"] for problem in made} == set("ABCD")
+    again = problems("gpqa_diamond", published_rows.GPQA[::-1])
+    assert [problem["record"] for problem in again] == [problem["record"] for problem in made[::-1]]
+    definition = published("gpqa_diamond")
+    assert definition is not None
+    assert definition.judge.by is By.CHOICE
