@@ -73,6 +73,15 @@ class Service:
                 await asyncio.sleep(0.03)
         return run
 
+    async def pass_time(self, seconds: float) -> None:
+        """Move the clock, and wait for a round at the new time: rounds that lie far apart look like a stall of the service,
+        which renews every lease."""
+        self.clock.advance(seconds)
+        self.services.signals.look()
+        async with asyncio.timeout(PATIENCE_S):
+            while self.services.loops.last_tick < self.clock.monotonic():
+                await asyncio.sleep(0.005)
+
     async def close(self) -> None:
         await self.client.aclose()
         await self.stranger.aclose()

@@ -78,8 +78,9 @@ class Reconciler:
         containers = {fact.name: fact for fact in await self._engine.list()}
         now = self._clock.now()  # judge the state as of this listing, however long the judging takes
         ready = await self._pool.tend(containers, now)
-        live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
+        # In this order: a task that is claimed between the two reads must not look like an attempt that no live run owns.
         unremoved = {row.container_name: row for row in await self._db.read(run_queries.unremoved_attempts)}
+        live = {attempt.container_name: (run, attempt) for run, attempt in await self._db.read(run_queries.live)}
         work: list[Callable[[], Coroutine[Any, Any, None]]] = [
             partial(self._judge, run, attempt, containers.get(name), now) for name, (run, attempt) in live.items()
         ]

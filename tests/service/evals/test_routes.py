@@ -135,8 +135,7 @@ async def test_an_attempt_that_dies_counts_no_trace_twice(service: Service) -> N
     service.clock.advance(0)
     async with asyncio.timeout(60):
         while (await service.client.get(f"/api/jobs/{answer.json()['job_id']}")).json()["status"] != "completed":
-            service.clock.advance(1)
-            await asyncio.sleep(0.05)
+            await service.pass_time(1)
     assert tries == [0, 1]
     assert len(honest.lines) == 12, "what is stored is not asked for again"
     seen = (await service.client.get(f"/api/evals/{row['id']}")).json()
@@ -231,8 +230,7 @@ async def test_a_refused_eval_is_no_eval_and_says_why(service: Service) -> None:
 async def until_given_up(service: Service, job_id: str) -> None:
     async with asyncio.timeout(60):
         while (await service.client.get(f"/api/jobs/{job_id}")).json()["status"] != "failed":
-            service.clock.advance(2)
-            await asyncio.sleep(0.05)
+            await service.pass_time(2)
 
 
 async def dead_letters(service: Service) -> list[str]:

@@ -48,8 +48,7 @@ class Tasks:
                 found = await self.post("/claim", provider=PROVIDER, **fields)
                 if found["status"] == "task" or not found["open"]:
                     return found
-                self.service.clock.advance(0.5)
-                await asyncio.sleep(0.02)
+                await self.service.pass_time(0.5)
 
     def about(self, task: dict[str, Any]) -> dict[str, Any]:
         return {"task_id": task["task_id"], "lease": task["lease"]}

@@ -161,7 +161,7 @@ async def test_a_cancelled_task_is_stopped_or_runs_out(service: Service, tasks: 
     async with asyncio.timeout(60):
         while (await service.run(deaf))["status"] == "running":
             await tasks.http.post("/heartbeat", json=tasks.about(held[deaf]))
-            service.clock.advance(0.3)
+            await service.pass_time(0.3)
     assert (await service.run(deaf))["status"] == "cancelled"
 
 
@@ -212,3 +212,27 @@ async def test_a_runner_that_is_dismissed_is_told_that_it_is_done(service: Servi
     assert (await service.client.delete(f"/api/agents/{agent['id']}")).status_code == 204
     await tasks.new()
     assert (await tasks.post("/claim", provider=PROVIDER))["detail"] == "this task runner was asked to stop"
+
+
+@pytest.mark.parametrize("reads_before", range(6))
+async def test_a_task_claimed_in_the_middle_of_a_round_is_kept(service: Service, tasks: Tasks, reads_before: int) -> None:
+    await tasks.new()
+    db = service.services.db
+    read, counted, claimed = db.read, 0, []
+
+    async def claim_between_reads(work: Any) -> Any:
+        nonlocal counted
+        if work.__module__ == "orchestrator.runs.queries":  # one that the reconciler makes
+            counted += 1
+            if counted == reads_before + 1:
+                claimed.append(await tasks.claim())
+        return await read(work)
+
+    db.read = claim_between_reads  # type: ignore[method-assign]
+    try:
+        for _ in range(6):
+            await service.pass_time(0.1)
+    finally:
+        db.read = read  # type: ignore[method-assign]
+    (task,) = claimed
+    assert (await tasks.post("/heartbeat", **tasks.about(task)))["status"] == "ok"
