@@ -101,7 +101,11 @@ async def test_a_generated_client_works(world: World, tmp_path: Path) -> None:
         "openapi": found,
         "things": {**things, "model": "demo-strong"},
         "query": QUERY,
-        "instead": {"/api/commands/{run_id}": {"run_id": made.json()["run_id"]}, "/api/datasets/{name}": {"name": "sample"}},
+        "instead": {
+            "/api/commands/{run_id}": {"run_id": made.json()["run_id"]},
+            "/api/datasets/{name}": {"name": "sample"},
+            "/api/benchmarks/{name}": {"name": "sample"},
+        },
         "may_answer": MAY_ANSWER,
     }
     code, said = await run(
