@@ -6,9 +6,14 @@ FROM ${BASE} AS build
 COPY requirements/build.txt /src/
 RUN pip install --no-cache-dir --no-compile --disable-pip-version-check --root-user-action=ignore --require-hashes -r /src/build.txt
 COPY requirements/orchestrator.txt /src/
+# Of pyarrow, only the reader of Parquet files is used (orchestrator/datasets/formats/parquet): neither Flight nor Substrait, object
+# stores, headers or tests.
 RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt \
- && rm -rf /opt/venv/lib/python3*/site-packages/kubernetes/aio
+ && cd /opt/venv/lib/python3*/site-packages && rm -rf kubernetes/aio \
+ && cd pyarrow && rm -rf tests include src *.pxi *.pyx *.pxd _flight.* flight.py libarrow_flight.so.* _substrait.* substrait.py \
+    _s3fs.* _azurefs.* _gcsfs.* _hdfs.* libarrow_s3.so.* libarrow_python.so libarrow_python.so.*.*.* \
+ && /opt/venv/bin/python -I -c 'import pyarrow.parquet'
 # The project without its packages: its metadata and the command. The sources come last, as a small layer of their own.
 COPY pyproject.toml /src/project/
 RUN touch /src/project/README.md /src/project/LICENSE \

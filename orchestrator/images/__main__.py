@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("images", nargs="*", metavar="IMAGE", help="runner, orchestrator; both unless named")
     parser.add_argument("--base", help="the image to build on; or BENCHYARD_BASE")
     options = parser.parse_args()
-    tags = {"runner": os.environ.get("BENCHYARD_RUNNER_IMAGE", "")}
+    tags = {name: os.environ.get(f"BENCHYARD_{name.upper()}_IMAGE", "") for name in NAMES}
     try:
         builder = Builder(find_sources(), process_environment(os.environ.get("BENCHYARD_DOCKER_HOST")), _say)
         build_all(builder, options.images or NAMES, base=options.base, tags=tags, say=_say)

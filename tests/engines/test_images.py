@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -18,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILES = ["runner.Dockerfile", "orchestrator.Dockerfile"]
 LOCKS = sorted(path.name for path in (ROOT / "requirements").glob("*.txt"))
 BUILD_FILES = [*DOCKERFILES, "compose.yaml", ".dockerignore", *(f"requirements/{name}" for name in LOCKS)]
+RUNNER, ORCHESTRATOR = (
+    os.environ.get(f"BENCHYARD_{name.upper()}_IMAGE", f"benchyard-{name}") for name in ("runner", "orchestrator")
+)
 SCRIPTS = ["ensure-engine", "base-image", "build-images", "postgres-image", "lock", "orchestrator-entrypoint"]
 
 
@@ -94,7 +102,7 @@ print(json.dumps({
 @pytest.mark.engine
 @pytest.mark.usefixtures("images")
 def test_the_runner_image() -> None:
-    seen = json.loads(docker("run", "--rm", "--network", "none", "--entrypoint", "python", "benchyard-runner", "-c", LOOK))
+    seen = json.loads(docker("run", "--rm", "--network", "none", "--entrypoint", "python", RUNNER, "-c", LOOK))
     assert seen["app"] == ["runner"]
     assert "__main__.py" in seen["runner"]
     assert seen["private"] == []
@@ -103,13 +111,13 @@ def test_the_runner_image() -> None:
     assert not [path for path in seen["uncompiled"] if path.startswith("/app")]
     assert not [name for name in seen["environment"] if "KEY" in name or "TOKEN" in name]
     code = "import numpy, importlib.util as u; print(numpy.ones(3).sum(), all(map(u.find_spec, ['anthropic', 'openai'])))"
-    assert docker("run", "--rm", "--network", "none", "--entrypoint", "python", "benchyard-runner", "-c", code) == "3.0 True"
+    assert docker("run", "--rm", "--network", "none", "--entrypoint", "python", RUNNER, "-c", code) == "3.0 True"
 
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("images")
 def test_the_orchestrator_image() -> None:
-    seen = json.loads(docker("run", "--rm", "--network", "none", "benchyard-orchestrator", "python", "-c", LOOK))
+    seen = json.loads(docker("run", "--rm", "--network", "none", ORCHESTRATOR, "python", "-c", LOOK))
     assert seen["app"] == ["orchestrator", "runner"]
     assert seen["runner"] == ["__init__.py", "contract", "rules"]
     assert seen["private"] == []
@@ -117,7 +125,46 @@ def test_the_orchestrator_image() -> None:
     assert seen["user"] == [10001, 10001]
     assert seen["writable"] == ["/data"]
     assert seen["capabilities"] == ["0000000000000000"]
-    assert "serve" in docker("run", "--rm", "--network", "none", "benchyard-orchestrator", "benchyard", "--help")
+    assert "serve" in docker("run", "--rm", "--network", "none", ORCHESTRATOR, "benchyard", "--help")
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("images")
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+def test_the_orchestrator_image_reads_parquet_files_as_pyarrow_does(compression: str, tmp_path: Path) -> None:
+    """The image has only a part of pyarrow."""
+    file = tmp_path / "x.parquet"
+    moments = pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 2, pa.timestamp("ns", "Asia/Tokyo"))
+    nested = pa.array([[{"a": b"x"}], None], pa.list_(pa.struct({"a": pa.binary()})))
+    pq.write_table(
+        pa.table({"moment": moments, "nested": nested, "word": pa.array(["a", "b"]).dictionary_encode()}),
+        file,
+        compression=compression,
+    )
+    arguments = [str(4 << 30), "60", "rows"]
+    words = [
+        "docker",
+        "run",
+        "--rm",
+        "--interactive",
+        "--network",
+        "none",
+        "--volume",
+        f"{file}:/x.parquet:ro",
+        "--entrypoint",
+    ]
+    inside = [*words, "sh", ORCHESTRATOR, "-c", 'exec python -I "$@" </x.parquet', "sh"]
+    module = "datasets/formats/parquet/worker.py"
+    image = subprocess.run(
+        [*inside, f"/app/orchestrator/{module}", *arguments], capture_output=True, check=True, timeout=600
+    )
+    with file.open("rb") as opened:
+        here = subprocess.run(
+            [sys.executable, "-I", ROOT / "orchestrator" / module, *arguments],
+            stdin=opened, capture_output=True, check=True, timeout=600,
+        )  # fmt: skip
+    assert image.stdout == here.stdout
+    assert image.stdout.splitlines()[-1] == b'{"end":2}'
 
 
 @pytest.mark.engine
