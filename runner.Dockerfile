@@ -10,7 +10,8 @@ COPY requirements/runner.txt /src/
 # Bytecode is compiled here: on a read-only root it can never be written, and imports are most of a runner's start.
 RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/runner.txt \
- && find /opt/venv/lib -type d -path '*/numpy/*' -name tests -prune -exec rm -rf {} +
+ && find /opt/venv/lib -type d \( -path '*/numpy/*' -o -path '*/sympy/*' -o -path '*/mpmath/*' \) -name tests -prune -exec rm -rf {} + \
+ && rm -rf /opt/venv/lib/python3*/site-packages/sympy/parsing/autolev/test-examples
 
 # An interpreter of its own for the runner in containers of other images (docs/commands.md).
 COPY runner/commands/kit.py /src/

@@ -123,6 +123,7 @@ _ANSWERS = {
     By.NUMBER: Find.NUMBER,
     By.CHOICE: Find.LETTER,
     By.JSON: Find.JSON,
+    By.MATH: Find.BOXED,
     By.STDIN: Find.CODE,
     By.ASSERTIONS: Find.CODE,
 }

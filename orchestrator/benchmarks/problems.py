@@ -207,9 +207,9 @@ def target_of(by: By, given: Any) -> Any:
             return _parsed(given)
         case By.STDIN:
             return _tests(given)
-        case By.ASSERTIONS:
-            tests = given if isinstance(given, list) else [given]
-            return [_text(test) for test in tests]
+        case By.ASSERTIONS | By.MATH:  # the text of an interval is no JSON list
+            values = given if isinstance(given, list) else [given]
+            return [_text(value) for value in values]
         case By.EXACT | By.CONTAINS:
             return _text(given)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from runner.contract.grading_rules import CODE, AnswerRule, By, Find, GradingRules
+from runner.contract.grading_rules import EXECUTED, AnswerRule, By, Find, GradingRules
 from runner.rules.answers import find_answer
 from runner.rules.comparison import is_right, texts
 from runner.rules.letter_answer import TEN
@@ -27,8 +27,9 @@ class Trial:
 
 
 def trials(rules: GradingRules, target: Any, choices: int = TEN) -> list[Trial]:
-    """A right and a wrong answer, made from the target. Empty for programs, and where no right answer can be derived."""
-    if rules.judge.by in CODE or (rules.judge.by is By.REGEX and rules.judge.pattern is not None):
+    """A right and a wrong answer, made from the target. Empty for what is judged in the sandbox, and where no right answer
+    can be derived."""
+    if rules.judge.by in EXECUTED or (rules.judge.by is By.REGEX and rules.judge.pattern is not None):
         return []
     if rules.answer.find is Find.REGEX or (rules.judge.by is By.REGEX):
         return []

@@ -21,6 +21,7 @@ class Find(StrEnum):
     CODE = "code"  #: the last code block
     LETTER = "letter"  #: the last stated letter of a choice
     NUMBER = "number"  #: the last stated number
+    BOXED = "boxed"  #: what is in the last \\boxed{...}, or the last stated answer
     REGEX = "regex"  #: the last match of `pattern`: its first group, or all of it
     JSON = "json"  #: the last JSON value in the text, or what `path` names in it
 
@@ -54,11 +55,14 @@ class By(StrEnum):
     NUMBER = "number"  #: it equals the target as a number, within `tolerance`
     CHOICE = "choice"  #: it is the letter of the right choice
     JSON = "json"  #: it equals the target as a JSON value, whatever the order of keys
+    MATH = "math"  #: it equals the target as mathematics in LaTeX, by symbolic computation
     STDIN = "stdin"  #: as a program, it gives the expected output for each input
     ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
 
 
 CODE = frozenset({By.STDIN, By.ASSERTIONS})
+EXECUTED = CODE | {By.MATH}
+"""What is judged in the sandbox."""
 
 
 class Ignore(StrEnum):
@@ -78,7 +82,7 @@ class JudgeRule(Message):
     relative: bool = False
     """Whether the tolerance is a share of the target."""
     cpu_s: Annotated[float, Field(gt=0, le=600)] | None = None
-    """CPU seconds for one test of a program, if not the usual limit."""
+    """CPU seconds for one test of a program or one comparison, if not the usual limit."""
 
     @field_validator("pattern")
     @classmethod
@@ -93,8 +97,8 @@ class JudgeRule(Message):
             raise ValueError("only `by: number` takes a `tolerance`")
         if self.ignore and self.by not in (By.EXACT, By.ANY_OF, By.CONTAINS):
             raise ValueError(f"`by: {self.by}` compares no texts, so it takes no `ignore`")
-        if self.cpu_s is not None and self.by not in CODE:
-            raise ValueError("only `by: stdin` and `by: assertions` take `cpu_s`")
+        if self.cpu_s is not None and self.by not in EXECUTED:
+            raise ValueError("only `by: stdin`, `by: assertions` and `by: math` take `cpu_s`")
         return self
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from runner.contract.grading_rules import AnswerRule, Find
 from runner.contract.patterns import matches
+from runner.rules.boxed_answer import extract_boxed
 from runner.rules.extraction import Extraction, blocks_of, extract_code, without_thinking
 from runner.rules.letter_answer import TEN, extract_letter
 from runner.rules.number_answer import extract_number
@@ -45,6 +46,8 @@ def find_answer(rule: AnswerRule, text: str, choices: int = TEN) -> Extraction:
             answer, found = "", FoundBy.REGEX
             for value in matches(rule.pattern, text):
                 answer = value.strip()
+        case Find.BOXED:
+            return extract_boxed(text)
         case Find.JSON:
             answer, found = _json_answer(text, rule.path), FoundBy.JSON
         case _:

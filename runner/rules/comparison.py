@@ -16,7 +16,7 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def is_right(rule: JudgeRule, answer: str, target: Any) -> bool:
-    """Whether the answer is right. Programs are judged by `programs`, not here."""
+    """Whether the answer is right. What is judged in the sandbox is not judged here."""
     match rule.by:
         case By.EXACT | By.ANY_OF:
             answer = normalised(answer, rule.ignore)
@@ -33,8 +33,8 @@ def is_right(rule: JudgeRule, answer: str, target: Any) -> bool:
             return answer.strip().strip("().").upper() == str(target)
         case By.JSON:
             return _same_json(answer, target)
-        case By.STDIN | By.ASSERTIONS:
-            raise ValueError(f"{rule.by} judges programs")
+        case By.STDIN | By.ASSERTIONS | By.MATH:
+            raise ValueError(f"{rule.by} judges in the sandbox")
 
 
 def texts(target: Any) -> Sequence[str]:

@@ -54,6 +54,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pyarrow": ("orchestrator.datasets.formats.parquet.worker",),
     "yaml": ("orchestrator.system.yaml_text",),
     "re2": ("runner.contract.patterns",),
+    "math_verify": ("runner.sandbox.inside.mathematics",),
+    "sympy": (),
 }
 """Package -> the modules that may import it (by the beginning of their names)."""
 

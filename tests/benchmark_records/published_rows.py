@@ -59,3 +59,25 @@ GPQA = [
     }
     for number in range(24)
 ]
+MATH_500 = [
+    {
+        "problem": "What is $\\frac{1}{4} + \\frac{1}{4}$?",
+        "solution": "Half: $\\boxed{\\frac{1}{2}}$.",
+        "answer": "\\frac{1}{2}",
+        "subject": "Prealgebra",
+        "level": 1,
+        "unique_id": "test/prealgebra/1.json",
+    },
+    {
+        "problem": "For which $x$ is $x^2 \\le x$?",
+        "solution": "For $\\boxed{[0,1]}$.",
+        "answer": "[0,1]",
+        "subject": "Algebra",
+        "level": 3,
+        "unique_id": "test/algebra/2.json",
+    },
+]
+AIME_2024 = [
+    {"id": 60, "problem": "Find $20 + 5$.", "solution": "", "answer": "025", "url": "", "year": "2024"},
+]
+AIME_2025 = [{"problem": "Find $70 + 7$.", "answer": "77", "id": "0"}]

@@ -24,6 +24,7 @@ from runner.contract.eval_rules import problem_of
 from runner.contract.parsing import parse
 from runner.grading.verdict import same_output
 from runner.reporting.truncation import cut
+from runner.rules.boxed_answer import extract_boxed
 from runner.rules.extraction import MAX_TEXT_CHARS, extract_code
 from runner.rules.letter_answer import extract_letter
 from runner.rules.number_answer import extract_number
@@ -37,6 +38,7 @@ SEARCHES: dict[str, Callable[[str], Any]] = {
     "extract_code with a function": lambda text: extract_code(text, "solve"),
     "extract_number": extract_number,
     "extract_letter": extract_letter,
+    "extract_boxed": extract_boxed,
     "published_letter": published_letter,
     "whole_program": lambda text: whole_program("def solve(x):\n", "solve", text),
     "starter code": METHOD.search,

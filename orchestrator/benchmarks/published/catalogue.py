@@ -27,9 +27,12 @@ class Published:
 _GENERATED = "The model writes its choice; the authors compare the likelihoods of the choices."
 
 PUBLISHED: Mapping[str, Published] = {
+    "aime_2024": Published(30, 0.1),
+    "aime_2025": Published(30, 0.1),
     "arc_challenge": Published(1172, 0.2, differs=_GENERATED),
     "arc_easy": Published(2376, 0.4, differs=_GENERATED),
     "gpqa_diamond": Published(198, 1.0, gated=True, differs="The order of the choices is fixed per question."),
+    "math_500": Published(500, 0.5, differs="Answers are compared by math-verify, not by the authors' rules for texts."),
     "mmlu": Published(14042, 3.6, differs=_GENERATED),
     "truthfulqa_mc1": Published(817, 0.3, differs=_GENERATED),
 }

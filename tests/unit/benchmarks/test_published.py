@@ -11,9 +11,13 @@ import pytest
 from orchestrator.benchmarks.problems import ProblemMaker
 from orchestrator.benchmarks.published.catalogue import PUBLISHED, published
 from runner.benchmarks.defined import DefinedTask
+from runner.contract.events import Outcome
 from runner.contract.grading_rules import By
+from runner.contract.run_spec import ExecutionLimits
 from runner.rules.comparison import is_right
+from runner.sandbox.executor import Executor
 from tests.benchmark_records import published_rows
+from tests.uids import own_uid_base
 
 Row = dict[str, Any]
 
@@ -102,3 +106,30 @@ def test_gpqa_shuffles_by_the_id_alone() -> None:
     definition = published("gpqa_diamond")
     assert definition is not None
     assert definition.judge.by is By.CHOICE
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "right", "wrong"),
+    [
+        ("math_500", published_rows.MATH_500[:1], r"So \boxed{0.5}", r"So \boxed{\frac{1}{4}}"),
+        ("math_500", published_rows.MATH_500[1:], r"So \boxed{\left[0, 1\right]}", r"So \boxed{1}"),
+        ("aime_2024", published_rows.AIME_2024, r"That is \boxed{25}.", r"That is \boxed{26}."),
+        ("aime_2025", published_rows.AIME_2025, r"That is \boxed{077}.", r"That is \boxed{7.7}."),
+    ],
+)
+@pytest.mark.anyio
+async def test_mathematics_is_judged_in_the_sandbox(name: str, rows: list[Row], right: str, wrong: str) -> None:
+    (problem,) = problems(name, rows)
+    definition = published(name)
+    assert definition is not None
+    task = DefinedTask.read(problem["record"], rules=definition.rules)
+    async with Executor.open(1, own_uid_base()) as executor:
+        for text, outcome in ((right, Outcome.PASSED), (wrong, Outcome.WRONG_ANSWER)):
+            answer = task.extract(text).code
+            assert answer is not None
+            assert (await task.judge(answer, executor, ExecutionLimits())).outcome is outcome
+
+
+def test_math_500_keeps_subject_and_level() -> None:
+    first, _ = problems("math_500", published_rows.MATH_500)
+    assert first["entry"] == {"id": "test/prealgebra/1.json", "difficulty": "level 1", "category": "Prealgebra", "title": ""}
