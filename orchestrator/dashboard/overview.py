@@ -81,7 +81,7 @@ def verdicts(session: Session, model_ids: set[int]) -> dict[int, tuple[str, int 
 
 async def reasons_to_wait(context: Services) -> dict[str, str]:
     """Why each queued run has not started."""
-    return {entry.run.id: entry.why for entry in await context.fleet.waiting()}
+    return {entry.run.id: entry.sentence for entry in await context.fleet.waiting()}
 
 
 def model_names(session: Session) -> dict[int, str]:

@@ -73,12 +73,11 @@ def why_not(capacity: Capacity, load: Load, wanted: InstanceType) -> str | None:
         return f"all {wanted.max_instances} instances of {wanted.name} are in use (its max_instances)"
     after = load.plus(wanted)
     if after.vcpu > capacity.vcpu + TOLERANCE:
-        return f"{load.vcpu:g} of {capacity.vcpu:g} vCPU are in use, {wanted.name} needs {wanted.vcpu:g}"
+        return f"needs {wanted.vcpu:g} vCPU, {max(capacity.vcpu - load.vcpu, 0):.3g} of {capacity.vcpu:g} free"
     if after.memory_bytes > capacity.memory_bytes:
-        return (
-            f"{load.memory_bytes / GIB:.3g} of {capacity.memory_bytes / GIB:.3g} GiB of memory are in use, "
-            f"{wanted.name} needs {wanted.memory_bytes / GIB:.3g}"
-        )
+        needed, whole = wanted.memory_bytes / GIB, capacity.memory_bytes / GIB
+        free = max(whole - load.memory_bytes / GIB, 0)
+        return f"needs {needed:.3g} GiB of memory, {free:.3g} of {whole:.3g} free"
     return None
 
 

@@ -68,6 +68,20 @@ class TypeCounts:
 class Waiting:
     run: ContainerRun
     why: str
+    position: int | None = None
+    """From 1; None while nothing starts, or this run may not."""
+
+    @property
+    def sentence(self) -> str:
+        """For people, without the full stop."""
+        return f"Queued: {self.why}" if self.position is None else f"Queued, {_in_line(self.position)}: {self.why}"
+
+
+def _in_line(position: int) -> str:
+    if position == 1:
+        return "next in line"
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(position % 10, "th") if position % 100 not in (11, 12, 13) else "th"
+    return f"{position}{ending} in line"
 
 
 def _stands_ready(row: WarmRunner) -> bool:
@@ -254,7 +268,7 @@ class Fleet:
 
         (runs, running, elsewhere, holders), load = await self._db.read(read), await self.load()
         result = []
-        for place, run in enumerate(runs):
+        for position, run in enumerate(runs, start=1):
             if run.inherited:
                 why = HELD
             elif hold is not None:
@@ -274,8 +288,8 @@ class Fleet:
                 why = refused
             else:
                 everywhere = [Place(LOCAL, capacity, load), *elsewhere]
-                why = why_nowhere(everywhere, types[run.instance_type], run.provider) or "it is next and starts at once"
-            result.append(Waiting(run, why if place == 0 or hold else f"{why}; {place} before it"))
+                why = why_nowhere(everywhere, types[run.instance_type], run.provider) or "it starts at once"
+            result.append(Waiting(run, why, None if hold or run.inherited else position))
         return result
 
     async def containers(self) -> list[tuple[ContainerFacts, ContainerStats | None]]:

@@ -127,7 +127,8 @@ def provisional_score(run: ContainerRun) -> ScoreView | None:
 def explanation(run: ContainerRun, why: str | None = None, cancelled_by: str | None = None) -> str:
     """Why a run waits, or ended otherwise than planned, in one sentence; empty if there is nothing to explain.
 
-    `why` comes from the queue or the gateway: a run waits for room, for its next attempt, or for its provider.
+    `why` comes from the queue (a whole sentence) or the gateway: a run waits for room, for its next attempt, or for its
+    provider.
     `cancelled_by` is the name of who cancelled it, if known.
     """
     if run.status == Status.CANCELLED and cancelled_by:
@@ -139,7 +140,7 @@ def explanation(run: ContainerRun, why: str | None = None, cancelled_by: str | N
     if run.desired == "cancel":
         return "Cancelling: waiting for the container to stop."
     if run.status == Status.PENDING:
-        return f"Queued: {why}." if why else "Queued."
+        return f"{why}." if why else "Queued."
     waits = why or run.waiting_for
     return f"Waiting: {waits}" if waits else ""
 

@@ -38,7 +38,11 @@ def scored(model_id: int, passed: int, n: int, *, run_id: str = "r", comparable:
 @pytest.mark.parametrize(
     ("changed", "why", "sentence"),
     [
-        ({"status": "pending"}, "all 4 instances are in use", "Queued: all 4 instances are in use."),
+        (
+            {"status": "pending"},
+            "Queued, 4th in line: all 4 instances are in use",
+            "Queued, 4th in line: all 4 instances are in use.",
+        ),
         ({"status": "pending"}, None, "Queued."),
         ({"status": "running", "waiting_for": "the provider"}, None, "Waiting: the provider"),
         ({"status": "running"}, None, ""),
