@@ -112,6 +112,7 @@ def _together(repeats: list[list[JudgedAnswer]]) -> Score | None:
             number * 1_000_000 + answer.sample_index,
             answer.outcome,
             answer.parity_outcome,
+            answer.score,
         )
         for number, repeat in enumerate(repeats)
         for answer in repeat

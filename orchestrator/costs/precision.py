@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.runs.reports.queries import ScoredRun
 from orchestrator.stats.intervals import wilson
+from orchestrator.stats.summary import Metric
 
 UNKNOWN_SHARE = 0.5
 """The score assumed for an unknown model: it has the widest interval."""
@@ -39,7 +40,7 @@ def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | Non
         return None
     items = problems * samples
     counted = sum(run.score["n"] for run in past)
-    assumed = sum(run.score["passed"] for run in past) / counted if counted else UNKNOWN_SHARE
+    assumed = sum(map(_value, past)) / counted if counted else UNKNOWN_SHARE
     interval = wilson(assumed * problems, problems)
     return Quote(
         problems=problems,
@@ -50,3 +51,9 @@ def quote(problems: int, samples: int, past: Sequence[ScoredRun]) -> Quote | Non
         high=interval.high,
         detectable=2**0.5 * (interval.high - interval.low) / 2,
     )
+
+
+def _value(run: ScoredRun) -> float:
+    """The sum of the values of its items."""
+    mean = run.score.get("metric") == Metric.MEAN
+    return float(run.score["n"] * run.score["estimate"] if mean else run.score["passed"])

@@ -45,6 +45,7 @@ for _name in (
     "percent",
     "points",
     "interval",
+    "estimate",
     "when",
     "iso",
     "duration",

@@ -7,7 +7,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.stats.summary import Metric
+
 DASH = "–"
+PASS_RATE = Metric.SHARE.value
 _STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 # Control characters, and those that change the direction of text: pages must show what is really there.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -22,8 +25,15 @@ def points(share: float) -> str:
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
-def interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{100 * low:.1f} {DASH} {100 * high:.1f} %"
+def interval(low: float | None, high: float | None, metric: str = PASS_RATE) -> str:
+    if low is None or high is None:
+        return ""
+    return f"{100 * low:.1f} {DASH} {100 * high:.1f} %" if metric == PASS_RATE else f"{low:.3f} {DASH} {high:.3f}"
+
+
+def estimate(value: float | None, metric: str = PASS_RATE) -> str:
+    """A score: a share of passed items as 73.1 %, a mean value as 0.731."""
+    return percent(value) if value is None or metric == PASS_RATE else f"{value:.3f}"
 
 
 def when(moment: datetime | None) -> str:

@@ -63,6 +63,8 @@ class Move:
     after: str
     parity_before: str | None
     parity_after: str | None
+    score_before: float | None = None
+    score_after: float | None = None
 
 
 class GradeService:
@@ -155,12 +157,14 @@ class GradeService:
         before_id = run.retry_of
 
         def read(session: Session) -> list[Move]:
-            before = {key[:3]: key[3:] for key in item_queries.both_verdicts(session, before_id)}
-            return [
-                Move(*after[:3], before[after[:3]][0], after[3], before[after[:3]][1], after[4])
-                for after in item_queries.both_verdicts(session, run_id)
-                if after[:3] in before and before[after[:3]] != after[3:]
-            ]
+            before = {verdict[:3]: verdict[3:] for verdict in item_queries.both_verdicts(session, before_id)}
+            moves = []
+            for verdict in item_queries.both_verdicts(session, run_id):
+                earlier, (outcome, parity, score) = before.get(verdict[:3]), verdict[3:]
+                if earlier is not None and earlier != verdict[3:]:
+                    scores = earlier[2], score
+                    moves.append(Move(*verdict[:3], earlier[0], outcome, earlier[1], parity, *scores))
+            return moves
 
         return await self._db.read(read)
 

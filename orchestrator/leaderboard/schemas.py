@@ -9,11 +9,13 @@ from pydantic import Field
 from orchestrator.http.schemas import Answer
 from orchestrator.leaderboard.ranking import RankedModel
 from orchestrator.leaderboard.samples import BoardSample
+from orchestrator.stats.summary import Metric
 
 
 class PlaceOut(Answer):
     model: str
     run_id: str
+    metric: Metric = Field(default=Metric.SHARE, description="`mean` if a result has a value between 0 and 1.")
     estimate: float
     low: float
     high: float
@@ -26,9 +28,8 @@ class PlaceOut(Answer):
 
     @classmethod
     def of(cls, ranked: RankedModel) -> PlaceOut:
-        fields = {
-            name: getattr(ranked, name) for name in ("model", "run_id", "problems", "results", "best", "worst", "group")
-        }
+        names = ("model", "run_id", "metric", "problems", "results", "best", "worst", "group")
+        fields = {name: getattr(ranked, name) for name in names}
         score = {name: getattr(ranked.score, name) for name in ("estimate", "low", "high")}
         return cls(**fields, **score, tied_with=list(ranked.tied_with))
 

@@ -38,9 +38,16 @@ def whole_page(session: Session, run_id: str, *, limit: int, after: int) -> Sequ
     return session.exec(query.order_by(col(ItemRow.position)).limit(limit)).all()
 
 
-def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, str | None]]:
-    """(benchmark, problem, sample, outcome, parity outcome) of every item, in plan order."""
-    columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.parity_outcome)
+def both_verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, str | None, float | None]]:
+    """(benchmark, problem, sample, outcome, parity outcome, score) of every item, in plan order."""
+    columns: Any = (
+        ItemRow.benchmark,
+        ItemRow.problem_id,
+        ItemRow.sample_index,
+        ItemRow.outcome,
+        ItemRow.parity_outcome,
+        ItemRow.score,
+    )
     query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
     return [tuple(row) for row in session.exec(query).all()]
 
@@ -50,8 +57,8 @@ def first(session: Session, run_id: str) -> ItemRow | None:
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position)).limit(1)).first()
 
 
-def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None]]:
-    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome), in plan order."""
+def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str | None, str, str | None, float | None]]:
+    """(position, benchmark, problem, sample, digest of the answer, outcome, parity outcome, score), in plan order."""
     columns: Any = (
         ItemRow.position,
         ItemRow.benchmark,
@@ -60,6 +67,7 @@ def judged(session: Session, run_id: str) -> list[tuple[int, str, str, int, str 
         ItemRow.answer_digest,
         ItemRow.outcome,
         ItemRow.parity_outcome,
+        ItemRow.score,
     )
     query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
     return [tuple(row) for row in session.exec(query).all()]
@@ -86,14 +94,11 @@ def keys(session: Session, run_id: str) -> list[tuple[str, str, int]]:
     return [(benchmark, problem_id, index) for benchmark, problem_id, index in session.exec(query).all()]
 
 
-def verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str]]:
-    """(benchmark, problem, sample, outcome) of every item, without the large columns."""
-    query = (
-        select(ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome)
-        .where(ItemRow.run_id == run_id)
-        .order_by(col(ItemRow.position))
-    )
-    return [(b, p, i, o) for b, p, i, o in session.exec(query).all()]
+def verdicts(session: Session, run_id: str) -> list[tuple[str, str, int, str, float | None]]:
+    """(benchmark, problem, sample, outcome, score) of every item, without the large columns."""
+    columns: Any = (ItemRow.benchmark, ItemRow.problem_id, ItemRow.sample_index, ItemRow.outcome, ItemRow.score)
+    query = select(*columns).where(ItemRow.run_id == run_id).order_by(col(ItemRow.position))
+    return [tuple(row) for row in session.exec(query).all()]
 
 
 def outcome_counts(session: Session, run_id: str) -> dict[str, int]:

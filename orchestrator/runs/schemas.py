@@ -18,6 +18,7 @@ from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.scores import Flag, flags_of, scores_by_benchmark
 from orchestrator.runs.service import NewRun
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, ItemRow
+from orchestrator.stats.summary import Metric
 from runner.contract.events import Outcome
 from runner.contract.run_spec import RunKind
 
@@ -131,6 +132,8 @@ class MoveOut(Answer):
     after: Outcome
     parity_before: Outcome | None
     parity_after: Outcome | None
+    score_before: float | None = Field(default=None, description="The value of the answer; null if it is pass or fail.")
+    score_after: float | None = None
 
 
 class Progress(Answer):
@@ -139,6 +142,9 @@ class Progress(Answer):
 
 
 class Score(Answer):
+    metric: Metric = Field(
+        default=Metric.SHARE, description="`mean` if an item has a value between 0 and 1: the estimate is their mean."
+    )
     estimate: float | None
     low: float | None
     high: float | None
@@ -355,6 +361,9 @@ class ItemOut(Answer):
     attempt: int
     outcome: Outcome
     parity_outcome: Outcome | None
+    score: float | None = Field(
+        default=None, description="The value of the answer between 0 and 1; null if it is pass or fail."
+    )
     detail: str
     cpu_s: float
     wall_s: float

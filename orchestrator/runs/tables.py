@@ -156,6 +156,8 @@ class ItemRow(SQLModel, table=True):
     attempt: int
     outcome: str = Field(max_length=30)
     parity_outcome: str | None = Field(default=None, max_length=30)
+    score: float | None = None
+    """The value of the answer between 0 and 1; None if it is pass or fail."""
     detail: str = Field(default="", sa_column=Column(Text, nullable=False))
     cpu_s: float = 0.0
     wall_s: float = 0.0

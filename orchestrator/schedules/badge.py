@@ -6,6 +6,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from orchestrator.schedules.drift.series import DriftVerdict
+from orchestrator.stats.summary import Metric
 
 COLOURS = {
     DriftVerdict.NO_CHANGE: "brightgreen",
@@ -23,8 +24,10 @@ def badge_of(slug: str, score: dict[str, Any] | None, verdict: str | None) -> di
     """Score with its interval, never a bare number; the verdict sets the colour."""
     if score is None or score.get("estimate") is None:
         return {"label": slug, "message": "no result yet", "color": "lightgrey"}
-    low, high = 100 * score["low"], 100 * score["high"]
-    message = f"{100 * score['estimate']:.0f} % ({low:.0f} to {high:.0f})"
+    if score.get("metric") == Metric.MEAN:
+        message = f"{score['estimate']:.2f} ({score['low']:.2f} to {score['high']:.2f})"
+    else:
+        message = f"{100 * score['estimate']:.0f} % ({100 * score['low']:.0f} to {100 * score['high']:.0f})"
     if score.get("pooled_over", 1) > 1:
         message += f" over {score['pooled_over']} benchmarks"
     if verdict in (DriftVerdict.WORSE, DriftVerdict.BETTER):

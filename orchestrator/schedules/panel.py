@@ -45,7 +45,7 @@ def draw_panel(
     size: int,
     seed: int,
     draw: Draw = Draw.ALL,
-    history: Mapping[str, tuple[int, int]] | None = None,
+    history: Mapping[str, tuple[int, float]] | None = None,
 ) -> PanelDraw:
     """`history` has (results, passes) of this model for each problem."""
     if size > len(entries):
@@ -64,7 +64,7 @@ def draw_panel(
     return PanelDraw(problem_ids, f"{benchmark}: {', '.join(parts)}; stratified within each, seed {seed}.")
 
 
-def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, int]]) -> dict[str, list[str]]:
+def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, float]]) -> dict[str, list[str]]:
     tiers: dict[str, list[str]] = {"solved sometimes": [], "not known yet": [], "always or never solved": []}
     for entry in entries:
         results, passed = history.get(entry.id, (0, 0))
@@ -77,8 +77,8 @@ def _tiers(entries: Sequence[Entry], history: Mapping[str, tuple[int, int]]) -> 
     return tiers
 
 
-Histories = dict[str, dict[str, tuple[int, int]]]
-"""Benchmark, problem: (results, passes) of the model."""
+Histories = dict[str, dict[str, tuple[int, float]]]
+"""Benchmark, problem: (results, sum of their values) of the model."""
 
 
 def histories_of(session: Session, schedule: Schedule) -> Histories:

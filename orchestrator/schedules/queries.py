@@ -138,10 +138,20 @@ def newest_look(session: Session, model_id: int) -> ScheduleFire | None:
     return session.exec(query).first()
 
 
-def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, int]]:
-    """(results, passes) of this model on each problem over all its runs, without errors that are not the model's fault."""
+def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, float]]:
+    """(results, sum of their values) of this model on each problem over all its runs, as in `problem_moments`."""
+    moments = problem_moments(session, model_id, benchmark)
+    return {problem_id: (results, total) for problem_id, (results, total, _) in moments.items()}
+
+
+def problem_moments(session: Session, model_id: int, benchmark: str) -> dict[str, tuple[int, float, float]]:
+    """Number of results, sum and sum of squares of their values on each problem, without errors that are not the model's
+    fault. Whole numbers unless a result has a value between 0 and 1.
+    """
+    number, total, squares = func.count(), func.sum(ItemRow.score), func.sum(col(ItemRow.score) * col(ItemRow.score))
+    columns: Any = (ItemRow.problem_id, ItemRow.outcome, col(ItemRow.score).is_(None), number, total, squares)
     query = (
-        select(ItemRow.problem_id, ItemRow.outcome, func.count())
+        select(*columns)
         .join(ContainerRun, col(ContainerRun.id) == col(ItemRow.run_id))
         .where(
             ContainerRun.model_id == model_id,
@@ -149,10 +159,12 @@ def problem_tallies(session: Session, model_id: int, benchmark: str) -> dict[str
             ItemRow.benchmark == benchmark,
             col(ItemRow.outcome).not_in(("provider_error", "infra_error")),
         )
-        .group_by(ItemRow.problem_id, ItemRow.outcome)
+        .group_by(col(ItemRow.problem_id), col(ItemRow.outcome), col(ItemRow.score).is_(None))
     )
-    tallies: dict[str, tuple[int, int]] = {}
-    for problem_id, outcome, count in session.exec(query).all():
-        results, passes = tallies.get(problem_id, (0, 0))
-        tallies[problem_id] = (results + int(count), passes + (int(count) if outcome == "passed" else 0))
-    return tallies
+    moments: dict[str, tuple[int, float, float]] = {}
+    for problem_id, outcome, pass_or_fail, count, score_sum, score_squares in session.exec(query).all():
+        passes = int(count) if outcome == "passed" else 0
+        value, square = (passes, passes) if pass_or_fail else (score_sum, score_squares)
+        before = moments.get(problem_id, (0, 0, 0))
+        moments[problem_id] = (before[0] + int(count), before[1] + value, before[2] + square)
+    return moments

@@ -19,7 +19,7 @@ from orchestrator.runs import queries as run_queries
 from orchestrator.runs.drafts import check_size, item_count
 from orchestrator.runs.service import RunService
 from orchestrator.schedules import queries as schedule_queries
-from orchestrator.schedules.drift.power import DetectionPower, spread
+from orchestrator.schedules.drift.power import DetectionPower, Moments, spread
 from orchestrator.schedules.drift.series import BaselineKind
 from orchestrator.schedules.firing.cron import parse
 from orchestrator.schedules.firing.decisions import FireOutcome
@@ -229,10 +229,10 @@ def _check_items(session: Session, schedule: Schedule) -> None:
 def detection_power_of(session: Session, schedule: Schedule) -> DetectionPower:
     """From the model's results on the panel, or an assumption if there are none."""
     panel = schedule_queries.panel(session, schedule.model_id, schedule.panel_version)
-    histories: list[tuple[int, int]] = []
+    histories: list[Moments] = []
     for spec in panel.benchmarks if panel else []:
-        tallies = schedule_queries.problem_tallies(session, schedule.model_id, spec["name"])
-        histories += [tallies[problem_id] for problem_id in spec["problem_ids"] if problem_id in tallies]
+        moments = schedule_queries.problem_moments(session, schedule.model_id, spec["name"])
+        histories += [moments[problem_id] for problem_id in spec["problem_ids"] if problem_id in moments]
     looks = schedule_queries.looks(session, schedule.model_id, schedule.panel_version, limit=1)
     power = DetectionPower(
         panel.problems if panel else schedule.sample_size,

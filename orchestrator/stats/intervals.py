@@ -25,16 +25,16 @@ def critical_value(level: float = LEVEL) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval:
+def wilson(successes: float, trials: float, level: float = LEVEL, critical: float | None = None) -> Interval:
     """Wilson's score interval. Without trials it is 0 between 0 and 1.
 
-    Accepts fractions, so that an effective number of trials can be used.
+    Accepts fractions, so that an effective number of trials can be used, and another critical value than the normal one.
     """
     if trials < 0 or not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes in {trials} trials is impossible")
     if trials == 0:
         return Interval(0.0, 0.0, 1.0)
-    z2 = critical_value(level) ** 2
+    z2 = (critical_value(level) if critical is None else critical) ** 2
     share = successes / trials
     centre = (successes + z2 / 2) / (trials + z2)
     half = math.sqrt(z2) * math.sqrt(trials * share * (1 - share) + z2 / 4) / (trials + z2)
@@ -45,10 +45,14 @@ def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval:
 
 def wilson_difference(first: tuple[float, float], other: tuple[float, float], level: float = LEVEL) -> Interval:
     """Newcombe's interval for the difference `one - other` of two independent shares, each (successes, trials)."""
-    a, b = wilson(*first, level), wilson(*other, level)
     if not first[1] or not other[1]:
         return Interval(0.0, -1.0, 1.0)
-    difference = a.estimate - b.estimate
-    low = difference - math.hypot(a.estimate - a.low, b.high - b.estimate)
-    high = difference + math.hypot(a.high - a.estimate, b.estimate - b.low)
+    return independent_difference(wilson(*first, level), wilson(*other, level))
+
+
+def independent_difference(first: Interval, other: Interval) -> Interval:
+    """The same from the intervals of two independent estimates between 0 and 1."""
+    difference = first.estimate - other.estimate
+    low = difference - math.hypot(first.estimate - first.low, other.high - other.estimate)
+    high = difference + math.hypot(first.high - first.estimate, other.estimate - other.low)
     return Interval(difference, max(-1.0, low), min(1.0, high))

@@ -1,12 +1,23 @@
-"""Paired comparison of two runs on the same problems: only problems on which they differ say which is better."""
+"""Paired comparison of two runs on the same problems: only problems on which they differ say which is better.
+
+Passes and failures are compared by the exact McNemar test, values between 0 and 1 by swapping the two runs of each problem:
+if they are equally good, either could have had either value.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
+from orchestrator.stats.exchangeable import Blocks, tails
 from orchestrator.stats.intervals import LEVEL, Interval, wilson
+from orchestrator.stats.student import t_quantile
+
+SWAPPED_UP_TO = 150
+"""Differing problems above which the distribution over all swaps is as good as normal, and the convolution slow."""
+DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,38 @@ def exact_mcnemar(only_first: int, only_second: int) -> float:
         ways = ways * (differing - i) // (i + 1)
         tail += ways
     return min(1.0, 2 * tail / (1 << differing))
+
+
+def swap_test(differences: Sequence[float]) -> float:
+    """The two-sided p-value of differences between two runs, one per problem: the probability of a sum at least this far
+    from 0 if each difference could have had either sign.
+    """
+    signed = [difference for value in differences if (difference := round(value, DECIMALS))]
+    if not signed:
+        return 1.0
+    if len(signed) > SWAPPED_UP_TO:
+        distance = abs(math.fsum(signed)) / math.sqrt(math.fsum(value * value for value in signed))
+        return max(2 * NormalDist().cdf(-distance), 1e-300)
+    fewer, more = tails(Blocks(float(value), (-float(value),)) for value in signed)
+    return min(1.0, 2 * min(fewer, more))
+
+
+def mean_difference(differences: Sequence[float], level: float = LEVEL) -> Interval:
+    """The mean of differences between -1 and 1, one per problem, with Student's interval.
+
+    One imaginary problem that differs as much as the one that differs most, half of it each way, keeps the interval from
+    collapsing if the differences agree by chance.
+    """
+    count = len(differences)
+    if count == 0:
+        return Interval(0.0, -1.0, 1.0)
+    mean = math.fsum(differences) / count
+    if count == 1:
+        return Interval(mean, -1.0, 1.0)
+    squares = math.fsum((value - mean) ** 2 for value in differences) * count / (count - 1)
+    imaginary = max(value * value for value in differences) or 1.0
+    half = t_quantile(level, count - 1) * math.sqrt(squares + imaginary) / count
+    return Interval(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
 def holm_adjusted(p_values: Sequence[float]) -> list[float]:

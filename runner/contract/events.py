@@ -98,6 +98,8 @@ class ItemResult(Message):
     sample_index: int = 0
     outcome: Outcome
     parity_outcome: Outcome | None = None
+    score: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    """The value of the answer; None if it is pass or fail: 1 if it passed, otherwise 0."""
     detail: str = ""
     prompt: str = ""
     prompt_version: str = ""

@@ -34,6 +34,8 @@ class Verdict:
     exit: str = ""
     parity: Outcome | None = None
     """By the rules of the benchmark's own checker, if it has one that differs."""
+    score: float | None = None
+    """The value of the answer between 0 and 1; None if it is pass or fail."""
     fragile: bool = False
     """A test close to its time limit gave another result when it was judged again."""
 

@@ -235,6 +235,7 @@ def _judged(item: Item, text: str, extraction: Extraction, verdict: Verdict) -> 
         sample_index=item.sample_index,
         outcome=verdict.outcome,
         parity_outcome=verdict.parity,
+        score=verdict.score,
         detail=verdict.detail,
         answer=cut(text, ANSWER_CHARS),
         code=None if extraction.code is None else cut(extraction.code, ANSWER_CHARS),

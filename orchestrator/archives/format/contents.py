@@ -21,7 +21,7 @@ from typing import Any
 from sqlmodel import Session
 
 from orchestrator.archives.format.artefacts import artefact_members
-from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict
+from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict, score_text
 from orchestrator.archives.format.layout import FORMAT, ITEMS, MANIFEST, OUTPUT
 from orchestrator.archives.format.tar_stream import Member, gzipped, measured, tar_of, whole
 from orchestrator.db.session import Database
@@ -45,7 +45,7 @@ LOG_EVENTS = ("log", "stage", "transition")
 LOG_BYTES = 64 << 20
 SAID_AT_ONCE = 20
 SECRET = {"token_hash", "log_tail"}
-SLIM = ("position", "benchmark", "problem_id", "sample_index", "outcome", "parity_outcome")
+SLIM = ("position", "benchmark", "problem_id", "sample_index", "outcome", "parity_outcome", "score")
 
 
 def kind_of(status: str) -> str:
@@ -135,6 +135,7 @@ def verdicts_of(run: ContainerRun, answers: Sequence[JudgedAnswer]) -> list[Verd
             answer.outcome,
             answer.parity_outcome or "",
             *packs.get(answer.benchmark, ("", "")),
+            score_text(answer.score),
         )
         for answer in answers
         if is_verdict(answer.outcome)

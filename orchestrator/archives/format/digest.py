@@ -24,6 +24,8 @@ class Verdict:
     parity_outcome: str
     pack_digest: str
     adapter: str
+    score: str = ""
+    """The value between 0 and 1 as text; empty if the answer is pass or fail."""
 
 
 def is_verdict(outcome: str) -> bool:
@@ -31,9 +33,14 @@ def is_verdict(outcome: str) -> bool:
     return outcome not in NOT_THE_MODELS_FAULT
 
 
+def score_text(score: float | None) -> str:
+    return "" if score is None else repr(float(score))
+
+
 def grading_digest(verdicts: Iterable[Verdict]) -> str:
-    """Independent of the order of the verdicts."""
+    """Independent of the order of the verdicts. Verdicts without a score are as before there were scores."""
     digest = hashlib.sha256()
     for verdict in sorted(verdicts):
-        digest.update(json.dumps(astuple(verdict)).encode() + b"\n")
+        fields = astuple(verdict)
+        digest.update(json.dumps(fields if verdict.score else fields[:-1]).encode() + b"\n")
     return digest.hexdigest()

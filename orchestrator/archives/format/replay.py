@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict
+from orchestrator.archives.format.digest import Verdict, grading_digest, is_verdict, score_text
 
 Key = tuple[str, str, int]
 """(benchmark, problem, sample)"""
@@ -21,6 +21,8 @@ class ChangedVerdict:
     after: str
     parity_before: str
     parity_after: str
+    score_before: str = ""
+    score_after: str = ""
 
 
 @dataclass
@@ -35,9 +37,8 @@ class Verdicts:
         if not is_verdict(item["outcome"]):
             return False
         key = (str(item["benchmark"]), str(item["problem_id"]), int(item["sample_index"]))
-        self.then[key] = Verdict(
-            *key, str(item["answer_digest"]), str(item["outcome"]), str(item.get("parity_outcome") or ""), "", ""
-        )
+        outcomes = str(item["outcome"]), str(item.get("parity_outcome") or "")
+        self.then[key] = Verdict(*key, str(item["answer_digest"]), *outcomes, "", "", score_text(item.get("score")))
         return True
 
     def with_packs(self, manifest: Mapping[str, Any]) -> Verdicts:
@@ -64,8 +65,9 @@ class Verdicts:
                 continue
             keys.add(key)
             before = after[key]
-            after[key] = replace(before, outcome=item["outcome"], parity_outcome=item.get("parity_outcome") or "")
-            if after[key] != before:
-                new = after[key]
-                moved.append(ChangedVerdict(*key, before.outcome, new.outcome, before.parity_outcome, new.parity_outcome))
+            parity, score = item.get("parity_outcome") or "", score_text(item.get("score"))
+            after[key] = new = replace(before, outcome=item["outcome"], parity_outcome=parity, score=score)
+            if new != before:
+                parities = before.parity_outcome, new.parity_outcome
+                moved.append(ChangedVerdict(*key, before.outcome, new.outcome, *parities, before.score, new.score))
         return grading_digest(after.values()), moved, len(after) - len(keys)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from orchestrator.cli.errors import NotReachable
 from orchestrator.cli.view.output import STATUS_STYLES, Columns, Output, facts, records_table, status_text
-from orchestrator.cli.view.text import ago, clean, cost_of, interval, percent
+from orchestrator.cli.view.text import ago, clean, cost_of, estimate, interval
 
 OVER = frozenset({"completed", "ended", "cancelled", "failed", "incomplete"})
 ORDER = ("completed", "running", "starting", "pending", "failed", "cancelled")
@@ -70,7 +70,7 @@ def batch_detail(batch: Batch, now: datetime) -> RenderableType:
         "Run": "run_id",
         "Status": lambda run: status_text(run["status"]),
         "Items": lambda run: f"{run['progress']['done']}/{run['progress']['total']}",
-        **({"Passed": "passed"} if commands else {"Score": lambda run: percent((run["score"] or {}).get("estimate"))}),
+        **({"Passed": "passed"} if commands else {"Score": lambda run: estimate(run["score"])}),
         "Archive": lambda run: (run["archive"] or {}).get("state") or "–",
         "Why": lambda run: run["waiting_for"] or run["error_message"] or "",
     }
@@ -91,7 +91,7 @@ def matrix_table(matrix: dict[str, Any]) -> RenderableType:
         "Benchmark": "benchmark",
         "Instance type": "instance_type",
         "Runs": "runs",
-        "Score": lambda cell: percent((cell["score"] or {}).get("estimate")),
+        "Score": lambda cell: estimate(cell["score"]),
         "95 % interval": lambda cell: interval(cell["score"]),
     }
     cells = sorted(matrix["cells"], key=lambda cell: (cell["model"] or "", cell["benchmark"]))

@@ -15,11 +15,11 @@ from orchestrator.cli.view.text import (
     ago,
     clean,
     cost_of,
+    estimate,
     interval,
     moment,
     money,
     outcomes_sentence,
-    percent,
     short_ids,
     took,
 )
@@ -58,7 +58,7 @@ def runs_table(runs: Sequence[Run], now: datetime) -> RenderableType:
             )
         )
         for name, score in _parts(run).items():
-            rows.append(("", "", f"  {name}", "", "", percent(score["estimate"]), interval(score), ""))
+            rows.append(("", "", f"  {name}", "", "", estimate(score), interval(score), ""))
     columns = ("Run", "Model", "Benchmark", "Status", "Done", "Score", "95 % interval", "Created")
     return table(columns, rows, right=("Done", "Score", "95 % interval"))
 
@@ -81,7 +81,7 @@ def result_table(runs: Sequence[Run], now: datetime) -> Table:
         )
         for name, score in _parts(run).items():
             passed = f"{score['passed']}/{score['n']}"
-            rows.append((f"  {name}", "", percent(score["estimate"]), interval(score), passed, "", "", ""))
+            rows.append((f"  {name}", "", estimate(score), interval(score), passed, "", "", ""))
     columns = ("Model", "Status", "Score", "95 % interval", "Passed", "Outcomes", "Took", "Cost")
     return table(columns, rows, right=("Score", "95 % interval", "Passed", "Took", "Cost"))
 
@@ -90,7 +90,7 @@ def _estimate(run: Run) -> str:
     """A score over several benchmarks is marked as pooled."""
     score = run["score"] or {}
     pooled = score.get("estimate") is not None and score.get("pooled_over", 1) > 1
-    return f"{percent(score.get('estimate'))}{' pooled' if pooled else ''}"
+    return f"{estimate(score)}{' pooled' if pooled else ''}"
 
 
 def _parts(run: Run) -> dict[str, dict[str, Any]]:
@@ -110,7 +110,7 @@ def remarks(run: Run) -> list[str]:
     if score and (left_out := score["n_all"] - score["n"]):
         sentences.append(
             f"{left_out} of {score['n_all']} items failed for other reasons than the model and are not in the score; "
-            f"counted as failures it would be {percent(score['estimate_all'])}."
+            f"counted as failures it would be {estimate(score, 'estimate_all')}."
         )
     if score and not score["comparable"]:
         sentences.append("This score is not comparable: too much is missing from it.")
@@ -161,7 +161,7 @@ def _score_name(score: dict[str, Any]) -> str:
 
 
 def _score_text(score: dict[str, Any]) -> str:
-    return f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"
+    return f"{estimate(score)}   95 % interval {interval(score)}   n = {score['n']}"
 
 
 def attempts_table(attempts: Sequence[dict[str, Any]]) -> Table:

@@ -33,7 +33,15 @@ def interval(score: dict[str, Any] | None) -> str:
     """The 95 % interval of a score."""
     if not score or score.get("low") is None or score.get("high") is None:
         return "–"
+    if score.get("metric") == "mean":
+        return f"{score['low']:.3f} – {score['high']:.3f}"
     return f"{100 * score['low']:.1f} – {100 * score['high']:.1f} %"
+
+
+def estimate(score: dict[str, Any] | None, name: str = "estimate") -> str:
+    """A score: a share of passed items as 73.1 %, a mean value as 0.731."""
+    value = (score or {}).get(name)
+    return f"{value:.3f}" if value is not None and score and score.get("metric") == "mean" else percent(value)
 
 
 def size(amount: float | None) -> str:

@@ -32,6 +32,8 @@ FACT_CHARS = 2_000
 MAX_FACTS = 50
 CUT = "\n[... cut ...]"
 
+SCORED = frozenset({Outcome.PASSED, Outcome.WRONG_ANSWER})
+"""Outcomes that may have a score; with any other, nothing was scored."""
 OWN_FACTS = frozenset({"stages", "door", "agent", "remote", "stood_ready", "started_at", "finished_at"})
 """Facts of an attempt that only the orchestrator may set."""
 
@@ -53,6 +55,7 @@ def cut(text: str, limit: int) -> str:
 
 def bounded_item(item: ItemResult) -> ItemResult:
     changes: dict[str, Any] = {
+        "score": item.score if item.outcome in SCORED else None,
         "detail": cut(item.detail, DETAIL_CHARS),
         "prompt": clip(item.prompt, TEXT_CHARS),
         "answer": clip(item.answer, TEXT_CHARS),
@@ -148,14 +151,15 @@ class JudgedAnswer:
     answer: str
     outcome: str
     parity_outcome: str | None
+    score: float | None = None
 
 
 def judged_answers(session: Session, run_id: str) -> list[JudgedAnswer]:
     """All judged answers of a run in plan order. Old results without a stored digest are read in full to compute it."""
     answers = []
-    for position, benchmark, problem_id, sample, digest, outcome, parity in item_queries.judged(session, run_id):
+    for position, benchmark, problem_id, sample, digest, outcome, parity, score in item_queries.judged(session, run_id):
         answer = digest or _digest_of(session, run_id, position)
-        answers.append(JudgedAnswer(benchmark, problem_id, sample, answer, outcome, parity))
+        answers.append(JudgedAnswer(benchmark, problem_id, sample, answer, outcome, parity, score))
     return answers
 
 

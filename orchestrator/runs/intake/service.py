@@ -246,7 +246,7 @@ class _Context:
         key = (item.benchmark, item.problem_id, item.sample_index)
         if key not in positions:
             raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
-        if item.outcome is Outcome.PASSED and not self._was_asked(call_key(*key)):
+        if (item.outcome is Outcome.PASSED or item.score) and not self._was_asked(call_key(*key)):
             raise Invalid(f"item {call_key(*key)} cannot have passed: the model was not asked about it through the gateway")
         row = _item_row(self._run.id, self._attempt.number, positions[key], item, self._now)
         if not item_queries.insert_new(self._session, row):
@@ -360,6 +360,7 @@ def _item_row(run_id: str, attempt: int, position: int, item: ItemResult, now: d
         attempt=attempt,
         outcome=item.outcome.value,
         parity_outcome=item.parity_outcome.value if item.parity_outcome else None,
+        score=item.score,
         detail=item.detail,
         cpu_s=item.usage.cpu_s,
         wall_s=item.usage.wall_s,

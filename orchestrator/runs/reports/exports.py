@@ -22,6 +22,7 @@ COLUMNS = (
     "sample_index",
     "outcome",
     "parity_outcome",
+    "score",
     "fragile",
     "tests_passed",
     "tests_total",

@@ -52,6 +52,7 @@ class ItemLine:
     sample_index: int
     outcome: str
     parity_outcome: str | None
+    score: float | None
     cpu_s: float
     peak_bytes: int
     input_tokens: int
@@ -72,6 +73,7 @@ class Verdict(NamedTuple):
     outcome: str
     parity_outcome: str | None
     fragile: bool
+    score: float | None = None
 
 
 def runs(session: Session, filters: RunFilter, *, limit: int, after: str | None = None) -> Sequence[ContainerRun]:

@@ -17,12 +17,12 @@ from typing import Any, TypedDict
 
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.runs.reasons import Reason
-from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, around_cut_off, summarise
+from orchestrator.stats.summary import COMPARABLE_UP_TO, ItemScore, Metric, around_cut_off, summarise
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from runner.contract.run_spec import BenchmarkSpec, RunKind
 
-Verdict = tuple[str, str, int, str, str | None]
-"""(benchmark, problem, sample, outcome, parity outcome)"""
+Verdict = tuple[str, str, int, str, str | None, float | None]
+"""(benchmark, problem, sample, outcome, parity outcome, score)"""
 Facts = Callable[[str], Mapping[str, Entry]]
 """Returns what is known of the problems of a benchmark; nothing if its pack has changed."""
 
@@ -38,6 +38,8 @@ class Flag(StrEnum):
 
 def score_of(verdicts: Sequence[Verdict], *, cut_short: bool = False) -> dict[str, Any] | None:
     """Pass rate with a 95 % interval, pass@k, and the official checker's pass rate; None while there is nothing to score.
+
+    If an item has a value between 0 and 1, it is the mean value instead, and says so: `metric` is "mean".
 
     Over several benchmarks it is pooled: `pooled_over` is their number, and `benchmarks` has the score of each.
     """
@@ -76,6 +78,7 @@ def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
     summary = summarise([_item(verdict, _BARE) for verdict in verdicts])
     counted = summary.n > 0
     return {
+        **({"metric": Metric.MEAN.value} if summary.metric is Metric.MEAN else {}),
         "estimate": summary.estimate if counted else None,
         "low": summary.low if counted else None,
         "high": summary.high if counted else None,
@@ -87,7 +90,7 @@ def _score(verdicts: Sequence[Verdict], cut_short: bool) -> dict[str, Any]:
         "comparable": summary.comparable and not cut_short,
         "problems": summary.problems,
         "pass_at_k": {str(k): round(rate, 12) for k, rate in summary.pass_at_k.items()},
-        "parity": asdict(summary.parity) if summary.parity else None,
+        "parity": _plain(asdict(summary.parity)) if summary.parity else None,
         "flips": summary.flips,
     }
 
@@ -106,7 +109,7 @@ def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None 
         items = [_item(verdict, problem_facts.get(verdict[1], _BARE)) for verdict in part]
         summary = summarise(items)
         around = around_cut_off(items, cut_off) if cut_off else None
-        groups = {key: value for key, value in asdict(summary).items() if key.startswith("by_")}
+        groups = {key: _plain(value) for key, value in asdict(summary).items() if key.startswith("by_")}
         benchmarks[name] = {
             **(score_of(part) or {}),
             "outcomes": summary.outcomes,
@@ -116,13 +119,13 @@ def score_detail(verdicts: Sequence[Verdict], facts: Facts, cut_off: str | None 
                 for verdict in part
                 if _flipped(verdict)
             ],
-            "around_cut_off": {**asdict(around), "cut_off": cut_off} if around else None,
+            "around_cut_off": {**_plain(asdict(around)), "cut_off": cut_off} if around else None,
         }
     return benchmarks
 
 
 def _item(verdict: Verdict, entry: Entry) -> ItemScore:
-    benchmark, problem_id, sample, outcome, parity = verdict
+    benchmark, problem_id, sample, outcome, parity, score = verdict
     return ItemScore(
         problem_id=f"{benchmark}\0{problem_id}",
         sample_index=sample,
@@ -132,7 +135,15 @@ def _item(verdict: Verdict, entry: Entry) -> ItemScore:
         category=entry.category,
         date=entry.date,
         parity_outcome=Outcome(parity) if parity else None,
+        score=score,
     )
+
+
+def _plain(value: Any) -> Any:
+    """Scores in JSON name their metric only if it is not the usual one."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items() if part is not Metric.SHARE}
+    return value.value if isinstance(value, Metric) else value
 
 
 def _flipped(verdict: Verdict) -> bool:

@@ -8,13 +8,25 @@ from dataclasses import dataclass
 
 from orchestrator.runs.reports.queries import Verdict
 from orchestrator.stats.intervals import Interval
-from orchestrator.stats.paired import Pairs, exact_mcnemar, holm_adjusted, paired_difference
+from orchestrator.stats.paired import (
+    Pairs,
+    exact_mcnemar,
+    holm_adjusted,
+    mean_difference,
+    paired_difference,
+    swap_test,
+)
+from orchestrator.stats.summary import Metric, value_of
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 
 SIGNIFICANT = 0.05
 KINDS = ("fixed", "broken", "both", "neither")
-"""Passed by another run but not the first; by the first but not all others; by all; by none."""
+"""Passed by another run but not the first; by the first but not all others; by all; by none.
+
+Of items with values between 0 and 1: higher in another run than in the first; lower in another; the same in all, passed or
+not."""
 PASSED = Outcome.PASSED.value
+DECIMALS = 12
 _Key = tuple[str, str, int]
 _Results = Mapping[_Key, Verdict]
 
@@ -32,7 +44,8 @@ class ComparedRun:
     """One run compared with the first."""
 
     pairs: Pairs
-    """Problems that both runs have, each counted once; only these are evidence."""
+    """Problems that both runs have, each counted once; only these are evidence. With values between 0 and 1, `only_first`
+    and `only_second` are the problems on which one of them is higher."""
     difference: Interval
     """This run minus the first."""
     p_value: float
@@ -41,6 +54,7 @@ class ComparedRun:
     left_out: int
     """Shared items with an error in either run that is not the model's fault."""
     only_one: int
+    metric: Metric = Metric.SHARE
 
     @property
     def verdict(self) -> str:
@@ -51,13 +65,13 @@ class ComparedRun:
             return "same"
         if self.adjusted >= SIGNIFICANT:
             return "unclear"
-        return "better" if self.pairs.only_second > self.pairs.only_first else "worse"
+        return "better" if self.difference.estimate > 0 else "worse"
 
     @property
     def sentence(self) -> str:
         return {
             "nothing": "No shared problems: the runs cannot be compared.",
-            "same": "Both runs pass the same problems.",
+            "same": "Both runs have the same values." if self.metric is Metric.MEAN else "Both runs pass the same problems.",
             "unclear": f"No clear difference (p = {self.adjusted:.3g}).",
             "better": f"B is better than A (p = {self.adjusted:.3g}).",
             "worse": f"A is better than B (p = {self.adjusted:.3g}).",
@@ -78,11 +92,12 @@ class Comparison:
 
 def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
     """Compare two or more runs. Items are paired by benchmark, problem and sample; errors that are not the model's fault are
-    left out. A problem with several samples counts once, by whether most of them passed, since they are not independent."""
+    left out. A problem with several samples counts once, by whether most of them passed or by their mean value, since they
+    are not independent."""
     results = [{(item.benchmark, item.problem_id, item.sample_index): item for item in run} for run in runs]
     first, others = results[0], results[1:]
-    tests = [_pairs(first, other) for other in others]
-    adjusted = holm_adjusted([exact_mcnemar(pairs.only_first, pairs.only_second) for pairs, _, _ in tests])
+    paired = [_paired(first, other) for other in others]
+    adjusted = holm_adjusted([problems.p_value for problems in paired])
     items = []
     for key, item in first.items():
         rows = (item, *(other[key] for other in others if key in other))
@@ -91,15 +106,45 @@ def compare(runs: Sequence[Sequence[Verdict]]) -> Comparison:
     items.sort(key=lambda item: (KINDS.index(item.kind), item.results[0].position))
     counts = Counter(item.kind for item in items)
     return Comparison(
-        [_against(*test, p_value) for test, p_value in zip(tests, adjusted, strict=True)],
+        [_against(problems, p_value) for problems, p_value in zip(paired, adjusted, strict=True)],
         items,
         {kind: counts[kind] for kind in KINDS},
     )
 
 
-def _pairs(first: _Results, other: _Results) -> tuple[Pairs, int, int]:
-    """Pairs by problem, the number of items left out, and the number of items that only one of the two runs has."""
-    problems: dict[tuple[str, str], list[int]] = {}
+@dataclass(frozen=True)
+class _Paired:
+    """What two runs have in common: (samples, value in the first run, value in the other) of each problem."""
+
+    problems: Sequence[tuple[int, float, float]]
+    left_out: int
+    only_one: int
+
+    @property
+    def metric(self) -> Metric:
+        fractional = any(not isinstance(total, int) for _, *totals in self.problems for total in totals)
+        return Metric.MEAN if fractional else Metric.SHARE
+
+    @property
+    def pairs(self) -> Pairs:
+        if self.metric is Metric.SHARE:
+            return Pairs.of([(2 * first > count, 2 * other > count) for count, first, other in self.problems])
+        lower, higher = (sum(sign * change > 0 for change in self.differences) for sign in (-1, 1))
+        return Pairs(len(self.problems) - lower - higher, lower, higher, 0)
+
+    @property
+    def differences(self) -> list[float]:
+        return [round((other - first) / count, DECIMALS) for count, first, other in self.problems]
+
+    @property
+    def p_value(self) -> float:
+        if self.metric is Metric.MEAN:
+            return swap_test(self.differences)
+        return exact_mcnemar(self.pairs.only_first, self.pairs.only_second)
+
+
+def _paired(first: _Results, other: _Results) -> _Paired:
+    problems: dict[tuple[str, str], tuple[int, float, float]] = {}
     left_out = shared = 0
     for key, item in first.items():
         if (other_item := other.get(key)) is None:
@@ -108,22 +153,37 @@ def _pairs(first: _Results, other: _Results) -> tuple[Pairs, int, int]:
         if item.outcome in NOT_THE_MODELS_FAULT or other_item.outcome in NOT_THE_MODELS_FAULT:
             left_out += 1
             continue
-        tally = problems.setdefault(key[:2], [0, 0, 0])
-        tally[0] += 1
-        tally[1] += item.outcome == PASSED
-        tally[2] += other_item.outcome == PASSED
-    pairs = Pairs.of([(2 * passed > count, 2 * two > count) for count, passed, two in problems.values()])
-    return pairs, left_out, len(first) + len(other) - 2 * shared
+        count, total, other_total = problems.get(key[:2], (0, 0, 0))
+        problems[key[:2]] = (count + 1, total + _value(item), other_total + _value(other_item))
+    return _Paired(list(problems.values()), left_out, len(first) + len(other) - 2 * shared)
 
 
-def _against(pairs: Pairs, left_out: int, only_one: int, adjusted: float) -> ComparedRun:
-    swapped = Pairs(pairs.both, pairs.only_second, pairs.only_first, pairs.neither)
-    p_value = exact_mcnemar(pairs.only_first, pairs.only_second)
-    return ComparedRun(pairs, paired_difference(swapped), p_value, adjusted, left_out, only_one)
+def _against(paired: _Paired, adjusted: float) -> ComparedRun:
+    pairs = paired.pairs
+    if paired.metric is Metric.MEAN:
+        difference = mean_difference(paired.differences)
+    else:
+        difference = paired_difference(Pairs(pairs.both, pairs.only_second, pairs.only_first, pairs.neither))
+    return ComparedRun(pairs, difference, paired.p_value, adjusted, paired.left_out, paired.only_one, paired.metric)
+
+
+def _value(item: Verdict) -> float:
+    return value_of(item.outcome, item.score)
 
 
 def _kind(rows: Sequence[Verdict]) -> str:
+    if any(not isinstance(_value(row), int) for row in rows):
+        return _kind_of_values([_value(row) for row in rows], passed=rows[0].outcome == PASSED)
     first, *others = (row.outcome == PASSED for row in rows)
     if first:
         return "both" if all(others) else "broken"
     return "fixed" if any(others) else "neither"
+
+
+def _kind_of_values(values: Sequence[float], *, passed: bool) -> str:
+    first, *others = values
+    if max(others) > first:
+        return "fixed"
+    if min(others) < first:
+        return "broken"
+    return "both" if passed else "neither"

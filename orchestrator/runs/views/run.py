@@ -18,7 +18,7 @@ from orchestrator.runs.reports.machine_cost import Stored
 from orchestrator.runs.reports.queries import Verdict
 from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.views.runs import RunLine, ScoreView, run_line, stage_title
-from orchestrator.stats.summary import ItemScore, Summary, summarise
+from orchestrator.stats.summary import ItemScore, Metric, Summary, summarise
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome, Stage
 from runner.contract.run_spec import EVAL_KINDS, RunKind
 
@@ -113,7 +113,7 @@ def run_page(
     return RunPage(
         line=line,
         run=run,
-        score=line.score,
+        score=_score_so_far(line.score, summary),
         summary=summary,
         by_benchmark=_by_benchmark(items) if len(run.benchmarks) > 1 else {},
         outcomes=outcome_bar(Counter(item.outcome for item in items)),
@@ -125,6 +125,13 @@ def run_page(
         flipped=[item for item in items if _flips(item)],
         regrade_possible=run.status in TERMINAL and bool(items) and run.kind != RunKind.COMMAND,
     )
+
+
+def _score_so_far(score: ScoreView | None, summary: Summary | None) -> ScoreView | None:
+    """A run's counters know passes only; the mean of values comes from the items."""
+    if score is None or not score.provisional or summary is None or summary.metric is Metric.SHARE:
+        return score
+    return replace(score, metric=summary.metric.value, estimate=summary.estimate, low=summary.low, high=summary.high)
 
 
 def _by_benchmark(items: Sequence[Verdict]) -> dict[str, Summary]:
@@ -143,6 +150,7 @@ def item_score(item: Verdict, entries: Entries) -> ItemScore:
         category=entry.category,
         date=entry.date,
         parity_outcome=_OUTCOMES[item.parity_outcome] if item.parity_outcome else None,
+        score=item.score,
     )
 
 

@@ -13,6 +13,7 @@ from orchestrator.runs.reasons import HELD, sentence
 from orchestrator.runs.reports.scores import scores_by_benchmark
 from orchestrator.runs.tables import ContainerRun
 from orchestrator.stats.intervals import wilson
+from orchestrator.stats.summary import Metric
 from runner.contract.run_spec import RunKind
 
 STAGE_TITLES = {
@@ -44,6 +45,7 @@ class ScoreView:
     estimate_all: float
     comparable: bool = True
     provisional: bool = False
+    metric: str = Metric.SHARE.value
     pooled_over: int = 1
     """The number of benchmarks that the items are pooled over."""
 
@@ -93,6 +95,7 @@ def score_view(stored: Mapping[str, Any] | None, benchmarks: int = 1) -> ScoreVi
         n_all=stored.get("n_all", stored["n"]),
         estimate_all=stored.get("estimate_all") or 0.0,
         comparable=stored.get("comparable", True),
+        metric=stored.get("metric", Metric.SHARE.value),
         pooled_over=stored.get("pooled_over", benchmarks),
     )
 

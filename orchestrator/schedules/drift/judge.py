@@ -36,7 +36,7 @@ from orchestrator.schedules.drift.series import (
     not_comparable,
 )
 from orchestrator.schedules.tables import ScheduleFire
-from orchestrator.stats.summary import COMPARABLE_UP_TO
+from orchestrator.stats.summary import COMPARABLE_UP_TO, value_of
 from orchestrator.system.clock import Clock
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome
 from runner.contract.run_spec import BenchmarkSpec
@@ -128,12 +128,12 @@ def read_case(session: Session, model_id: int, instant: datetime) -> Case:
 
 
 def results_of(session: Session, run_id: str) -> Results:
-    """(results, passes) of each problem; errors that are not the model's fault do not count."""
-    tallies: dict[tuple[str, str], tuple[int, int]] = {}
-    for benchmark, problem_id, _, outcome in item_queries.verdicts(session, run_id):
+    """(results, sum of their values) of each problem; errors that are not the model's fault do not count."""
+    tallies: dict[tuple[str, str], tuple[int, float]] = {}
+    for benchmark, problem_id, _, outcome, score in item_queries.verdicts(session, run_id):
         if Outcome(outcome) not in NOT_THE_MODELS_FAULT:
-            results, passed = tallies.get((benchmark, problem_id), (0, 0))
-            tallies[benchmark, problem_id] = (results + 1, passed + (outcome == Outcome.PASSED))
+            results, total = tallies.get((benchmark, problem_id), (0, 0))
+            tallies[benchmark, problem_id] = (results + 1, total + value_of(outcome, score))
     return tallies
 
 

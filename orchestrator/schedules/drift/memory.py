@@ -27,7 +27,7 @@ def corrected(chance: float, excess: float) -> float:
     return max(chance, math.erfc(distance / math.sqrt(2 * excess)) / 2)
 
 
-def excess_of(rows: Sequence[tuple[int, ...]]) -> float:
+def excess_of(rows: Sequence[tuple[float, ...]]) -> float:
     """The factor by which one more block at the end of each row varies more around the mean than the others; at least 1.
 
     It uses only the blocks before it, so that a current change is not mistaken for memory.

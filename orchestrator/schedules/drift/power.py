@@ -14,6 +14,8 @@ from statistics import NormalDist
 from orchestrator.schedules.drift.evidence import spread_of
 from orchestrator.schedules.drift.series import WINDOWS, threshold
 
+Moments = tuple[int, float, float]
+"""Number of results of a problem, the sum of their values, and the sum of their squares."""
 ASSUMED_SPREAD = 0.125
 """Mean p(1-p) of problems whose chances are spread evenly in the arcsine sense; used until there is history."""
 POWER = 0.9
@@ -39,9 +41,9 @@ class DetectionPower:
     power: float = POWER
 
 
-def spread(histories: Iterable[tuple[int, int]]) -> float | None:
-    """Mean p(1-p) over problems, each (results, passes); None without a problem that has two results."""
-    spreads = [spread_of(results, passed) for results, passed in histories if results >= 2]
+def spread(histories: Iterable[Moments]) -> float | None:
+    """Mean variance of a result, p(1-p) for pass or fail, over problems; None without a problem that has two results."""
+    spreads = [spread_of(*history) for history in histories if history[0] >= 2]
     return math.fsum(spreads) / len(spreads) if spreads else None
 
 

@@ -24,8 +24,8 @@ MIN_SHARED = 0.5
 
 Key = tuple[str, str]
 """Benchmark and problem."""
-Results = Mapping[Key, tuple[int, int]]
-"""(results, passes) of each problem in one run, without errors that are not the model's fault."""
+Results = Mapping[Key, tuple[int, float]]
+"""(results, sum of their values) of each problem in one run, without errors that are not the model's fault."""
 
 
 class DriftVerdict(StrEnum):
@@ -81,7 +81,7 @@ class DriftComparison:
     verdict: DriftVerdict
     sentence: str
     effect: Interval | None = None
-    """Later minus earlier, in shares of passed results."""
+    """Later minus earlier, in shares of passed results or as a difference of mean values."""
     window: int = 0
     """Number of newest runs that the effect covers."""
     reference_runs: int = 0

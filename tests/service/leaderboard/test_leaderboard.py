@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator.leaderboard.ranking import Entrant, _compared, holm, leaderboard
-from orchestrator.schedules.drift.evidence import Blocks, tails
+from orchestrator.stats.exchangeable import Blocks, tails
 
 if TYPE_CHECKING:
     from tests.served import Service
@@ -99,3 +99,23 @@ def test_one_result_each_is_compared_as_by_the_general_test() -> None:
     assert p_value == pytest.approx(2 * min(general))
     assert gain > 0
     assert _compared([(2, 1)] * 20, [(2, 2)] * 20)[0] > 0
+
+
+def valued(name: str, mean: float, rng: random.Random, problems: int = 60) -> Entrant:
+    results = {("b", f"p{i}"): (2, 2 * min(0.99, max(0.01, rng.gauss(mean, 0.1)))) for i in range(problems)}
+    return Entrant(name, f"run-{name}", results)
+
+
+def test_values_between_0_and_1_separate_models_that_never_pass() -> None:
+    rng = random.Random(8)
+    places = leaderboard([valued("low", 0.5, rng), valued("a", 0.6, rng), valued("b", 0.6, rng)])
+    assert [place.model for place in places][-1] == "low"
+    assert [place.group for place in places] == [1, 1, 2]
+    assert {place.metric for place in places} == {"mean"}
+    assert places[0].score.estimate == pytest.approx(0.6, abs=0.03)
+
+
+def test_models_with_equal_values_are_rarely_told_apart() -> None:
+    rng = random.Random(9)
+    boards = [leaderboard([valued(f"m{i}", 0.6, rng, 30) for i in range(4)]) for _ in range(40)]
+    assert sum(any(place.group > 1 for place in board) for board in boards) <= 5

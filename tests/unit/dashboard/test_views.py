@@ -239,3 +239,26 @@ def test_failed_tests_of_an_item_are_paged() -> None:
     assert ([test.index for test in last.failed], last.more_failed) == ([20, 21, 22, 23, 24], None)
     assert first.slowest is not None
     assert first.slowest.index == 27
+
+
+def test_values_between_0_and_1_are_compared_as_values() -> None:
+    first = [line(f"p{number}", "wrong_answer", position=number, score=0.5 + number / 100) for number in range(30)]
+    second = [line(f"p{number}", "wrong_answer", position=number, score=0.6 + number / 100) for number in range(30)]
+    comparison = compare([first, second])
+    against = comparison.against[0]
+    assert (against.verdict, against.metric) == ("better", "mean")
+    assert against.difference.estimate == pytest.approx(0.1)
+    assert against.difference.low > 0
+    assert against.p_value == pytest.approx(2 * 0.5**30)
+    assert (against.pairs.only_second, against.pairs.only_first, against.pairs.total) == (30, 0, 30)
+    assert comparison.counts == {"fixed": 30, "broken": 0, "both": 0, "neither": 0}
+    assert compare([first, first]).against[0].verdict == "same"
+    assert compare([second, first]).against[0].verdict == "worse"
+
+
+def test_a_run_with_values_against_one_without_uses_what_each_item_counts() -> None:
+    first = [line(f"p{number}", "passed", position=number) for number in range(12)]
+    second = [line(f"p{number}", "wrong_answer", position=number, score=0.9) for number in range(12)]
+    against = compare([first, second]).against[0]
+    assert against.difference.estimate == pytest.approx(-0.1)
+    assert against.verdict == "worse"

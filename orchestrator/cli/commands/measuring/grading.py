@@ -22,7 +22,7 @@ from orchestrator.cli.local.service_process import service_runs
 from orchestrator.cli.view.live import watch
 from orchestrator.cli.view.output import SHOWN_LINES, JsonFlag, facts, table
 from orchestrator.cli.view.runs import result_table
-from orchestrator.cli.view.text import clean, interval, outcomes_sentence, percent
+from orchestrator.cli.view.text import clean, estimate, interval, outcomes_sentence, percent
 
 ENGINES = ("auto", "docker", "process")
 EngineOption = Annotated[
@@ -175,7 +175,7 @@ def _summary_facts(summary: Json) -> list[tuple[str, object]]:
     return [
         ("Benchmark", f"{clean(summary['benchmark'])} ({clean(summary['pack_digest'])[:19]})"),
         ("Passed", f"{summary['passed']} of {summary['total']}"),
-        ("Score", score and f"{percent(score['estimate'])}   95 % interval {interval(score)}   n = {score['n']}"),
+        ("Score", score and f"{estimate(score)}   95 % interval {interval(score)}   n = {score['n']}"),
         ("Pass at k", rates),
         ("Outcomes", outcomes_sentence(summary["outcomes"])),
         ("Official way", "" if summary["parity_passed"] is None else f"{summary['parity_passed']} passed"),

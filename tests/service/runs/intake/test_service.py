@@ -117,7 +117,7 @@ async def test_one_result_per_item_over_attempts(world: RunWorld) -> None:
     assert second.number == 2
     await world.post(second, progress(1, 0, "wrong_answer"), progress(2, 1, "passed"))
     verdicts = await world.db.read(lambda s: item_queries.verdicts(s, attempt.run_id))
-    assert [outcome for *_, outcome in verdicts] == ["passed", "passed"]
+    assert [verdict[3] for verdict in verdicts] == ["passed", "passed"]
 
 
 async def test_an_older_attempt_is_told_to_stop(world: RunWorld) -> None:
@@ -228,3 +228,28 @@ async def test_only_receipt_renews_the_lease(world: RunWorld) -> None:
         await world.post(attempt, {"type": "heartbeat", "seq": seq})
         await world.round(10)
     assert (await world.row(attempt.run_id)).status == "running"
+
+
+async def test_values_between_0_and_1_are_stored_bounded_and_averaged(world: RunWorld) -> None:
+    attempt = await running(world, items=4)
+    await world.post(
+        attempt,
+        progress(1, 0, "passed", score=1.0),
+        progress(2, 1, "wrong_answer", score=0.25),
+        progress(3, 2, "infra_error", score=0.9),  # nothing was scored
+        progress(4, 3, "wrong_answer"),
+        {"type": "complete", "seq": 5},
+    )
+    rows = await world.db.read(lambda s: list(item_queries.whole_page(s, attempt.run_id, limit=10, after=-1)))
+    assert [row.score for row in rows] == [1.0, 0.25, None, None]
+    assert [row.data["score"] for row in rows] == [1.0, 0.25, None, None]
+    score = (await world.row(attempt.run_id)).score
+    assert score is not None
+    assert (score["metric"], score["estimate"], score["passed"], score["n"]) == ("mean", pytest.approx(1.25 / 3), 1, 3)
+
+
+@pytest.mark.parametrize("value", [-0.01, 1.01, float("nan"), float("inf"), "a lot"])
+def test_a_value_outside_0_and_1_is_refused(value: object) -> None:
+    event = progress(1, 0, "wrong_answer", score=value)
+    with pytest.raises(ValueError, match="score"):
+        EventBatch.model_validate({"attempt": 1, "events": [event]})

@@ -8,8 +8,8 @@ from orchestrator.datasets.packs.pack import Entry
 from orchestrator.runs.reports.scores import Verdict, flags_of, score_detail, score_of, scores_by_benchmark
 
 
-def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None) -> Verdict:
-    return ("b", problem, sample, outcome, parity)
+def verdict(problem: str, outcome: str, sample: int = 0, parity: str | None = None, score: float | None = None) -> Verdict:
+    return ("b", problem, sample, outcome, parity, score)
 
 
 def test_nothing_has_no_score() -> None:
@@ -70,8 +70,8 @@ def test_groups_come_from_what_is_known_of_the_problems() -> None:
 
 
 def test_several_benchmarks_are_pooled_and_each_has_its_own_score() -> None:
-    verdicts = [("a", f"p{n}", 0, "passed", None) for n in range(4)]
-    verdicts += [("b", f"p{n}", 0, "wrong_answer", None) for n in range(12)]
+    verdicts = [("a", f"p{n}", 0, "passed", None, None) for n in range(4)]
+    verdicts += [("b", f"p{n}", 0, "wrong_answer", None, None) for n in range(12)]
     score = score_of(verdicts)
     assert score is not None
     assert (score["pooled_over"], score["estimate"], score["n"]) == (2, 0.25, 16)
@@ -96,3 +96,37 @@ def test_several_benchmarks_are_pooled_and_each_has_its_own_score() -> None:
 )
 def test_what_must_be_said_with_a_score(left_out: int, of: int, done: int, flags: list[str]) -> None:
     assert flags_of({"n": of - left_out, "n_all": of}, done, 100 if of == 100 else 10) == flags
+
+
+def test_values_between_0_and_1_give_a_mean() -> None:
+    verdicts = [
+        verdict("1", "passed", score=1.0),
+        verdict("2", "wrong_answer", score=0.25),
+        verdict("3", "passed"),  # pass or fail counts 1
+        verdict("4", "no_answer"),
+        verdict("5", "infra_error"),
+    ]
+    score = score_of(verdicts)
+    assert score is not None
+    assert (score["metric"], score["estimate"], score["passed"], score["n"]) == ("mean", 2.25 / 4, 2, 4)
+    assert score["estimate_all"] == 2.25 / 5
+    assert 0 < score["low"] < score["estimate"] < score["high"] < 1
+    known = {"1": Entry("1", "easy"), "2": Entry("2", "hard")}
+    detail = score_detail(verdicts, lambda name: known)["b"]
+    assert {name: (part["metric"], part["estimate"]) for name, part in detail["by_difficulty"].items()} == {
+        "easy": ("mean", 1.0),
+        "hard": ("mean", 0.25),
+    }
+
+
+def test_values_of_0_and_1_are_like_pass_and_fail() -> None:
+    plain = [verdict("1", "passed"), verdict("2", "wrong_answer"), verdict("3", "passed")]
+    scored = [verdict("1", "passed", score=1.0), verdict("2", "wrong_answer", score=0.0), verdict("3", "passed", score=1.0)]
+    assert score_of(scored) == score_of(plain)
+    assert "metric" not in (score_of(plain) or {})
+
+
+def test_a_benchmark_may_call_a_value_passed() -> None:
+    score = score_of([verdict("1", "passed", score=0.8), verdict("2", "wrong_answer", score=0.4)])
+    assert score is not None
+    assert (score["passed"], score["estimate"]) == (1, pytest.approx(0.6))

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from orchestrator.schedules.drift import evidence
-from orchestrator.schedules.drift.evidence import Blocks, Record, Tally, bets, bounds, chances, interval, tails
+from orchestrator.schedules.drift.evidence import Record, Tally, bets, chances, interval
 from orchestrator.schedules.drift.memory import corrected, excess_of
+from orchestrator.stats import exchangeable
+from orchestrator.stats.exchangeable import Blocks, bounds, tails
 from orchestrator.stats.paired import exact_mcnemar
 
 Test = Callable[[Sequence[Blocks]], tuple[float, float]]
@@ -64,7 +65,7 @@ def test_the_tails_are_exact(rows: list[tuple[int, ...]]) -> None:
 def test_what_is_too_large_for_the_exact_test_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     items = [Blocks(0, (4, 5, 3))] * 30 + [Blocks(5, (5, 4, 4))] * 10
     exact = tails(items)
-    monkeypatch.setattr(evidence, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(exchangeable, "EXACT_UP_TO", 0)
     assert tails(items) == bounds(items)
     assert exact[0] < tails(items)[0] < 30 * exact[0]
 

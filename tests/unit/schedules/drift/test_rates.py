@@ -68,5 +68,5 @@ def test_spread_is_estimated_without_bias() -> None:
     rng = np.random.default_rng(3)
     chance = rng.beta(0.6, 0.4, size=4000)
     passes = (rng.random((4000, 4)) < chance[:, None]).sum(1)
-    assert spread((4, int(each)) for each in passes) == pytest.approx(0.12, abs=0.01)
-    assert spread([(1, 1), (0, 0)]) is None
+    assert spread((4, int(each), int(each)) for each in passes) == pytest.approx(0.12, abs=0.01)
+    assert spread([(1, 1, 1), (0, 0, 0)]) is None
