@@ -12,6 +12,7 @@ from runner.contract.grading_rules import CODE, By, GradingRules
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check
+from runner.grading.instructions import judge_instructions
 from runner.grading.mathematics import judge_mathematics
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
@@ -58,6 +59,9 @@ class DefinedTask:
         judge = self.rules.judge
         if judge.by is By.MATH:
             return await judge_mathematics(code, texts(self.target), executor, limits, judge.cpu_s)
+        if judge.by in (By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE):
+            loose = judge.by is By.INSTRUCTIONS_LOOSE
+            return await judge_instructions(code, self.target, executor, limits, loose=loose, cpu_s=judge.cpu_s)
         if judge.by in CODE:
             own = {} if judge.cpu_s is None else {"cpu_s": judge.cpu_s}
             return await self._judge_program(code, executor, limits.model_copy(update=own))

@@ -56,12 +56,14 @@ class By(StrEnum):
     CHOICE = "choice"  #: it is the letter of the right choice
     JSON = "json"  #: it equals the target as a JSON value, whatever the order of keys
     MATH = "math"  #: it equals the target as mathematics in LaTeX, by symbolic computation
+    INSTRUCTIONS = "instructions"  #: it follows every instruction of the target
+    INSTRUCTIONS_LOOSE = "instructions_loose"  #: the same, whatever its first and last line and its asterisks
     STDIN = "stdin"  #: as a program, it gives the expected output for each input
     ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
 
 
 CODE = frozenset({By.STDIN, By.ASSERTIONS})
-EXECUTED = CODE | {By.MATH}
+EXECUTED = CODE | {By.MATH, By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE}
 """What is judged in the sandbox."""
 
 
@@ -98,7 +100,7 @@ class JudgeRule(Message):
         if self.ignore and self.by not in (By.EXACT, By.ANY_OF, By.CONTAINS):
             raise ValueError(f"`by: {self.by}` compares no texts, so it takes no `ignore`")
         if self.cpu_s is not None and self.by not in EXECUTED:
-            raise ValueError("only `by: stdin`, `by: assertions` and `by: math` take `cpu_s`")
+            raise ValueError(f"only what is judged in the sandbox takes `cpu_s`: {', '.join(sorted(EXECUTED))}")
         return self
 
 

@@ -56,6 +56,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "re2": ("runner.contract.patterns",),
     "math_verify": ("runner.sandbox.inside.mathematics",),
     "sympy": (),
+    "langdetect": ("runner.sandbox.inside.instructions",),
 }
 """Package -> the modules that may import it (by the beginning of their names)."""
 

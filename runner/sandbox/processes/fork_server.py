@@ -94,7 +94,7 @@ def _serve_forks(control: socket.socket, start: Callable[[str, list[int]], NoRet
 def _zygote(
     control: socket.socket, flavour: str, settings: dict[str, Any], folder: str, sandbox_group: SandboxGroup | NoCgroupError
 ) -> NoReturn:
-    from runner.sandbox.inside import mathematics, prepare
+    from runner.sandbox.inside import instructions, mathematics, prepare
     from runner.sandbox.inside.immortal import make_immortal
     from runner.sandbox.inside.prelude import namespace
     from runner.sandbox.inside.warm_up import warm_up
@@ -102,8 +102,9 @@ def _zygote(
     try:
         for name in libraries.preloaded(flavour):
             _try_import(name, needed=name == flavour)
-        if flavour == libraries.MATHEMATICS:
-            mathematics.rehearse()
+        rehearsals = {libraries.MATHEMATICS: mathematics.rehearse, libraries.LANGUAGES: instructions.rehearse}
+        if flavour in rehearsals:
+            rehearsals[flavour]()
     except ImportError as error:
         control.send(json.dumps({"missing": str(error)[:150]}).encode())
         os._exit(0)

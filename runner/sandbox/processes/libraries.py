@@ -29,6 +29,7 @@ FOR_NO_OPEN = tuple(_FOR_NO_OPEN.split())
 NUMPY = "numpy"
 _NEED_NUMPY = ("numpy", "scipy", "pandas", "numba")
 MATHEMATICS = "math_verify"
+LANGUAGES = "langdetect"
 
 PACKAGES = [
     "numpy",
@@ -52,20 +53,22 @@ PACKAGES = [
     "math_verify",
     "latex2sympy2_extended",
     "antlr4",
+    "langdetect",
 ]
 """Third-party packages that programs may read, if installed; nothing else in site-packages."""
 
 
 def flavour_for(program: str) -> str:
     """Returns the zygote that suits a program: importing numpy in each child costs 40 times as much as forking with it."""
-    if MATHEMATICS in program:
-        return MATHEMATICS
+    for flavour in (MATHEMATICS, LANGUAGES):
+        if flavour in program:
+            return flavour
     return NUMPY if any(name in program for name in _NEED_NUMPY) else "plain"
 
 
 def preloaded(flavour: str) -> tuple[str, ...]:
     """Returns the modules that a zygote of this flavour imports."""
-    return (*PLAIN, flavour) if flavour in (NUMPY, MATHEMATICS) else PLAIN
+    return (*PLAIN, flavour) if flavour in (NUMPY, MATHEMATICS, LANGUAGES) else PLAIN
 
 
 def grants(working_folder: str) -> Iterator[Grant]:
