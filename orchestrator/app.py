@@ -20,11 +20,11 @@ from orchestrator.archives.batch_archives import BatchSnapshot
 from orchestrator.archives.routes import batch_snapshot
 from orchestrator.archives.wiring import open_archives
 from orchestrator.batches.service import BatchService
-from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.commands.service import CommandRuns
 from orchestrator.dashboard import routes as pages
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.jobs import DatasetJobs
+from orchestrator.datasets.wiring import open_benchmark_files
 from orchestrator.db.migrate import migrate
 from orchestrator.db.session import Database, database_url
 from orchestrator.engines.engine import Engine
@@ -264,7 +264,7 @@ async def open_services(
             db=db,
             installation=installation,
             catalogue=catalogue,
-            benchmark_files=BenchmarkFiles(catalogue, settings.room),
+            benchmark_files=open_benchmark_files(settings, catalogue),
             models=ModelCatalogue(db, clock),
             runs=runs.service,
             commands=commands,

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.benchmarks.definition import Definition, Records
+from orchestrator.benchmarks.hub_records import HubRecords
 from orchestrator.benchmarks.rendering import Renderer, rendering
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
-from orchestrator.datasets.fetching.library import RESERVED
+from orchestrator.datasets.fetching.library import RESERVED, Report
 from orchestrator.datasets.fetching.sources import FORMATS
 from orchestrator.datasets.formats.source import Progress, Source
 from orchestrator.datasets.formats.tabular import LeftOut, Row, rows_of
@@ -29,10 +30,11 @@ MAX_EXAMPLES = 2000
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the records of a definition are found: files by the names that the definition uses, and the packs here."""
+    """Where the records of a definition are found: files by the names that the definition uses, the packs here, the hub."""
 
     files: Mapping[str, Path]
     catalogue: Catalogue
+    hub: HubRecords | None = None
 
     def missing(self, definition: Definition) -> list[str]:
         """The files that the definition names and that were not given."""
@@ -49,25 +51,33 @@ class Preview:
 
 
 class RecordReader:
-    """The rows of one `records` part. `sha256` is known when all were read."""
+    """The rows of one `records` part, which are fetched first if they are on the hub. `sha256` and `files` are known when
+    all were read."""
 
-    def __init__(self, records: Records, origin: Origin, progress: Progress | None = None) -> None:
+    def __init__(
+        self, records: Records, origin: Origin, progress: Progress | None = None, report: Report | None = None
+    ) -> None:
         self._records, self._origin = records, origin
-        self._sources = [Source(_file(origin, name), progress) for name in records.files]
+        self.revision = ""
+        """The commit of records of the hub."""
+        paths: list[tuple[Path, dict[str, Any]]] = [(_file(origin, name), {}) for name in records.files]
+        if records.hub is not None:
+            if origin.hub is None:
+                raise BadSource("Records of the hub cannot be read here: add them as a file, or name a dataset with `pack`.")
+            for part in origin.hub.fetch(records, report):
+                self.revision = part.commit
+                paths += [(path, {} if part.config is None else {"config": part.config}) for path in part.paths]
+        self._sources = [(Source(path, progress), columns) for path, columns in paths]
 
     def rows(self) -> Iterator[Row | LeftOut]:
         if self._sources:
             number = 0
-            for source in self._sources:
+            for source, columns in self._sources:
                 for row in rows_of(source):
                     number += 1
-                    yield row if isinstance(row, LeftOut) else Row(row.position, number, row.values)
+                    yield row if isinstance(row, LeftOut) else Row(row.position, number, {**columns, **row.values})
         elif self._records.pack is not None:
             yield from self._rows_of_pack(self._records.pack)
-        elif self._records.hub is not None:
-            raise BadSource(
-                "Records of the hub cannot be read directly yet: add them as a file, or name a dataset with `pack`."
-            )
         else:
             for number, values in enumerate(self._records.rows, start=1):
                 yield Row(f"record {number}", number, values)
@@ -82,16 +92,21 @@ class RecordReader:
     @property
     def sha256(self) -> str:
         if self._sources:
-            return fingerprint([source.sha256 for source in self._sources])
+            return fingerprint([source.sha256 for source, _ in self._sources])
         if self._records.pack is not None:
             return self._origin.catalogue.get(self._records.pack).pack_digest.removeprefix("sha256:")
         return hashlib.sha256(json.dumps(self._records.rows, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """Name and sha256 of each file of the hub."""
+        return tuple((source.path.name, source.sha256) for source, _ in self._sources) if self._records.hub else ()
 
 
 def check_name(name: str) -> None:
     """Raises `BadSource` for a name that is taken by a benchmark of Benchyard's own."""
     pack_path(Path(), name)
-    if name in RESERVED | {"new"} or name in FORMATS:
+    if name in RESERVED | {"new", "catalogue"} or name in FORMATS:
         raise BadSource(f"{name!r} is a name of Benchyard's own; choose another for yours.")
 
 
@@ -114,13 +129,19 @@ def preview(definition: Definition, origin: Origin, count: int) -> Preview:
     return Preview(problems, left_out[:20])
 
 
-def build_benchmark(packs: Path, definition: Definition, origin: Origin, progress: Progress | None = None) -> Built:
+def build_benchmark(
+    packs: Path,
+    definition: Definition,
+    origin: Origin,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> Built:
     """Builds the pack, replacing an older one of the same name. Blocking. Raises `BadSource`; nothing half-built is left."""
     _check(definition, origin)
     left_out: list[LeftOut] = []
-    reader = RecordReader(definition.records, origin, progress)
+    reader = RecordReader(definition.records, origin, progress, report)
     with (
-        rendering(definition, _examples(definition, origin)) as renderer,
+        rendering(definition, _examples(definition, origin, report)) as renderer,
         writing(pack_path(packs, definition.name), DEFINED, definition.rules) as writer,
     ):
         for row in reader.rows():
@@ -143,6 +164,8 @@ def build_benchmark(packs: Path, definition: Definition, origin: Origin, progres
                 source=definition.source or definition.records.origin,
                 source_sha256=reader.sha256,
                 left_out=tuple(map(str, left_out)),
+                revision=reader.revision,
+                files=reader.files,
                 definition=_described(definition),
                 rules=definition.rules,
             )
@@ -161,11 +184,11 @@ def _check(definition: Definition, origin: Origin) -> None:
         raise BadSource(f"The description names files that were not given: {', '.join(missing)}.")
 
 
-def _examples(definition: Definition, origin: Origin) -> list[dict[str, Any]]:
+def _examples(definition: Definition, origin: Origin, report: Report | None = None) -> list[dict[str, Any]]:
     examples = definition.prompt.examples
     if examples is None:
         return []
-    rows: Iterable[Row | LeftOut] = RecordReader(examples.records, origin).rows()
+    rows: Iterable[Row | LeftOut] = RecordReader(examples.records, origin, report=report).rows()
     return [row.values for row in islice(rows, MAX_EXAMPLES) if isinstance(row, Row)]
 
 

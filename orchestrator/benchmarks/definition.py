@@ -25,13 +25,16 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Config = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class Records(_Part):
     """Where records come from: exactly one of files, a dataset of the hub, a dataset of this installation, or the list
     itself."""
 
     files: tuple[Annotated[str, Field(min_length=1, max_length=500)], ...] = Field(default=(), max_length=1000)
     hub: str | None = Field(default=None, pattern=r"^[\w.-]{1,100}(/[\w.-]{1,100})?$")
-    config: str | None = Field(default=None, max_length=200)
+    config: Config | tuple[Config, ...] | None = Field(default=None, max_length=200)
     split: str | None = Field(default=None, max_length=200)
     revision: str | None = Field(default=None, max_length=200)
     pack: Name | None = None
@@ -57,10 +60,16 @@ class Records(_Part):
         return self
 
     @property
+    def configs(self) -> tuple[str | None, ...]:
+        """At least one: None is the data set's default."""
+        return self.config if isinstance(self.config, tuple) else (self.config,)
+
+    @property
     def origin(self) -> str:
         """For people."""
         if self.hub:
-            return " ".join(part for part in (self.hub, self.config, self.split, self.revision) if part)
+            config = f"{len(self.config)} configs" if isinstance(self.config, tuple) else self.config
+            return " ".join(part for part in (self.hub, config, self.split, self.revision) if part)
         return ", ".join(self.files) or self.pack or "inline"
 
 
@@ -124,6 +133,8 @@ _ANSWERS = {
     By.CHOICE: Find.LETTER,
     By.JSON: Find.JSON,
     By.MATH: Find.BOXED,
+    By.INSTRUCTIONS: Find.TEXT,
+    By.INSTRUCTIONS_LOOSE: Find.TEXT,
     By.STDIN: Find.CODE,
     By.ASSERTIONS: Find.CODE,
 }

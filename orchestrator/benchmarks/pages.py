@@ -11,10 +11,14 @@ from fastapi import Path as PathParameter
 from starlette.responses import Response
 
 from orchestrator.benchmarks.definition import Definition
+from orchestrator.benchmarks.published.catalogue import catalogue as published_catalogue
+from orchestrator.benchmarks.published.catalogue import entry as catalogue_entry
 from orchestrator.benchmarks.schemas import BenchmarkCheck
 from orchestrator.benchmarks.service import described
 from orchestrator.dashboard.shell import Frame, Page, page_router
 from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.schemas import DatasetCreate
+from orchestrator.datasets.wiring import fetch_dataset
 from orchestrator.errors import ClientError
 from orchestrator.http.policy import OWNER, READ, Policy
 
@@ -42,7 +46,18 @@ async def benchmarks_page(page: Page) -> Response:
     catalogue = page.context.catalogue
     infos = await asyncio.to_thread(catalogue.benchmarks)
     default = await asyncio.to_thread(catalogue.default_benchmark)
-    return page.show("benchmarks/benchmarks.html", infos=infos, default=default)
+    here = {info.name for info in infos}
+    offered = [entry for entry in await asyncio.to_thread(published_catalogue) if entry.name not in here]
+    return page.show("benchmarks/benchmarks.html", infos=infos, default=default, offered=offered)
+
+
+@router.post("/benchmarks/catalogue/{name}", policy=Policy(OWNER))
+async def add_published_benchmark(page: Page, name: Annotated[str, PathParameter(max_length=64)]) -> Response:
+    """Adds a benchmark of the catalogue; the page of datasets shows how far it is."""
+    await asyncio.to_thread(catalogue_entry, name)
+    context = page.context
+    await fetch_dataset(DatasetCreate(name=name), context.settings, context.dataset_jobs, context.benchmark_files)
+    return page.go("/datasets")
 
 
 @router.get("/benchmarks/new", policy=Policy(OWNER))

@@ -18,6 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from orchestrator.benchmarks.definition import Definition, TargetIs
 from runner.contract.grading_rules import By, usable_pattern
+from runner.contract.instructions import INSTRUCTIONS
 from runner.contract.numbers import as_decimal
 
 LETTERS = string.ascii_uppercase
@@ -205,6 +206,8 @@ def target_of(by: By, given: Any) -> Any:
             return usable_pattern(_text(given))
         case By.JSON:
             return _parsed(given)
+        case By.INSTRUCTIONS | By.INSTRUCTIONS_LOOSE:
+            return _instructions(given)
         case By.STDIN:
             return _tests(given)
         case By.ASSERTIONS | By.MATH:  # the text of an interval is no JSON list
@@ -240,6 +243,23 @@ def _tests(given: Any) -> list[dict[str, str]]:
     if not all(isinstance(test, dict) and {"input", "output"} <= test.keys() for test in tests):
         raise Unusable("its target is not a list of tests with input and output")
     return [{name: _text(test[name]) for name in ("input", "output")} for test in tests]
+
+
+def _instructions(given: Any) -> list[dict[str, Any]]:
+    """Each with its id and the arguments that it needs; published records have all other arguments as null."""
+    entries = _parsed(given)
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise Unusable("its target is not a list of instructions with id and arguments")
+    instructions = []
+    for entry in entries:
+        name, arguments = str(entry.get("id")), entry.get("arguments") or {}
+        if name not in INSTRUCTIONS:
+            raise Unusable(f"there is no instruction {name[:60]!r}")
+        missing = [argument for argument in INSTRUCTIONS[name] if arguments.get(argument) is None]
+        if missing:
+            raise Unusable(f"its instruction {name} lacks {', '.join(missing)}")
+        instructions.append({"id": name, "arguments": {argument: arguments[argument] for argument in INSTRUCTIONS[name]}})
+    return instructions
 
 
 def _text(value: Any) -> str:

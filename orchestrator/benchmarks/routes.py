@@ -10,16 +10,19 @@ from typing import Annotated
 from fastapi import Path as PathParameter
 from fastapi import Query, Request, Response
 
+from orchestrator.benchmarks.published.catalogue import catalogue, entry, published_text
 from orchestrator.benchmarks.schemas import (
     BenchmarkCheck,
     BenchmarkDescription,
     BenchmarkOut,
+    CatalogueEntry,
     UploadedFile,
 )
 from orchestrator.benchmarks.service import described
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.routes import FILE_BODY, job_out
-from orchestrator.datasets.schemas import DatasetJobOut
+from orchestrator.datasets.schemas import DatasetCreate, DatasetJobOut
+from orchestrator.datasets.wiring import fetch_dataset
 from orchestrator.grading.uploads import announced_size
 from orchestrator.http.context import Context, Services
 from orchestrator.http.policy import OWNER, READ, Audit, Body, Policy, Router
@@ -36,6 +39,33 @@ async def list_benchmarks(context: Context) -> Page[BenchmarkOut]:
     infos = await asyncio.to_thread(context.catalogue.benchmarks)
     default = await asyncio.to_thread(context.catalogue.default_benchmark)
     return Page(items=[BenchmarkOut.of(info, default) for info in infos])
+
+
+@router.get("/catalogue", policy=Policy(READ))
+async def list_catalogue(context: Context) -> Page[CatalogueEntry]:
+    """Published benchmarks that can be added by their names."""
+    infos = {info.name: info for info in await asyncio.to_thread(context.catalogue.benchmarks)}
+    return Page(items=[CatalogueEntry.of(entry, infos.get(entry.name)) for entry in await asyncio.to_thread(catalogue)])
+
+
+@router.get("/catalogue/{name}", policy=Policy(READ))
+async def get_catalogue_entry(name: Name, context: Context) -> CatalogueEntry:
+    """One of them, with the file that describes it, as a start for your own."""
+    shown = await asyncio.to_thread(entry, name)
+    infos = await asyncio.to_thread(context.catalogue.benchmarks)
+    added = next((info for info in infos if info.name == name), None)
+    text = None if shown.definition is None else await asyncio.to_thread(published_text, name)
+    return CatalogueEntry.of(shown, added, text)
+
+
+@router.post("/catalogue/{name}", policy=Policy(OWNER), status_code=202)
+async def add_published_benchmark(name: Name, context: Context, response: Response) -> DatasetJobOut:
+    """Add a published benchmark: its data are downloaded and built. `GET /api/datasets/{name}` tells how far it is."""
+    await asyncio.to_thread(entry, name)
+    response.headers["location"] = f"/api/datasets/{name}"
+    return job_out(
+        await fetch_dataset(DatasetCreate(name=name), context.settings, context.dataset_jobs, context.benchmark_files)
+    )
 
 
 @router.get("/{name}", policy=Policy(READ))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from orchestrator.benchmarks.building import Preview
 from orchestrator.benchmarks.definition import Definition
+from orchestrator.benchmarks.published.catalogue import Entry
 from orchestrator.benchmarks.trial import trials
 from orchestrator.datasets.catalogue import BenchmarkInfo
 from orchestrator.http.schemas import Answer, Body, Text
@@ -84,6 +85,38 @@ class BenchmarkCheck(Answer):
             prompt_version=definition.rules.prompt_version,
             problems=[ProblemPreview.of(definition, problem) for problem in preview.problems],
             left_out=preview.left_out,
+        )
+
+
+class CatalogueEntry(Answer):
+    """A published benchmark that can be added by its name."""
+
+    name: str
+    description: str
+    licence: str
+    source: str
+    problems: int
+    download_mb: float = Field(description="About.")
+    gated: bool = Field(description="Whether the hub asks people to accept terms first; `HF_TOKEN` is needed then.")
+    differs: str = Field(description="How scores are made differently from the authors' own.")
+    described_by: Literal["file", "adapter"]
+    revision: str | None = Field(description="The pinned commit of its data on the hub.")
+    added: bool = Field(description="Whether a benchmark of this name is here.")
+    text: str | None = Field(default=None, description="The file that describes it, if it is asked for alone.")
+
+    @classmethod
+    def of(cls, entry: Entry, added: BenchmarkInfo | None, text: str | None = None) -> Self:
+        definition = entry.definition
+        return cls(
+            name=entry.name,
+            description=entry.description,
+            licence=entry.licence,
+            source=entry.source,
+            **vars(entry.facts),
+            described_by="adapter" if definition is None else "file",
+            revision=None if definition is None else definition.records.revision,
+            added=added is not None,
+            text=text,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.benchmarks.building import Origin, Preview, build_benchmark, check_name, preview
 from orchestrator.benchmarks.definition import Definition, read_definition
+from orchestrator.benchmarks.hub_records import HubRecords
 from orchestrator.datasets.catalogue import Catalogue
 from orchestrator.datasets.errors import BadSource
 from orchestrator.datasets.fetching.library import Report
@@ -35,11 +36,11 @@ def described(document: Mapping[str, Any] | None, text: str | None) -> Definitio
 class BenchmarkFiles:
     """Builds packs from descriptions. Blocking; callers use threads."""
 
-    def __init__(self, catalogue: Catalogue, room: DiskRoom) -> None:
-        self._catalogue, self._room = catalogue, room
+    def __init__(self, catalogue: Catalogue, room: DiskRoom, hub: HubRecords) -> None:
+        self._catalogue, self._room, self._hub = catalogue, room, hub
 
     def check(self, definition: Definition, files: Mapping[str, Path]) -> Preview:
-        return preview(definition, Origin(files, self._catalogue), SHOWN_PROBLEMS)
+        return preview(definition, Origin(files, self._catalogue, self._hub), SHOWN_PROBLEMS)
 
     def missing(self, definition: Definition, files: Mapping[str, Path]) -> list[str]:
         return Origin(files, self._catalogue).missing(definition)
@@ -49,4 +50,5 @@ class BenchmarkFiles:
         progress = (lambda done, total: report("build", shown, done, total)) if report else None
         with self._room.full_is_said(f"adding {definition.name!r}"):
             self._room.require(0, f"Adding {definition.name!r}")
-            return build_benchmark(self._catalogue.packs, definition, Origin(files, self._catalogue), progress)
+            origin = Origin(files, self._catalogue, self._hub)
+            return build_benchmark(self._catalogue.packs, definition, origin, progress, report)

@@ -55,7 +55,8 @@ async def add_dataset(page: Page) -> Response:
     given = {name: values[-1] for name, values in (await page.form()).items() if values[-1]}
     try:
         body = DatasetCreate.model_validate({name: given[name] for name in DatasetCreate.model_fields if name in given})
-        await wiring.fetch_dataset(body, page.context.settings, page.context.dataset_jobs)
+        context = page.context
+        await wiring.fetch_dataset(body, context.settings, context.dataset_jobs, context.benchmark_files)
     except (ValidationError, ClientError) as error:
         return await _show(page, 422, given=given, error=said(error))
     return page.go("/datasets")

@@ -52,7 +52,7 @@ async def list_datasets(context: Context) -> DatasetsOut:
 @router.post("", policy=Policy(OWNER), status_code=202)
 async def add_dataset(body: DatasetCreate, context: Context, response: Response) -> DatasetJobOut:
     """Download and build a dataset: the public files of a known benchmark, or those at a URL."""
-    job = await wiring.fetch_dataset(body, context.settings, context.dataset_jobs)
+    job = await wiring.fetch_dataset(body, context.settings, context.dataset_jobs, context.benchmark_files)
     response.headers["location"] = f"/api/datasets/{body.name}"
     return job_out(job)
 

@@ -7,6 +7,9 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from orchestrator.alerts.webhooks import AllowedAddresses
+from orchestrator.benchmarks.hub_records import HubRecords
+from orchestrator.benchmarks.published.catalogue import published, refuse_choices
+from orchestrator.benchmarks.service import BenchmarkFiles
 from orchestrator.datasets.catalogue import SAMPLE, Catalogue
 from orchestrator.datasets.fetching import library
 from orchestrator.datasets.fetching.sources import hub_endpoint
@@ -16,7 +19,11 @@ from orchestrator.errors import Conflict
 from orchestrator.settings import Settings
 
 
-async def fetch_dataset(body: DatasetCreate, settings: Settings, jobs: DatasetJobs) -> Job:
+async def fetch_dataset(body: DatasetCreate, settings: Settings, jobs: DatasetJobs, benchmark_files: BenchmarkFiles) -> Job:
+    definition = published(body.name)
+    if definition is not None and body.source is None:
+        refuse_choices(body.name, body.model_dump(exclude={"name"}))
+        return jobs.start(body.name, lambda report: benchmark_files.build(definition, {}, report))
     order = library.Order(
         body.name,
         source=body.source,
@@ -37,6 +44,11 @@ async def remove_dataset(name: str, catalogue: Catalogue) -> None:
     if name == SAMPLE:
         raise Conflict("the bundled sample cannot be removed")
     await asyncio.to_thread(catalogue.remove, name)
+
+
+def open_benchmark_files(settings: Settings, catalogue: Catalogue) -> BenchmarkFiles:
+    judge = _allowed(settings.dataset_allow).judge
+    return BenchmarkFiles(catalogue, settings.room, HubRecords(settings.data.absolute(), settings.room, judge))
 
 
 def _allowed(listed: tuple[str, ...]) -> AllowedAddresses:

@@ -81,3 +81,21 @@ AIME_2024 = [
     {"id": 60, "problem": "Find $20 + 5$.", "solution": "", "answer": "025", "url": "", "year": "2024"},
 ]
 AIME_2025 = [{"problem": "Find $70 + 7$.", "answer": "77", "id": "0"}]
+IFEVAL = [
+    {
+        "key": 1000,
+        "prompt": "Describe a sunrise without commas in at least 5 words. Wrap the answer in double quotation marks.",
+        "instruction_id_list": ["punctuation:no_comma", "length_constraints:number_words", "startend:quotation"],
+        "kwargs": [
+            {"num_words": None, "relation": None},
+            {"num_words": 5, "relation": "at least"},
+            {"num_words": None, "relation": None},
+        ],
+    }
+]
+BBH = {
+    "boolean_expressions": [{"input": "not ( True ) and ( True ) is", "target": "False"}],
+    "dyck_languages": [{"input": "Complete the sequence. Input: [ ( <", "target": "> ) ]"}],
+    "word_sorting": [{"input": "Sort the following words alphabetically: List: pear apple", "target": "apple pear"}],
+    "date_understanding": [{"input": "Which day? Options:\n(A) 01/02/2020\n(B) 02/02/2020", "target": "(B)"}],
+}

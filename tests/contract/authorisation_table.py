@@ -111,6 +111,9 @@ GET    /api/benchmarks                                             viewer  share
 POST   /api/benchmarks                                             owner   shared
 POST   /api/benchmarks/files                                       owner   shared
 POST   /api/benchmarks/check                                       owner   shared
+GET    /api/benchmarks/catalogue                                   viewer  shared
+GET    /api/benchmarks/catalogue/{name}                            viewer  shared
+POST   /api/benchmarks/catalogue/{name}                            owner   shared
 GET    /api/benchmarks/{name}                                      viewer  shared
 GET    /api/datasets                                               viewer  shared
 POST   /api/datasets                                               owner   shared
@@ -235,6 +238,7 @@ POST   /models/{model_id}/remove                                   owner   share
 GET    /benchmarks                                                 viewer  shared
 GET    /benchmarks/new                                             owner   shared
 POST   /benchmarks/new                                             owner   shared
+POST   /benchmarks/catalogue/{name}                                owner   shared
 GET    /benchmarks/{name}                                          viewer  shared
 GET    /datasets                                                   viewer  shared
 GET    /datasets/{name}                                            viewer  shared

@@ -1,4 +1,7 @@
-"""The published benchmarks that ship as files of the ordinary format, and what people want to know before they add one."""
+"""The catalogue: every published benchmark that can be added by its name, and what people want to know before they do.
+
+Some have an adapter of their own (`datasets/formats`), the others are files of the ordinary format, beside this module.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,14 @@ from importlib.resources import files
 
 from orchestrator.benchmarks.definition import Definition
 from orchestrator.benchmarks.service import parsed
+from orchestrator.datasets.errors import BadSource
+from orchestrator.datasets.fetching.sources import FORMATS
+from orchestrator.errors import NotFound
 
 
 @dataclass(frozen=True)
-class Published:
-    """What a file does not say. Counts and sizes are those of the pinned revision."""
+class Facts:
+    """What neither a file nor an adapter says. Of a file, counts and sizes are those of its pinned revision."""
 
     problems: int
     download_mb: float
@@ -24,26 +30,77 @@ class Published:
     """How scores are made differently from the authors' own, for people."""
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A benchmark of the catalogue."""
+
+    name: str
+    description: str
+    licence: str
+    source: str
+    facts: Facts
+    definition: Definition | None
+    """None if it has an adapter of its own."""
+
+
 _GENERATED = "The model writes its choice; the authors compare the likelihoods of the choices."
 
-PUBLISHED: Mapping[str, Published] = {
-    "aime_2024": Published(30, 0.1),
-    "aime_2025": Published(30, 0.1),
-    "arc_challenge": Published(1172, 0.2, differs=_GENERATED),
-    "arc_easy": Published(2376, 0.4, differs=_GENERATED),
-    "gpqa_diamond": Published(198, 1.0, gated=True, differs="The order of the choices is fixed per question."),
-    "math_500": Published(500, 0.5, differs="Answers are compared by math-verify, not by the authors' rules for texts."),
-    "mmlu": Published(14042, 3.6, differs=_GENERATED),
-    "truthfulqa_mc1": Published(817, 0.3, differs=_GENERATED),
+_SENTENCES = "Sentences and capital words are counted by rules of our own instead of NLTK's trained model."
+
+ADAPTERS: Mapping[str, Facts] = {
+    "gsm8k": Facts(1319, 0.4, differs="No worked examples; numbers are compared as numbers."),
+    "humaneval": Facts(164, 0.1, differs="The model writes the whole function."),
+    "humaneval_plus": Facts(164, 1.0, differs="The model writes the whole function."),
+    "livecodebench": Facts(1055, 4490.0),
+    "mbpp": Facts(974, 0.3, differs="No worked examples."),
+    "mbpp_plus": Facts(378, 1.0),
+    "mmlu_pro": Facts(12032, 4.1, differs="If an answer is stated several times, the last one counts."),
 }
+FILES: Mapping[str, Facts] = {
+    "aime_2024": Facts(30, 0.1),
+    "aime_2025": Facts(30, 0.1),
+    "arc_challenge": Facts(1172, 0.2, differs=_GENERATED),
+    "arc_easy": Facts(2376, 0.4, differs=_GENERATED),
+    "bbh": Facts(6511, 1.0, differs="No worked examples; the authors show three with their reasoning."),
+    "gpqa_diamond": Facts(198, 1.0, gated=True, differs="The order of the choices is fixed per question."),
+    "ifeval": Facts(541, 0.3, differs=_SENTENCES),
+    "ifeval_loose": Facts(541, 0.3, differs=_SENTENCES),
+    "math_500": Facts(500, 0.5, differs="Answers are compared by math-verify, not by the authors' rules for texts."),
+    "mmlu": Facts(14042, 3.6, differs=_GENERATED),
+    "truthfulqa_mc1": Facts(817, 0.3, differs=_GENERATED),
+}
+
+
+def catalogue() -> list[Entry]:
+    """All of it, by name."""
+    return [entry(name) for name in sorted([*ADAPTERS, *FILES])]
+
+
+def entry(name: str) -> Entry:
+    if (definition := published(name)) is not None:
+        return Entry(name, definition.description, definition.licence, definition.source, FILES[name], definition)
+    if name not in ADAPTERS:
+        known = ", ".join(sorted([*ADAPTERS, *FILES]))
+        raise NotFound(f"The catalogue has no benchmark {name!r}. It has {known}.")
+    form = FORMATS[name]
+    return Entry(name, form.description, form.licence, form.origin, ADAPTERS[name], None)
+
+
+@cache
+def published(name: str) -> Definition | None:
+    """The definition of a benchmark that ships as a file; None if none of this name does."""
+    return parsed(published_text(name)) if name in FILES else None
+
+
+def refuse_choices(name: str, choices: Mapping[str, object]) -> None:
+    """Raises `BadSource` if something is chosen that the file of a published benchmark fixes."""
+    if chosen := [choice for choice, value in choices.items() if value is not None]:
+        raise BadSource(
+            f"The file of {name!r} fixes what is taken, so {', '.join(chosen)} cannot be chosen. "
+            f"Save the file with `benchyard benchmarks catalogue {name}`, change it, and add it under a name of your own."
+        )
 
 
 def published_text(name: str) -> str:
     """The file of a published benchmark."""
     return files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-
-
-@cache
-def published(name: str) -> Definition | None:
-    """None if no benchmark of this name ships."""
-    return parsed(published_text(name)) if name in PUBLISHED else None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.benchmarks.problems import ProblemMaker
-from orchestrator.benchmarks.published.catalogue import PUBLISHED, published
+from orchestrator.benchmarks.problems import ProblemMaker, Unusable
+from orchestrator.benchmarks.published.catalogue import FILES, published
 from runner.benchmarks.defined import DefinedTask
 from runner.contract.events import Outcome
 from runner.contract.grading_rules import By
@@ -44,8 +44,8 @@ def shown(problem: Row, letter: str) -> str:
 
 def test_every_file_is_in_the_catalogue_and_is_sound() -> None:
     folder = files("orchestrator.benchmarks.published")
-    assert {f"{name}.yaml" for name in PUBLISHED} == {file.name for file in folder.iterdir() if file.name.endswith(".yaml")}
-    for name in PUBLISHED:
+    assert {f"{name}.yaml" for name in FILES} == {file.name for file in folder.iterdir() if file.name.endswith(".yaml")}
+    for name in FILES:
         definition = published(name)
         assert definition is not None
         assert definition.name == name
@@ -111,6 +111,8 @@ def test_gpqa_shuffles_by_the_id_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "right", "wrong"),
     [
+        ("ifeval", published_rows.IFEVAL, '"Red light fills the wide sky"', 'Sure!\n"Red light fills the wide sky"'),
+        ("ifeval_loose", published_rows.IFEVAL, 'Sure!\n"Red light fills the wide sky"', '"Red light"'),
         ("math_500", published_rows.MATH_500[:1], r"So \boxed{0.5}", r"So \boxed{\frac{1}{4}}"),
         ("math_500", published_rows.MATH_500[1:], r"So \boxed{\left[0, 1\right]}", r"So \boxed{1}"),
         ("aime_2024", published_rows.AIME_2024, r"That is \boxed{25}.", r"That is \boxed{26}."),
@@ -118,7 +120,7 @@ def test_gpqa_shuffles_by_the_id_alone() -> None:
     ],
 )
 @pytest.mark.anyio
-async def test_mathematics_is_judged_in_the_sandbox(name: str, rows: list[Row], right: str, wrong: str) -> None:
+async def test_what_is_judged_in_the_sandbox(name: str, rows: list[Row], right: str, wrong: str) -> None:
     (problem,) = problems(name, rows)
     definition = published(name)
     assert definition is not None
@@ -130,6 +132,48 @@ async def test_mathematics_is_judged_in_the_sandbox(name: str, rows: list[Row], 
             assert (await task.judge(answer, executor, ExecutionLimits())).outcome is outcome
 
 
+def test_ifeval_keeps_the_arguments_that_an_instruction_has() -> None:
+    (problem,) = problems("ifeval", published_rows.IFEVAL)
+    assert problem["entry"]["id"] == "1000"
+    assert problem["record"]["prompt"] == published_rows.IFEVAL[0]["prompt"]
+    assert problem["record"]["target"] == [
+        {"id": "punctuation:no_comma", "arguments": {}},
+        {"id": "length_constraints:number_words", "arguments": {"num_words": 5, "relation": "at least"}},
+        {"id": "startend:quotation", "arguments": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"instruction_id_list": ["keywords:rhyme"], "kwargs": [{}]}, "there is no instruction 'keywords:rhyme'"),
+        ({"instruction_id_list": ["keywords:existence"], "kwargs": [{}]}, "keywords:existence lacks keywords"),
+        ({"instruction_id_list": [], "kwargs": []}, "not a list of instructions"),
+    ],
+)
+def test_an_instruction_that_cannot_be_judged_is_left_out(change: Row, why: str) -> None:
+    with pytest.raises(Unusable, match=why):
+        problems("ifeval", [{**published_rows.IFEVAL[0], **change}])
+
+
 def test_math_500_keeps_subject_and_level() -> None:
     first, _ = problems("math_500", published_rows.MATH_500)
     assert first["entry"] == {"id": "test/prealgebra/1.json", "difficulty": "level 1", "category": "Prealgebra", "title": ""}
+
+
+@pytest.mark.parametrize(
+    ("task", "right", "wrong"),
+    [
+        ("boolean_expressions", "Thus so. So the answer is False.", "So the answer is True."),
+        ("dyck_languages", "So the answer is > ) ].", "So the answer is ) > ]."),
+        ("dyck_languages", "So the answer is **> ) ]**.", "So the answer is >."),
+        ("word_sorting", "The answer is pear? No.\nSo the answer is apple pear", "So the answer is pear apple."),
+        ("date_understanding", "**So the answer is (B).**", "So the answer is (A)."),
+        ("date_understanding", "So the answer is: B", "It is (B)."),
+    ],
+)
+def test_bbh(task: str, right: str, wrong: str) -> None:
+    (problem,) = problems("bbh", [{"config": task, **row} for row in published_rows.BBH[task]])
+    assert problem["entry"]["category"] == task.replace("_", " ")
+    assert passes("bbh", problem, right)
+    assert not passes("bbh", problem, wrong)

@@ -1,7 +1,8 @@
-"""Commands about benchmarks: list, show, check and add those that a file describes, remove."""
+"""Commands about benchmarks: list, show, the catalogue, check and add those that a file describes, remove."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -9,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 from orchestrator.cli.api.client import UPLOAD_TIMEOUT, Client, Json
-from orchestrator.cli.commands.measuring.datasets import wait_for_dataset
+from orchestrator.cli.commands.measuring.datasets import progress_shown, wait_for_dataset
 from orchestrator.cli.context import command, command_group
 from orchestrator.cli.errors import BadUsage
 from orchestrator.cli.files.batch_config import read_config
@@ -25,11 +26,29 @@ BENCHMARK_COLUMNS: Columns = {
     "Licence": "licence",
     "Description": "description",
 }
+CATALOGUE_COLUMNS: Columns = {
+    "Benchmark": lambda row: f"{row['name']} (added)" if row["added"] else row["name"],
+    "Problems": "problems",
+    "Download": lambda row: f"{row['download_mb']:,g} MB",
+    "Licence": lambda row: f"{row['licence']}, gated" if row["gated"] else row["licence"],
+    "Description": "description",
+}
 SHOWN_CHARS = 2000
 File = Annotated[Path, typer.Argument(help="The file that describes the benchmark: YAML or JSON.", metavar="FILE")]
 Name = Annotated[str, typer.Argument(help="A benchmark.")]
 
-benchmarks_app = command_group("Benchmarks: list (the default), show, check and add your own, remove.")
+FileOrName = Annotated[
+    str,
+    typer.Argument(
+        help="The file that describes the benchmark (YAML or JSON), or the name of one in the catalogue.",
+        metavar="FILE|NAME",
+    ),
+]
+CatalogueName = Annotated[str | None, typer.Argument(help="Print the file of this benchmark, as a start for your own.")]
+
+benchmarks_app = command_group(
+    "Benchmarks: list (the default), show, catalogue of published ones, check and add your own, remove."
+)
 
 
 @benchmarks_app.command("list")
@@ -55,6 +74,18 @@ def show_benchmark(name: Name, as_json: JsonFlag = False) -> None:
         cmd.out.result(found, "\n".join(lines))
 
 
+@benchmarks_app.command("catalogue")
+def show_catalogue(name: CatalogueName = None, as_json: JsonFlag = False) -> None:
+    """List published benchmarks that `benchyard benchmarks add NAME` adds, or show one of them."""
+    with command(as_json) as cmd:
+        if name is None:
+            right = ("Problems", "Download")
+            cmd.out.items(cmd.client.items("/api/benchmarks/catalogue"), CATALOGUE_COLUMNS, right=right)
+            return
+        entry = cmd.client.get(_path("catalogue", name))
+        cmd.out.result(entry, "\n".join(_catalogue_lines(entry)))
+
+
 @benchmarks_app.command("check")
 def check_benchmark(file: File, as_json: JsonFlag = False) -> None:
     """Show the first three prompts of a description, and how a right and a wrong answer would score. Adds nothing."""
@@ -64,11 +95,15 @@ def check_benchmark(file: File, as_json: JsonFlag = False) -> None:
 
 
 @benchmarks_app.command("add")
-def add_benchmark(file: File, as_json: JsonFlag = False) -> None:
-    """Add a benchmark that a file describes; one of the same name is replaced."""
+def add_benchmark(file: FileOrName, as_json: JsonFlag = False) -> None:
+    """Add a published benchmark of the catalogue, or one that a file describes; one of the same name is replaced."""
     with command(as_json) as cmd:
-        job = cmd.client.post("/api/benchmarks", _body(cmd.client, file))
-        built = wait_for_dataset(cmd.client, job["name"], lambda *_: None)
+        if _is_name(file):
+            job = cmd.client.post(_path("catalogue", file))
+        else:
+            job = cmd.client.post("/api/benchmarks", _body(cmd.client, Path(file)))
+        with progress_shown(cmd.out) as report:
+            built = wait_for_dataset(cmd.client, job["name"], report)
         cmd.out.warn_some([f"Left out: {clean(line)}" for line in built["left_out_lines"]], built["left_out"])
         name = clean(built["name"])
         cmd.out.result(
@@ -86,8 +121,26 @@ def remove_benchmark(name: Name, as_json: JsonFlag = False) -> None:
         cmd.out.result({"removed": name}, f"Removed {clean(name)}.")
 
 
-def _path(name: str) -> str:
-    return f"/api/benchmarks/{quote(name, safe='')}"
+def _path(*parts: str) -> str:
+    return "/".join(["/api/benchmarks", *(quote(part, safe="") for part in parts)])
+
+
+def _is_name(given: str) -> bool:
+    """Whether it is a name of the catalogue: not a file, and nothing that looks like one."""
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", given) is not None and not Path(given).exists()
+
+
+def _catalogue_lines(entry: Json) -> list[str]:
+    """A comment and the file, so that the output can be saved and added."""
+    facts = [f"{entry['problems']} problems, about {entry['download_mb']:,g} MB to download"]
+    if entry["gated"]:
+        facts.append("Gated: accept its terms on the hub, and give the service a token in HF_TOKEN.")
+    if entry["differs"]:
+        facts.append(f"Differs from the authors' own rules: {clean(entry['differs'])}")
+    if entry["text"] is not None:
+        return [*(f"# {fact}" for fact in facts), clean(entry["text"], lines=True).rstrip()]
+    labels = (("Description", "description"), ("Source", "source"), ("Licence", "licence"))
+    return [f"{clean(entry['name'])}: {facts[0]}", *facts[1:], *(f"{label}: {clean(entry[name])}" for label, name in labels)]
 
 
 def _body(client: Client, file: Path) -> Json:

@@ -118,11 +118,20 @@ class LocalDatasets:
         return {**_description(self._catalogue.get(name)), "statistics": statistics, "records": previews}
 
     def add(self, name: str, source: str | None, options: Json, report: Report) -> Json:
+        from orchestrator.benchmarks.hub_records import HubRecords
+        from orchestrator.benchmarks.published.catalogue import published, refuse_choices
+        from orchestrator.benchmarks.service import BenchmarkFiles
         from orchestrator.datasets.fetching import library
 
-        wishes = {"form" if field == "format" else field: value for field, value in options.items()}
-        order = library.Order(name, source, **wishes)
-        built = library.add(self._data_dir, order, report=report, room=self._room)
+        definition = published(name)
+        if definition is not None and source is None:
+            refuse_choices(name, options)
+            hub = HubRecords(self._data_dir, self._room)
+            built = BenchmarkFiles(self._catalogue, self._room, hub).build(definition, {}, report)
+        else:
+            wishes = {"form" if field == "format" else field: value for field, value in options.items()}
+            order = library.Order(name, source, **wishes)
+            built = library.add(self._data_dir, order, report=report, room=self._room)
         reasons = list(map(str, built.left_out))
         return {
             "name": name,
@@ -222,7 +231,7 @@ def add_dataset(
     }
     with _datasets(as_json) as (cmd, datasets):
         try:
-            with _progress(cmd.out) as report:
+            with progress_shown(cmd.out) as report:
                 built = datasets.add(name, source, options, report)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -259,7 +268,7 @@ def _file(source: str) -> Path:
 
 
 @contextmanager
-def _progress(out: Output) -> Iterator[Report]:
+def progress_shown(out: Output) -> Iterator[Report]:
     """A progress bar on a terminal, a line per file elsewhere."""
     if not out.interactive:
         reported: set[tuple[str, str]] = set()
