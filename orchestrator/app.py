@@ -287,6 +287,7 @@ async def open_services(
             live=live,
             run_metrics=run_metrics,
             waiting_for=gateway.coordinator.status,
+            request_notes=gateway.coordinator.notes,
             door=listener,
             loops=runs.loops,
             signals=runs.signals,

@@ -72,6 +72,11 @@ class CallCoordinator:
             return None
         return oldest.sentence()
 
+    def notes(self, provider: str, model: str) -> list[str]:
+        """What was learned about the server of a model, in sentences."""
+        upstream = self._upstreams.get(provider)
+        return [] if upstream is None else upstream.notes(model)
+
     def open_calls(self) -> int:
         return len(self._running)
 

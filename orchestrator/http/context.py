@@ -74,6 +74,8 @@ class Services:
     run_metrics: RunMetrics
     waiting_for: Callable[[str], str | None]
     """What a run's model calls are waiting for, in one sentence, according to the gateway."""
+    request_notes: Callable[[str, str], list[str]]
+    """What was learned about the server of a provider's model, in sentences."""
     door: RunnerListener
     loops: Loops
     signals: Signals

@@ -77,6 +77,7 @@ async def _show(
         422 if error else 200,
         models=rows,
         counts=counts,
+        notes={row.id: page.context.request_notes(row.provider, row.name) for row in rows},
         given=form or {},
         error=error,
         synced=synced,

@@ -30,7 +30,7 @@ async def list_models(
     archived: bool = False,
 ) -> Page[ModelOut]:
     rows = await context.db.read(lambda s: model_queries.page(s, limit=limit + 1, after=after, with_archived=archived))
-    items = [ModelOut.of(row) for row in rows[:limit]]
+    items = [ModelOut.of(row, context.request_notes(row.provider, row.name)) for row in rows[:limit]]
     return Page(items=items, next=str(items[-1].id) if len(rows) > limit else None)
 
 
@@ -54,7 +54,8 @@ async def sync_models(context: Context) -> ModelsSynced:
 
 @router.get("/{model:path}", policy=Policy(READ))
 async def get_model(model: ModelRef, context: Context) -> ModelOut:
-    return ModelOut.of(await context.runs.find_model(model))
+    row = await context.runs.find_model(model)
+    return ModelOut.of(row, context.request_notes(row.provider, row.name))
 
 
 @router.patch("/{model:path}", policy=Policy(OWNER))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, Self
 
@@ -84,11 +85,15 @@ class ModelOut(Answer):
     archived: bool
     created_at: datetime
     updated_at: datetime
+    notes: list[str] = Field(
+        default=[],
+        description="What was learned about its server since the service started, such as a parameter that it refuses.",
+    )
 
     @classmethod
-    def of(cls, row: LlmModel) -> Self:
-        values = {name: getattr(row, name) for name in cls.model_fields if name != "archived"}
-        return cls(**values, archived=row.archived_at is not None)
+    def of(cls, row: LlmModel, notes: Sequence[str] = ()) -> Self:
+        values = {name: getattr(row, name) for name in cls.model_fields if name not in ("archived", "notes")}
+        return cls(**values, archived=row.archived_at is not None, notes=list(notes))
 
 
 class ModelsSynced(Answer):

@@ -104,6 +104,9 @@ class DemoUpstream:
             )
         )
 
+    def notes(self, model: str) -> list[str]:
+        return []
+
     async def close(self) -> None:
         """Nothing to close."""
 

@@ -154,7 +154,7 @@ class ResponsesAssembler:
                 error_event = reported_error(data)
                 raise error_event or StreamedError(str(data.get("code") or "server_error"), data)
             if kind == "response.output_item.done":
-                self._items[data["output_index"]] = data["item"]
+                self._items[data.get("output_index", len(self._items))] = data["item"]  # llama-server numbers none
                 self.size += len(event.data)
             elif kind in _ENDINGS:
                 self._response = dict(data["response"])

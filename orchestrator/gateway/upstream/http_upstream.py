@@ -1,7 +1,8 @@
 """One try at a real provider over HTTP. The only place where a provider's key is read to make a call.
 
-The answer is always requested as a stream and assembled here, so that a slow model can be told from a dead connection, and a
-truncated answer from a whole one. Redirects are not followed. Memory is bounded by `max_answer_bytes`.
+The answer is requested as a stream, unless the server refuses that, and assembled here, so that a slow model can be told
+from a dead connection, and a truncated answer from a whole one. Redirects are not followed. Memory is bounded by
+`max_answer_bytes`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from orchestrator.gateway.upstream.errors import (
 )
 from orchestrator.gateway.upstream.framing import BadCoding, BadResponse, Head, Target, UnknownCoding, decoder_of
 from orchestrator.gateway.upstream.port import Received, Reply
-from orchestrator.gateway.upstream.providers import Provider, clean_answer, secrets_in_headers
+from orchestrator.gateway.upstream.providers import SECRET_CHARS, Provider, clean_answer, secrets_in_headers
+from orchestrator.gateway.upstream.request_forms import SENTENCES, Adjustment, adjusted, other_form, refused_parameter
 from orchestrator.outbound.addresses import AddressRefused
 from orchestrator.outbound.proxies import Proxies
 from orchestrator.outbound.tls import tls_context
@@ -43,6 +45,8 @@ MAX_ERROR_BYTES = 64 << 10
 LONGEST_PAUSE_S = 60.0
 IDLE_S = 300.0
 GOODBYE_S = 1.0
+LIMIT_TOLERANCE = 1.05
+"""Servers count the last tokens differently."""
 STREAM_BEGINS = (b"data:", b"event:", b"id:", b":")
 BLANK = b"\xef\xbb\xbf \r\n\t"
 FIXED_HEADERS = {
@@ -81,6 +85,9 @@ class HttpUpstream:
         )
         self._targets: dict[str, Target] = {}
         self._secrets = secrets_in_headers(provider.headers)
+        self._forms: dict[str, frozenset[Adjustment]] = {}
+        """By model, what its server taught. Lost at a restart, and learned again by one refused request."""
+        self._ignored_limits: dict[str, str] = {}
         self.server = json.dumps([provider.base_url, sorted(provider.headers.items())])
 
     async def ask(self, call: Call, received: Received) -> Reply:
@@ -88,7 +95,49 @@ class HttpUpstream:
             spoken = ", ".join(sorted(self._provider.protocols))
             raise GatewayError(404, Code.NOT_FOUND, f"provider {self._provider.name} supports only {spoken}")
         key = await self._key(call.context.payer)
-        request = self._request(call, key)
+        model = call.context.model
+        form = known = self._forms.get(model, frozenset())
+        refusal: UpstreamError | None = None
+        while True:
+            body = call.wire.outgoing(call.body)
+            body = adjusted(body, form) if form else body
+            try:
+                reply = await self._ask_once(call, body, key, received)
+            except UpstreamError as error:
+                parameter = refused_parameter(call.wire.protocol, body, error)
+                if parameter is None:
+                    raise
+                other = other_form(call.wire.protocol, parameter, form, known)
+                if other is None:
+                    raise refusal or error from error
+                form, refusal = other, refusal or error
+            else:
+                if form != known:
+                    self._forms[model] = form
+                self._look_at_limit(call, body, reply.message)
+                return reply
+
+    def notes(self, model: str) -> list[str]:
+        sentences = [SENTENCES[adjustment] for adjustment in sorted(self._forms.get(model, ()))]
+        return [*sentences, *([self._ignored_limits[model]] if model in self._ignored_limits else [])]
+
+    def _look_at_limit(self, call: Call, body: Message, message: Message) -> None:
+        """Notice a server that ignores the token limit, on which the worst case of a call depends. Some obey its older
+        name."""
+        limit, usage = call.request.max_output_tokens, call.wire.usage(message)
+        if limit is None or usage is None or usage.output_tokens <= limit * call.request.answers * LIMIT_TOLERANCE:
+            return
+        model = call.context.model
+        if call.wire.protocol is Protocol.OPENAI_CHAT and "max_completion_tokens" in body:
+            self._forms[model] = self._forms.get(model, frozenset()) | {Adjustment.MAX_TOKENS}
+        else:
+            self._ignored_limits[model] = (
+                f"ignores the token limit: it gave {usage.output_tokens} tokens where {limit} were allowed, "
+                "so a run can cost more than its budget"
+            )
+
+    async def _ask_once(self, call: Call, body: Message, key: str, received: Received) -> Reply:
+        request = self._request(call, body, key)
         try:
             async with asyncio.timeout(call.context.request_timeout_s), self._connections.one() as connection:
                 head = await connection.request(request, call.wire.last_words)
@@ -97,7 +146,9 @@ class HttpUpstream:
                 if head.status == 200:
                     pause_s = exhausted_for_s(head.headers, self._clock.now())
                     received(None if pause_s is None else min(pause_s, LONGEST_PAUSE_S))
-                return await self._reply(call, head, connection, (*self._secrets, key) if key else self._secrets)
+                return await self._reply(
+                    call, head, connection, (*self._secrets, key) if len(key) >= SECRET_CHARS else self._secrets
+                )
         except AddressRefused as error:
             message = f"provider {self._provider.name} may not be called: {error}"
             raise UpstreamError(502, message, retry=False, scope=ErrorScope.RUN) from error
@@ -121,7 +172,7 @@ class HttpUpstream:
             raise GatewayError(401, Code.PROVIDER_KEY_REFUSED, sentence)
         return key
 
-    def _request(self, call: Call, key: str) -> bytes:
+    def _request(self, call: Call, body: Message, key: str) -> bytes:
         protocol = call.wire.protocol
         headers = dict(call.headers) if protocol is Protocol.ANTHROPIC else {}
         if key:
@@ -137,7 +188,7 @@ class HttpUpstream:
                 },
                 self._proxy,
             )
-        content = json.dumps(call.wire.outgoing(call.body), separators=(",", ":")).encode()
+        content = json.dumps(body, separators=(",", ":")).encode()
         try:
             return target.post(headers, content)
         except ValueError as error:

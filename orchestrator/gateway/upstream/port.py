@@ -32,4 +32,7 @@ class Upstream(Protocol):
         Raises `UpstreamError` for failures at the provider, `GatewayError` for calls that never got there.
         """
 
+    def notes(self, model: str) -> list[str]:
+        """How requests for this model differ from the usual ones, and what its server ignores, in sentences."""
+
     async def close(self) -> None: ...

@@ -51,6 +51,9 @@ class ScriptedUpstream:
         usage = TokenUsage(10, self.output_tokens)
         return Reply(WIRE.compose(PlainReply("1", call.request.model, 0, "yes", "", Finish.STOP, usage)))
 
+    def notes(self, model: str) -> list[str]:
+        return []
+
     async def close(self) -> None:
         """Nothing to close."""
 

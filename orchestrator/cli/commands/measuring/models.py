@@ -78,8 +78,11 @@ def list_models(
 ) -> None:
     """List models."""
     with command(as_json) as cmd:
-        models = cmd.client.pages("/api/models", archived=archived or None)
+        models = list(cmd.client.pages("/api/models", archived=archived or None))
         cmd.out.items(models, COLUMNS, empty="No models.")
+        for model in models:
+            for note in model["notes"]:
+                cmd.out.note(f"{clean(model['slug'])}: {clean(note)}")
 
 
 def _fields_of(context: typer.Context, fields: dict[str, str]) -> Json:
