@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator demo up down test test-fast test-data test-kubernetes test-exhaustive check bench lock clean
+.PHONY: help setup engine images postgres browser identity-provider azure-emulator client-generator inspect-ai demo up down test test-fast test-data test-kubernetes test-exhaustive check bench lock clean
 # Hundreds of processes import the same modules in a test run: each is compiled once, also where the environment forbids that.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -75,6 +75,7 @@ track-packages:
 	@$(MAKE) identity-provider
 	@$(MAKE) azure-emulator
 	@$(MAKE) client-generator
+	@$(MAKE) inspect-ai
 
 stage-quick:
 	@$(pytest) -m "$(ours)" -n 2 --dist loadfile $(quick)
@@ -122,6 +123,9 @@ azure-emulator: setup  ## Install the emulator of Azure's object store that a te
 
 client-generator: setup  ## Install what generates a client from the OpenAPI document in a test
 	@scripts/client-generator >/dev/null
+
+inspect-ai: setup  ## Install Inspect, whose reader and viewer open our exports in a test
+	@scripts/python-environment inspect-ai >/dev/null
 
 bench: setup images  ## Measure, with ratios for docs/performance.md (faults apart: python -m tests.bench.faults)
 	@for each in start events live pages sandbox.measure; do echo "== $$each"; $(bin)/python -m tests.bench.$$each; done

@@ -6,7 +6,7 @@ FROM ${BASE} AS build
 COPY requirements/build.txt /src/
 RUN pip install --no-cache-dir --no-compile --disable-pip-version-check --root-user-action=ignore --require-hashes -r /src/build.txt
 COPY requirements/orchestrator.txt /src/
-# Of pyarrow, only the reader of Parquet files is used (orchestrator/datasets/formats/parquet): neither Flight nor Substrait, object
+# Of pyarrow, only the reader and the writer of Parquet files are used: neither Flight nor Substrait, object
 # stores, headers or tests.
 RUN uv venv --quiet --no-project --python python3 /opt/venv \
  && VIRTUAL_ENV=/opt/venv uv pip install --quiet --no-cache --compile-bytecode --require-hashes -r /src/orchestrator.txt \

@@ -106,6 +106,16 @@ def outcome_counts(session: Session, run_id: str) -> dict[str, int]:
     return {outcome: int(count) for outcome, count in session.exec(query).all()}
 
 
+def counts_by_benchmark(session: Session, run_id: str) -> dict[str, dict[str, int]]:
+    """The number of items by benchmark and outcome."""
+    columns: Any = (ItemRow.benchmark, ItemRow.outcome, func.count())
+    query = select(*columns).where(ItemRow.run_id == run_id).group_by(col(ItemRow.benchmark), col(ItemRow.outcome))
+    counts: dict[str, dict[str, int]] = {}
+    for benchmark, outcome, count in session.exec(query).all():
+        counts.setdefault(benchmark, {})[outcome] = int(count)
+    return counts
+
+
 def outcome_details(session: Session, run_id: str, *, limit: int = 100) -> list[tuple[str, str, int]]:
     """(outcome, detail, number of items), the most frequent first."""
     number = func.count()

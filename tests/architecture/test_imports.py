@@ -51,7 +51,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpx_sse": ("orchestrator.cli.api.",),
     "cryptography": ("orchestrator.accounts.vault",),
     "huggingface_hub": ("orchestrator.datasets.fetching.hub",),
-    "pyarrow": ("orchestrator.datasets.formats.parquet.worker",),
+    "pyarrow": ("orchestrator.datasets.formats.parquet.worker", "orchestrator.runs.reports.exports.parquet.worker"),
     "yaml": ("orchestrator.system.yaml_text",),
     "re2": ("runner.contract.patterns",),
     "math_verify": ("runner.sandbox.inside.mathematics",),

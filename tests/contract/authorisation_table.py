@@ -61,6 +61,7 @@ POST   /api/jobs/{job_id}/cancel                                   member  thing
 POST   /api/jobs/{job_id}/retry                                    member  thing
 POST   /api/jobs/{job_id}/dismiss                                  member  thing
 GET    /api/container-runs/{run_id}/export                         viewer  thing
+GET    /api/exports                                                viewer  list
 GET    /api/container-runs/{run_id}/artefacts/{name}               viewer  thing
 POST   /api/batches                                                member  list
 GET    /api/batches                                                viewer  list

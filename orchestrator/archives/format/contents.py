@@ -34,7 +34,7 @@ from orchestrator.runs.drafts import plan_rows
 from orchestrator.runs.intake.bounds import JudgedAnswer, answer_digest, judged_answers
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
-from orchestrator.runs.reports import exports
+from orchestrator.runs.reports.exports.lines import item
 from orchestrator.runs.reports.model_cost import ModelCost
 from orchestrator.runs.reports.model_names import model_name
 from orchestrator.runs.tables import Artefact, Attempt, ContainerRun, Event, ItemRow
@@ -167,7 +167,7 @@ class _Items:
 
             def take(row: ItemRow) -> bool:
                 nonlocal after, written, size
-                line = _line(exports.item(row), row)
+                line = _line(item(row), row)
                 if written + len(line) > self._max_bytes:
                     line = _line({"without_texts": True, **{name: getattr(row, name) for name in SLIM}}, row)
                     self.slim += 1

@@ -27,6 +27,7 @@ from orchestrator.retention.queries import is_pinned
 from orchestrator.runs import queries as run_queries
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.reports import queries as page_queries
+from orchestrator.runs.reports.exports.formats import WORDS, formats_of
 from orchestrator.runs.reports.model_names import name_of_model
 from orchestrator.runs.reports.queries import ItemLine, Verdict
 from orchestrator.runs.tables import Artefact, ContainerRun, Event
@@ -117,6 +118,7 @@ async def show_run(
         payers=data.payers,
         pinned=data.pinned,
         artefacts=data.artefacts,
+        exports=[(form.value, WORDS[form]) for form in formats_of(row.kind)],
         moves=[(move, data.positions.get(_key(move))) for move in (moves or [])[:MOVES_SHOWN]],
         moved=None if moves is None else len(moves),
     )

@@ -101,7 +101,7 @@ async def test_a_run_from_the_form_to_its_pages(service: Service) -> None:
             assert_harmless(page.text)
         assert "50.0 %" in (await client.get(place)).text
         shown = (await client.get(place)).text
-        for format in ("csv", "jsonl", "json"):
+        for format in ("csv", "jsonl", "parquet", "junit", "inspect", "json"):
             link = f"/api/container-runs/{run_id}/export?format={format}"
             assert link in shown
             assert (await client.get(link)).status_code == 200

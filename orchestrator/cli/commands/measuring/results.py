@@ -1,8 +1,7 @@
-"""Commands that show the results of one run: show, logs, export."""
+"""Commands that show one run: show, logs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,14 +10,11 @@ from orchestrator.cli.api.client import Client, Json, run_path
 from orchestrator.cli.api.stream import follow
 from orchestrator.cli.commands.measuring.runs import RunArgument
 from orchestrator.cli.context import Command, command, now
-from orchestrator.cli.errors import INTERRUPTED, BadUsage
-from orchestrator.cli.files.writing import whole_file
+from orchestrator.cli.errors import INTERRUPTED
 from orchestrator.cli.view.live import RunView
-from orchestrator.cli.view.output import JsonFlag, write_out
+from orchestrator.cli.view.output import JsonFlag
 from orchestrator.cli.view.runs import run_detail
 from orchestrator.cli.view.text import clean
-
-FORMATS = ("jsonl", "csv", "json")
 
 
 def show(run_id: RunArgument, as_json: JsonFlag = False) -> None:
@@ -84,29 +80,3 @@ def _follow_logs(cmd: Command, run: Json) -> None:
 def _log_line(cmd: Command, at: object, level: object, message: object) -> None:
     style = {"error": "red", "warning": "yellow"}.get(str(level), "")
     cmd.out.say(f"{clean(at)[:23]} {clean(level):7} {clean(message, lines=True)}", style)
-
-
-def export(
-    run_id: RunArgument,
-    form: Annotated[str | None, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; default: jsonl.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to this file, not to standard output.")] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Write the results of a run: one item per line (jsonl, csv), or one log with everything (json)."""
-    form = form or ("json" if as_json else "jsonl")
-    if form not in FORMATS:
-        raise BadUsage(f"--format {clean(form)!r} is not one of {', '.join(FORMATS)}.")
-    if as_json and form != "json":
-        raise BadUsage("--json prints one JSON value; leave out --format, or leave out --json.")
-    with command(as_json) as cmd:
-        path = run_path(cmd.client.find_run_id(run_id))
-        with cmd.client.download(f"{path}/export", format=form) as pieces:
-            if out is None:
-                write_out(pieces)
-                return
-            try:
-                with whole_file(out) as file:
-                    file.writelines(pieces)
-            except OSError as error:
-                raise BadUsage(f"--out {clean(out)} cannot be written: {error.strerror}.") from error
-        cmd.out.note(f"Wrote {clean(out)}.")

@@ -1,4 +1,4 @@
-"""Exports results: one line of JSON or CSV per item, or one document with everything. Pure: rows in, text out.
+"""Results as lines: JSON or CSV per item, or one JSON document with everything. Pure: rows in, text out.
 
 A CSV cell that a spreadsheet would read as a formula is prefixed with an apostrophe, since models choose its content.
 """
@@ -9,7 +9,6 @@ import csv
 import io
 import json
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any
 
 from orchestrator.runs.tables import ItemRow
@@ -38,17 +37,11 @@ COLUMNS = (
     "exit",
     "detail",
     "code",
+    "run_id",
+    "model",
 )
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-class ExportFormat(StrEnum):
-    JSONL = "jsonl"  #: one object per item, with all texts
-    CSV = "csv"  #: one line per item, without prompt, answer and tests
-    JSON = "json"  #: one document: the run, its plan, its score and all items
-
-
-MEDIA = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv", ExportFormat.JSON: "application/json"}
+JSON_TAIL = "]}\n"
 
 
 def item(row: ItemRow) -> dict[str, Any]:
@@ -56,16 +49,23 @@ def item(row: ItemRow) -> dict[str, Any]:
     return {"position": row.position, "attempt": row.attempt, "created_at": row.created_at.isoformat(), **row.data}
 
 
-def as_jsonl(rows: Iterable[ItemRow]) -> str:
-    return "".join(json.dumps(item(row)) + "\n" for row in rows)
+def value(row: ItemRow, name: str, model: str | None) -> Any:
+    """The value of a column."""
+    if name == "model":
+        return model
+    return getattr(row, name) if name in type(row).model_fields else row.data.get(name)
+
+
+def as_jsonl(rows: Iterable[ItemRow], model: str | None) -> str:
+    return "".join(json.dumps({**item(row), "run_id": row.run_id, "model": model}) + "\n" for row in rows)
 
 
 def csv_head() -> str:
     return _csv_line(COLUMNS)
 
 
-def as_csv(rows: Iterable[ItemRow]) -> str:
-    return "".join(_csv_line([_cell(_value(row, name)) for name in COLUMNS]) for row in rows)
+def as_csv(rows: Iterable[ItemRow], model: str | None) -> str:
+    return "".join(_csv_line([_cell(value(row, name, model)) for name in COLUMNS]) for row in rows)
 
 
 def json_head(info: dict[str, Any]) -> str:
@@ -78,20 +78,13 @@ def as_json_items(rows: Iterable[ItemRow], first: bool) -> str:
     return text if first or not text else f",\n{text}"
 
 
-JSON_TAIL = "]}\n"
-
-
-def _value(row: ItemRow, name: str) -> Any:
-    if name == "created_at":
-        return row.created_at.isoformat()
-    return getattr(row, name) if name in type(row).model_fields else row.data.get(name)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
+def _cell(content: Any) -> str:
+    if content is None:
         return ""
-    text = str(value)
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+    if hasattr(content, "isoformat"):
+        return str(content.isoformat())
+    text = str(content)
+    return f"'{text}" if isinstance(content, str) and text.startswith(_FORMULA) else text
 
 
 def _csv_line(cells: Iterable[str]) -> str:
