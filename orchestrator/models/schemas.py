@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictInt, field_validator
 
 from orchestrator.http.schemas import Answer, Body, Number, Text
 from orchestrator.models.tables import LlmModel
 from runner.contract.run_spec import Protocol
 
+OURS = frozenset({"model", "messages", "input", "instructions", "system", "n", "stream", "stream_options", "store", "tools"})
+"""Fields of a request that an `extra_body` cannot change."""
+EXTRA_BODY_CHARS = 16_384
 SLUG = r"^[a-z0-9][a-z0-9._:/-]{0,198}$"
 
 
@@ -19,9 +23,23 @@ class ModelParams(Body):
     max_tokens: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    seed: Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | None = None
+    stop: Annotated[list[Annotated[Text, Field(min_length=1, max_length=200)]], Field(max_length=16)] | None = None
+    system_prompt: Annotated[Text, Field(max_length=20_000)] | None = None
     thinking_budget: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
     effort: Annotated[Text, Field(max_length=20)] | None = None
+    extra_body: dict[str, Any] | None = None
     request_timeout_s: Annotated[Number, Field(gt=0, le=7200)] | None = None
+
+    @field_validator("extra_body")
+    @classmethod
+    def _leaves_ours_alone(cls, extra: dict[str, Any] | None) -> dict[str, Any] | None:
+        if ours := sorted(OURS & set(extra or ())):
+            raise ValueError(f"{ours[0]} is set by Benchyard; leave it out")
+        if extra is not None and len(json.dumps(extra)) > EXTRA_BODY_CHARS:
+            raise ValueError(f"is longer than {EXTRA_BODY_CHARS:,} characters")
+        return extra
 
 
 Price = Annotated[Number, Field(ge=0, le=1e6, description="US dollars per million tokens.")]

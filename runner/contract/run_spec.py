@@ -81,8 +81,15 @@ class ModelSpec(Message):
     max_tokens: int = Field(default=8192, gt=0)
     temperature: float | None = None
     top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: list[str] = []
+    system_prompt: str = ""
+    """Stands before the system prompt of a benchmark."""
     thinking_budget: int | None = None
     effort: str | None = None
+    extra_body: dict[str, Any] = {}
+    """More fields of the request, as the server documents them."""
     request_timeout_s: float = 600.0
 
 

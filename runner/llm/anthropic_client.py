@@ -37,6 +37,7 @@ class AnthropicClient:
 
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
         began = time.monotonic()
+        prompt = prompt.after(self._model.system_prompt)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # deprecated models, or models that want another kind of thinking
@@ -80,9 +81,11 @@ class AnthropicClient:
 
 def _options(model: ModelSpec) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    sampling = {"temperature": model.temperature, "top_p": model.top_p}
-    if extra := {name: value for name, value in sampling.items() if value is not None}:
+    sampling = {"temperature": model.temperature, "top_p": model.top_p, "top_k": model.top_k}
+    if extra := {name: value for name, value in sampling.items() if value is not None} | model.extra_body:
         options["extra_body"] = extra
+    if model.stop:
+        options["stop_sequences"] = model.stop
     if model.thinking_budget is not None:
         options["thinking"] = {"type": "enabled", "budget_tokens": model.thinking_budget}
     if model.effort is not None:

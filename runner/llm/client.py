@@ -4,7 +4,7 @@ A client tries once and raises a `runner.errors.CallError`; `calls` decides whet
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -59,6 +59,10 @@ class Prompt:
     system: str
     user: str
     version: str
+
+    def after(self, system: str) -> "Prompt":
+        """The prompt with this text before its own system prompt."""
+        return replace(self, system=f"{system}\n\n{self.system}".rstrip()) if system else self
 
     @property
     def text(self) -> str:

@@ -34,10 +34,10 @@ class OpenAIClient:
             max_retries=0,
             http_client=openai.DefaultAsyncHttpx2Client(transport=gateway_transport(), trust_env=False),
         )
-        sampling = {"temperature": model.temperature, "top_p": model.top_p}
-        self._options: dict[str, Any] = {name: value for name, value in sampling.items() if value is not None}
+        self._options = _options(model)
 
     async def complete(self, prompt: Prompt, call_key: str) -> Completion:
+        prompt = prompt.after(self._model.system_prompt)
         ask = self._responses if self._model.protocol is Protocol.OPENAI_RESPONSES else self._chat
         try:
             return await ask(prompt, {CALL_KEY_HEADER: call_key}, time.monotonic())
@@ -123,6 +123,15 @@ class OpenAIClient:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _options(model: ModelSpec) -> dict[str, Any]:
+    fields = {"temperature": model.temperature, "top_p": model.top_p, "seed": model.seed, "stop": model.stop or None}
+    options = {name: value for name, value in fields.items() if value is not None}
+    extra = model.extra_body if model.top_k is None else {"top_k": model.top_k, **model.extra_body}
+    if model.protocol is Protocol.OPENAI_RESPONSES:  # without these arguments, but a compatible server may know them
+        extra = {name: options.pop(name) for name in ("seed", "stop") if name in options} | extra
+    return {**options, "extra_body": extra} if extra else options
 
 
 def _whole_body(error: openai.APIStatusError) -> object:

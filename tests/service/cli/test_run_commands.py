@@ -201,6 +201,33 @@ def test_a_model_gets_its_prices_and_settings_later(service: Service, benchyard:
     assert benchyard("models", "set", "lab/late", "--clear", "slug").code == 2
 
 
+def test_a_model_has_options_of_its_server(service: Service, benchyard: Benchyard) -> None:
+    words = (
+        "models",
+        "add",
+        "lab/odd",
+        "--provider",
+        "lab",
+        "--seed",
+        "7",
+        "--top-k",
+        "40",
+        "--stop",
+        "END",
+        "--stop",
+        "###",
+    )
+    extra = '{"chat_template_kwargs": {"enable_thinking": false}}'
+    added = benchyard(*words, "--extra-body", extra, "--system-prompt", "Be brief.", "--json").json
+    options = {"seed": 7, "top_k": 40, "stop": ["END", "###"], "system_prompt": "Be brief."}
+    assert added["params"] == {**options, "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}
+    kept = benchyard("models", "set", "lab/odd", "--clear", "stop", "--seed", "8", "--json").json["params"]
+    assert (kept["seed"], "stop" in kept, kept["top_k"]) == (8, False, 40)
+    assert benchyard("models", "set", "lab/odd", "--extra-body", "[1]").code == 2
+    refused = benchyard("models", "set", "lab/odd", "--extra-body", '{"model": "another"}')
+    assert (refused.code, "model is set by Benchyard" in refused.err) == (1, True), refused.err
+
+
 def test_the_demo_runs_both_models(service: Service, benchyard: Benchyard) -> None:
     benchyard("models", "remove", "demo-weak")
     ended = benchyard("demo")

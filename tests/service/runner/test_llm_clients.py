@@ -100,6 +100,26 @@ async def test_options_openai(ask: Ask, orchestrator: FakeOrchestrator) -> None:
     )
 
 
+async def test_more_options(ask: Ask, orchestrator: FakeOrchestrator) -> None:
+    options = {
+        "top_k": 40,
+        "seed": 7,
+        "stop": ["END", "\n\n"],
+        "system_prompt": "Speak plainly.",
+        "extra_body": {"chat_template_kwargs": {"enable_thinking": False}},
+    }
+    await ask("openai_chat", lambda: chat_stream("four"), **options)
+    await ask("openai_responses", lambda: response_stream("four"), **options)
+    await ask("anthropic", lambda: message_stream("four"), **options)
+    chat, responses, messages = (body for _, body, _ in orchestrator.calls)
+    for body in (chat, responses):
+        assert (body["top_k"], body["seed"], body["stop"]) == (40, 7, ["END", "\n\n"])
+    assert (messages["top_k"], messages["stop_sequences"]) == (40, ["END", "\n\n"])
+    assert all(body["chat_template_kwargs"] == {"enable_thinking": False} for body in (chat, responses, messages))
+    system = "Speak plainly.\n\nBe right."
+    assert (chat["messages"][0]["content"], responses["instructions"], messages["system"]) == (system,) * 3
+
+
 ENDINGS: dict[str, tuple[str, Callable[[], Response], Finish]] = {
     "anthropic length": ("anthropic", lambda: message_stream("x", "max_tokens"), Finish.LENGTH),
     "anthropic context": ("anthropic", lambda: message_stream("x", "model_context_window_exceeded"), Finish.LENGTH),

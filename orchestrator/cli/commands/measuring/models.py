@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 from urllib.parse import quote
 
@@ -14,6 +15,17 @@ from orchestrator.cli.context import command, command_group
 from orchestrator.cli.view.output import Columns, JsonFlag, table
 from orchestrator.cli.view.text import clean
 
+
+def _json_object(text: str) -> Json:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter('must be a JSON object, such as {"min_p": 0.1}')
+    return value
+
+
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Slug or id.")]
 Protocol = Annotated[str | None, typer.Option(help="anthropic, openai_chat or openai_responses.")]
 InputPrice = Annotated[float | None, typer.Option(min=0, help="US dollars per million input tokens.")]
@@ -23,6 +35,14 @@ CacheWritePrice = Annotated[float | None, typer.Option(min=0, help="The same for
 MaxTokens = Annotated[int | None, typer.Option(help="Longest answer, in tokens.")]
 Temperature = Annotated[float | None, typer.Option(help="Sampling temperature.")]
 TopP = Annotated[float | None, typer.Option(help="Nucleus sampling.")]
+TopK = Annotated[int | None, typer.Option(help="Sample from this many tokens only.")]
+Seed = Annotated[int | None, typer.Option(help="The same for every call; several samples of a problem may then be equal.")]
+StopAt = Annotated[list[str] | None, typer.Option("--stop", metavar="TEXT", help="Ends an answer; may be repeated.")]
+SystemPrompt = Annotated[str | None, typer.Option(help="Stands before the system prompt of a benchmark.")]
+ExtraBody = Annotated[
+    dict | None,  # type: ignore[type-arg]  # typer takes no other form with a parser
+    typer.Option(metavar="JSON", parser=_json_object, help="More fields of requests: '{\"chat_template_kwargs\": {}}'."),
+]
 ThinkingBudget = Annotated[int | None, typer.Option(help="Tokens for thinking (Anthropic).")]
 Effort = Annotated[str | None, typer.Option(help="Reasoning effort: low, medium, high, or another that the provider has.")]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Longest time for one call.")]
@@ -43,6 +63,11 @@ PARAMS = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
     "top_p": "top_p",
+    "top_k": "top_k",
+    "seed": "seed",
+    "stop": "stop",
+    "system_prompt": "system_prompt",
+    "extra_body": "extra_body",
     "thinking_budget": "thinking_budget",
     "effort": "effort",
     "timeout": "request_timeout_s",
@@ -86,7 +111,8 @@ def list_models(
 
 
 def _fields_of(context: typer.Context, fields: dict[str, str]) -> Json:
-    return {field: context.params[option] for option, field in fields.items() if context.params[option] is not None}
+    given = {field: context.params[option] for option, field in fields.items()}
+    return {field: value for field, value in given.items() if value not in (None, [], ())}
 
 
 @models_app.command("add")
@@ -105,6 +131,11 @@ def add_model(
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
     top_p: TopP = None,
+    top_k: TopK = None,
+    seed: Seed = None,
+    stop: StopAt = None,
+    system_prompt: SystemPrompt = None,
+    extra_body: ExtraBody = None,
     thinking_budget: ThinkingBudget = None,
     effort: Effort = None,
     timeout: Timeout = None,
@@ -138,6 +169,11 @@ def set_model(
     max_tokens: MaxTokens = None,
     temperature: Temperature = None,
     top_p: TopP = None,
+    top_k: TopK = None,
+    seed: Seed = None,
+    stop: StopAt = None,
+    system_prompt: SystemPrompt = None,
+    extra_body: ExtraBody = None,
     thinking_budget: ThinkingBudget = None,
     effort: Effort = None,
     timeout: Timeout = None,
