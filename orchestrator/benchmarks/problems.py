@@ -5,6 +5,7 @@ Pure. Templates are the user's, so this runs in a process of its own with limits
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import string
@@ -46,6 +47,7 @@ class ProblemMaker:
     def __init__(self, definition: Definition, example_rows: Sequence[Mapping[str, Any]] = ()) -> None:
         self._definition = definition
         self._environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, cache_size=0)
+        self._environment.filters["fromjson"] = json.loads
         self._compiled: dict[str, Template] = {}
         prompt = definition.prompt
         for source in (prompt.template, prompt.system):
@@ -206,13 +208,15 @@ def target_of(by: By, given: Any) -> Any:
             return usable_pattern(_text(given))
         case By.JSON:
             return _parsed(given)
-        case By.INSTRUCTIONS | By.INSTRUCTIONS_LOOSE:
+        case By.INSTRUCTIONS | By.INSTRUCTIONS_LOOSE | By.INSTRUCTIONS_SHARE:
             return _instructions(given)
         case By.STDIN:
             return _tests(given)
         case By.ASSERTIONS | By.MATH:  # the text of an interval is no JSON list
             values = given if isinstance(given, list) else [given]
             return [_text(value) for value in values]
+        case By.VALUE:
+            return _expression(given)
         case By.EXACT | By.CONTAINS:
             return _text(given)
 
@@ -260,6 +264,16 @@ def _instructions(given: Any) -> list[dict[str, Any]]:
             raise Unusable(f"its instruction {name} lacks {', '.join(missing)}")
         instructions.append({"id": name, "arguments": {argument: arguments[argument] for argument in INSTRUCTIONS[name]}})
     return instructions
+
+
+def _expression(given: Any) -> str:
+    """A text is a Python expression already; other values are written as one."""
+    text = given.strip() if isinstance(given, str) else repr(given)
+    try:
+        ast.parse(f"({text}\n)", mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise Unusable(f"its target {text[:60]!r} is no Python expression") from None
+    return text
 
 
 def _text(value: Any) -> str:

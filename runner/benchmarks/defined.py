@@ -8,12 +8,13 @@ from runner.benchmarks.livecodebench import LiveCodeBenchTask, Test
 from runner.benchmarks.mbpp import function_under_test
 from runner.benchmarks.record import required
 from runner.contract.events import Outcome
-from runner.contract.grading_rules import CODE, By, GradingRules
+from runner.contract.grading_rules import CODE, FOLLOWED, By, GradingRules
 from runner.contract.run_spec import ExecutionLimits
 from runner.errors import ProblemError
 from runner.grading.assertions import check_limits, judge_by_check
-from runner.grading.instructions import judge_instructions
+from runner.grading.instructions import judge_instructions, with_share
 from runner.grading.mathematics import judge_mathematics
+from runner.grading.python_value import judge_value
 from runner.grading.verdict import Verdict
 from runner.llm.client import Prompt
 from runner.rules.answers import find_answer
@@ -59,9 +60,12 @@ class DefinedTask:
         judge = self.rules.judge
         if judge.by is By.MATH:
             return await judge_mathematics(code, texts(self.target), executor, limits, judge.cpu_s)
-        if judge.by in (By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE):
+        if judge.by is By.VALUE:
+            return await judge_value(code, str(self.target), executor, limits, judge.cpu_s)
+        if judge.by in FOLLOWED:
             loose = judge.by is By.INSTRUCTIONS_LOOSE
-            return await judge_instructions(code, self.target, executor, limits, loose=loose, cpu_s=judge.cpu_s)
+            verdict = await judge_instructions(code, self.target, executor, limits, loose=loose, cpu_s=judge.cpu_s)
+            return with_share(verdict) if judge.by is By.INSTRUCTIONS_SHARE else verdict
         if judge.by in CODE:
             own = {} if judge.cpu_s is None else {"cpu_s": judge.cpu_s}
             return await self._judge_program(code, executor, limits.model_copy(update=own))

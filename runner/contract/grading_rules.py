@@ -58,12 +58,15 @@ class By(StrEnum):
     MATH = "math"  #: it equals the target as mathematics in LaTeX, by symbolic computation
     INSTRUCTIONS = "instructions"  #: it follows every instruction of the target
     INSTRUCTIONS_LOOSE = "instructions_loose"  #: the same, whatever its first and last line and its asterisks
+    INSTRUCTIONS_SHARE = "instructions_share"  #: its score is the share of instructions that it follows
+    VALUE = "value"  #: as a Python expression, it has the value of the target
     STDIN = "stdin"  #: as a program, it gives the expected output for each input
     ASSERTIONS = "assertions"  #: as a program, it satisfies the target's assertions
 
 
 CODE = frozenset({By.STDIN, By.ASSERTIONS})
-EXECUTED = CODE | {By.MATH, By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE}
+FOLLOWED = frozenset({By.INSTRUCTIONS, By.INSTRUCTIONS_LOOSE, By.INSTRUCTIONS_SHARE})
+EXECUTED = CODE | FOLLOWED | {By.MATH, By.VALUE}
 """What is judged in the sandbox."""
 
 

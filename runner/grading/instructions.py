@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,12 @@ async def judge_instructions(
         detail = f"the answer could not be judged: {execution.detail}"
     outcome = Outcome.WRONG_ANSWER if missed else Outcome.PASSED
     return Verdict(outcome, excerpt(detail), len(names), len(names) - len(missed), tests, usage)
+
+
+def with_share(verdict: Verdict) -> Verdict:
+    """The same verdict with the share of followed instructions as its score."""
+    judged = verdict.outcome is not Outcome.INFRA_ERROR
+    return replace(verdict, score=verdict.tests_passed / verdict.tests_total if judged else None)
 
 
 def _results(value: Tree, count: int) -> list[bool]:

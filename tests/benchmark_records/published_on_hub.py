@@ -70,6 +70,12 @@ def _layouts() -> dict[str, HubRepo]:
             {f"data/train-{SHARD}": parquet(rows.AIME_2024)}, {"configs": [_config("default", "train", "data/train-*")]}
         ),
         "math-ai/aime25": HubRepo({"test.jsonl": _lines(rows.AIME_2025)}),
+        "livecodebench/execution-v2": HubRepo(
+            {f"data/test-{SHARD}": parquet(rows.LCB_EXECUTION)}, {"configs": [_config("default", "test", "data/test-*")]}
+        ),
+        "livecodebench/test_generation": HubRepo(
+            {f"data/test-{SHARD}": parquet(rows.LCB_TEST_OUTPUT)}, {"configs": [_config("default", "test", "data/test-*")]}
+        ),
         "google/IFEval": HubRepo({"ifeval_input_data.jsonl": _lines(rows.IFEVAL)}),
     }
 

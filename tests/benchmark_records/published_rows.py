@@ -99,3 +99,32 @@ BBH = {
     "word_sorting": [{"input": "Sort the following words alphabetically: List: pear apple", "target": "apple pear"}],
     "date_understanding": [{"input": "Which day? Options:\n(A) 01/02/2020\n(B) 02/02/2020", "target": "(B)"}],
 }
+LCB_EXECUTION = [
+    {
+        "question_id": "2777",
+        "id": "sample_0",
+        "function_name": "double",
+        "code": "def double(values: List[int]) -> List[int]:\n    return [2 * value for value in values]",
+        "input": "double(values = [1, 2])",
+        "output": "[2, 4]",
+        "numsteps": 7,
+        "problem_id": "made-1",
+        "contest_id": "weekly-1",
+        "contest_date": "2023-08-21T00:00:00",
+        "difficulty": "easy",
+    }
+]
+LCB_TEST_OUTPUT = [
+    {
+        "question_title": "is-even",
+        "question_content": "Say whether n is even.",
+        "question_id": "9001",
+        "contest_id": "weekly-1",
+        "contest_date": "2023-08-21T00:00:00",
+        "difficulty": "easy",
+        "test": '[{"input": "4\\n\\"up\\"", "output": "true", "testtype": "functional"}]',
+        "starter_code": "class Solution:\n    def isEven(self, n: int, mode: str) -> bool:\n        ",
+        "function_name": "isEven",
+        "test_id": 0,
+    }
+]

@@ -32,6 +32,9 @@ COUNTS = {
     "aime_2025": 1,
     "ifeval": 1,
     "ifeval_loose": 1,
+    "ifeval_instructions": 1,
+    "livecodebench_execution": 1,
+    "livecodebench_test_output": 1,
 }
 
 

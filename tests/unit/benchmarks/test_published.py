@@ -20,6 +20,8 @@ from tests.benchmark_records import published_rows
 from tests.uids import own_uid_base
 
 Row = dict[str, Any]
+UNPINNED = {"livecodebench_execution"}
+"""Taken from the newest commit, which the pack then names."""
 
 
 def problems(name: str, rows: Sequence[Row], examples: Sequence[Row] = ()) -> list[Row]:
@@ -53,7 +55,7 @@ def test_every_file_is_in_the_catalogue_and_is_sound() -> None:
         assert definition.licence
         assert definition.source
         assert definition.records.hub
-        assert len(definition.records.revision or "") == 40, "the revision is a commit"
+        assert len(definition.records.revision or "") == (0 if name in UNPINNED else 40), "the revision is a commit"
     assert published("nothing") is None
 
 
@@ -112,6 +114,18 @@ def test_gpqa_shuffles_by_the_id_alone() -> None:
     ("name", "rows", "right", "wrong"),
     [
         ("ifeval", published_rows.IFEVAL, '"Red light fills the wide sky"', 'Sure!\n"Red light fills the wide sky"'),
+        (
+            "livecodebench_execution",
+            published_rows.LCB_EXECUTION,
+            "It doubles.\n[ANSWER]\nassert double(values = [1, 2]) == [2,4]\n[/ANSWER]",
+            "[ANSWER]double([1, 2])[/ANSWER]",
+        ),
+        (
+            "livecodebench_test_output",
+            published_rows.LCB_TEST_OUTPUT,
+            "[ANSWER]False[/ANSWER] No, 4 is even: [ANSWER]True[/ANSWER]",
+            "[ANSWER]true[/ANSWER]",
+        ),
         ("ifeval_loose", published_rows.IFEVAL, 'Sure!\n"Red light fills the wide sky"', '"Red light"'),
         ("math_500", published_rows.MATH_500[:1], r"So \boxed{0.5}", r"So \boxed{\frac{1}{4}}"),
         ("math_500", published_rows.MATH_500[1:], r"So \boxed{\left[0, 1\right]}", r"So \boxed{1}"),
@@ -154,6 +168,34 @@ def test_ifeval_keeps_the_arguments_that_an_instruction_has() -> None:
 def test_an_instruction_that_cannot_be_judged_is_left_out(change: Row, why: str) -> None:
     with pytest.raises(Unusable, match=why):
         problems("ifeval", [{**published_rows.IFEVAL[0], **change}])
+
+
+@pytest.mark.anyio
+async def test_the_share_of_instructions_is_a_score() -> None:
+    (problem,) = problems("ifeval_instructions", published_rows.IFEVAL)
+    definition = published("ifeval_instructions")
+    assert definition is not None
+    task = DefinedTask.read(problem["record"], rules=definition.rules)
+    async with Executor.open(1, own_uid_base()) as executor:
+        some = await task.judge("Red light fills the sky", executor, ExecutionLimits())
+        every = await task.judge('"Red light fills the wide sky"', executor, ExecutionLimits())
+    assert (some.outcome, some.score) == (Outcome.WRONG_ANSWER, pytest.approx(2 / 3))
+    assert (every.outcome, every.score) == (Outcome.PASSED, 1.0)
+
+
+def test_livecodebench_shows_the_call_and_the_assertion() -> None:
+    (execution,) = problems("livecodebench_execution", published_rows.LCB_EXECUTION)
+    assert "assert double(values = [1, 2]) == ??" in execution["record"]["prompt"]
+    assert execution["entry"] | {"title": ""} == {
+        "id": "sample_0",
+        "difficulty": "easy",
+        "category": "",
+        "title": "",
+        "date": "2023-08-21",
+    }
+    (prediction,) = problems("livecodebench_test_output", published_rows.LCB_TEST_OUTPUT)
+    assert "assert isEven(4, 'up') == ??" in prediction["record"]["prompt"]
+    assert (prediction["entry"]["id"], prediction["record"]["target"]) == ("9001-0", "True")
 
 
 def test_math_500_keeps_subject_and_level() -> None:
