@@ -37,6 +37,7 @@ from orchestrator.gateway.edge.router import Gateway, GatewayDeps
 from orchestrator.gateway.wiring import abandon_ended, open_gateway
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
+from orchestrator.harnesses.service import HarnessRuns
 from orchestrator.health.service import Readiness
 from orchestrator.http import openapi, problems, routers
 from orchestrator.http.access.authentication import load_token
@@ -268,6 +269,7 @@ async def open_services(
             models=ModelCatalogue(db, clock),
             runs=runs.service,
             commands=commands,
+            harnesses=HarnessRuns(db, settings, clock, runs.service, engine_name=choice.engine.name, wake=wake),
             schedules=schedules,
             webhooks=WebhookService(db, clock, allowed, sender, os.urandom),
             grades=GradeService(db, catalogue, settings, clock, runs.service, wake=wake),

@@ -40,8 +40,8 @@ def main() -> RunnerExit:
     acked = announce(link, raw["run_id"], raw["attempt"], raw["run_token"], facts)
     link.close()
     log("runner.claimed", acked=acked)
-    if raw.get("command"):
-        warming.join()  # the command's process is forked, so no other thread may run
+    if raw.get("command") or raw.get("harness"):
+        warming.join()  # the processes of a command or harness are forked, so no other thread may run
     return _carry_out(raw, boot.orchestrator_url, log, facts, bool(acked))
 
 
@@ -57,6 +57,7 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
     from runner.attempt import carry_out
     from runner.commands.measuring_process import open_measuring_process
     from runner.contract.run_spec import RunSpec
+    from runner.harness.processes import open_harness
     from runner.reporting.usage_samples import UsageLog
 
     try:
@@ -66,15 +67,16 @@ def _carry_out(raw: dict[str, Any], url: str, log: Log, facts: dict[str, Any], a
         return RunnerExit(EXIT_REFUSED)
     sys.set_int_max_str_digits(MAX_DIGITS)
     usage = UsageLog(read, age_s=process_age_s(), early=early.stop())
-    measuring = open_measuring_process(spec, str(facts.get("engine", "")))
+    engine = str(facts.get("engine", ""))
+    beside = open_measuring_process(spec, engine) or open_harness(spec, engine)
     try:
         # not asyncio.run, which would wait at its end for a thread that may still be importing an SDK
-        work = carry_out(spec, url, log, facts, acked, measuring=measuring, usage=usage)
+        work = carry_out(spec, url, log, facts, acked, beside=beside, usage=usage)
         code = asyncio.new_event_loop().run_until_complete(work)
     except Exception as error:
         log("runner.crashed", trouble=f"{type(error).__name__}: {error}")
         code = EXIT_CRASHED
-    alone = facts.get("engine") != "process" and spec.command is None  # in a container of our own image
+    alone = engine != "process" and spec.command is None and spec.harness is None  # in a container of our own image
     return RunnerExit(code, CountedSince.seconds_ago(usage.age_s) if alone else None)
 
 

@@ -24,6 +24,8 @@ from runner.contract.events import FailureReason, Stage
 from runner.contract.run_spec import RunKind, RunSpec
 from runner.errors import EXIT_ABANDONED, EXIT_CRASHED, EXIT_DONE, EXIT_FAILED, EXIT_SUPERSEDED, EXIT_TERMINATED, RunFailed
 from runner.evals.work import execute, generate
+from runner.harness.processes import HarnessProcesses
+from runner.harness.work import HarnessWork
 from runner.items.problems import Problems
 from runner.items.work import Item, Work, items_of
 from runner.llm.calls import Calls
@@ -66,12 +68,12 @@ async def carry_out(
     boot_facts: dict[str, Any],
     boot_acked: bool,
     opened: Executor | None = None,
-    measuring: MeasuringProcess | None = None,
+    beside: MeasuringProcess | HarnessProcesses | None = None,
     *,
     usage: UsageLog,
 ) -> int:
     """Works on a claimed run until it is over and returns the exit code. `opened` is a sandbox that is already open,
-    `measuring` the process that runs the command of a command benchmark, `usage` the usage recorded so far."""
+    `beside` the processes that run the command of a command benchmark or a harness, `usage` the usage recorded so far."""
     terminated = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     base = f"{orchestrator_url.rstrip('/')}/runner/runs/{spec.run_id}"
@@ -91,7 +93,7 @@ async def carry_out(
             patience_s=spec.patience_s,
         ) as reporter,
     ):
-        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened, measuring))
+        work = asyncio.create_task(_attempt(spec, base, client, reporter, limits(engine), log, opened, beside))
         term = asyncio.create_task(terminated.wait())
         ends: set[asyncio.Future[Any]] = {work, term, reporter.stop}
         try:
@@ -119,7 +121,7 @@ async def _attempt(
     allowed: dict[str, float],
     log: Log,
     opened: Executor | None,
-    measuring: MeasuringProcess | None,
+    beside: MeasuringProcess | HarnessProcesses | None,
 ) -> int:
     """Does all the work and returns once the last event is acknowledged."""
     failed: tuple[FailureReason, str, str | None] | None = None
@@ -130,7 +132,10 @@ async def _attempt(
             done = await _eval_work(spec, spec.eval, base, client, reporter, log, opened)
         elif spec.command is not None:
             reporter.stage(Stage.PROVISION, **allowed)
-            done = await _command_work(spec, base, client, reporter, log, measuring)
+            done = await _command_work(spec, base, client, reporter, log, beside)
+        elif spec.harness is not None:
+            reporter.stage(Stage.PROVISION, **allowed)
+            done = await _harness_work(spec, base, client, reporter, log, beside)
         elif items := items_of(spec):
             log("run.begin", items=len(items), finished_before=len(spec.finished))
             reporter.stage(Stage.PROVISION, **allowed)
@@ -225,19 +230,34 @@ async def _eval_work(
 
 
 async def _command_work(
-    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, measuring: MeasuringProcess | None
+    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, beside: object
 ) -> int:
     assert spec.command is not None
-    if measuring is None:
-        raise RunFailed(
-            FailureReason.RUNNER_ERROR,
-            f"the image {spec.command.image} has no runner: the orchestrator is of another version",
-        )
+    if not isinstance(beside, MeasuringProcess):
+        raise _no_runner(spec.command.image)
     if (why := become_ordinary(log)) is not None:
         reporter.log("warning", why)
     log("command.begin", image=spec.command.image, repeats=spec.command.repeats)
-    work = CommandWork(spec, spec.command, measuring.link, reporter, log)
-    return await work.run(base, client, {"uid": os.geteuid(), **measuring.facts})
+    work = CommandWork(spec, spec.command, beside.link, reporter, log)
+    return await work.run(base, client, {"uid": os.geteuid(), **beside.facts})
+
+
+async def _harness_work(
+    spec: RunSpec, base: str, client: httpx.AsyncClient, reporter: Reporter, log: Log, beside: object
+) -> int:
+    assert spec.harness is not None
+    if not isinstance(beside, HarnessProcesses):
+        raise _no_runner(spec.harness.image)
+    if (why := become_ordinary(log)) is not None:
+        reporter.log("warning", why)
+    log("harness.begin", image=spec.harness.image, results=spec.harness.results.format.value)
+    work = HarnessWork(spec, spec.harness, beside, reporter, log)
+    return await work.run(base, client, {"uid": os.geteuid(), **beside.facts})
+
+
+def _no_runner(image: str) -> RunFailed:
+    sentence = f"the image {image} has no runner: the orchestrator is of another version"
+    return RunFailed(FailureReason.RUNNER_ERROR, sentence)
 
 
 def become_ordinary(log: Log) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt, model_validator
@@ -29,6 +29,35 @@ SECRET = re.compile(r"(^|_)(api_?key|key|token|secret|passw(or)?d|credentials?)(
 
 
 Image = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
+
+
+Program = Annotated[
+    Annotated[list[Text], Field(min_length=1, max_length=1000)] | Text,
+    Field(description="A list of arguments, or a text for `/bin/sh -c`."),
+]
+Environment = dict[Text, Text]
+
+
+def check_command(command: str | list[str]) -> None:
+    size = len(command) if isinstance(command, str) else sum(map(len, command))
+    if size > 60_000:
+        raise ValueError("command: at most 60,000 characters; put what is longer into the image")
+    if not (command if isinstance(command, str) else command[0]).strip():
+        raise ValueError("command: say what to run")
+
+
+def check_env(env: Mapping[str, str]) -> None:
+    for name, value in env.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"env: {name!r} cannot be the name of a variable")
+        if SECRET.search(name):
+            raise ValueError(f"env: {name} looks like a secret; the environment is stored and shown, so none belongs here")
+        if len(value) > 10_000:
+            raise ValueError(f"env: {name} is longer than 10,000 characters")
+
+
+def argv_of(command: str | list[str]) -> list[str]:
+    return ["/bin/sh", "-c", command] if isinstance(command, str) else command
 
 
 class FigureBody(Body):
@@ -134,12 +163,9 @@ class CommandBody(Body):
     """A command of an allowed image, run repeatedly in one container."""
 
     image: Image
-    command: Annotated[
-        Annotated[list[Text], Field(min_length=1, max_length=1000)] | Text,
-        Field(description="A list of arguments, or a text for `/bin/sh -c`."),
-    ]
+    command: Program
     name: Annotated[Text, Field(max_length=100, description="Of the benchmark. Default: the program's.")] | None = None
-    env: dict[Text, Text] = Field(default_factory=dict, max_length=100, description="No secrets: it is stored and shown.")
+    env: Environment = Field(default_factory=dict, max_length=100, description="No secrets: it is stored and shown.")
     workdir: Annotated[Text, Field(max_length=500, pattern="^/", description="Default: the image's.")] | None = None
     repeats: Annotated[StrictInt, Field(ge=1, le=MAX_REPEATS)] = 5
     warmups: Annotated[StrictInt, Field(ge=0, le=MAX_REPEATS, description="Repeats that are not counted, at first.")] = 0
@@ -156,30 +182,17 @@ class CommandBody(Body):
         checked_files(self.files)
         if self.files and self.workdir is not None:
             raise ValueError("workdir: files get a working directory of their own; give either files or workdir")
-        size = len(self.command) if isinstance(self.command, str) else sum(map(len, self.command))
-        if size > 60_000:
-            raise ValueError("command: at most 60,000 characters; put what is longer into the image")
-        if not (self.command if isinstance(self.command, str) else self.command[0]).strip():
-            raise ValueError("command: say what to run")
-        for name, value in self.env.items():
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-                raise ValueError(f"env: {name!r} cannot be the name of a variable")
-            if SECRET.search(name):
-                raise ValueError(
-                    f"env: {name} looks like a secret; the environment is stored and shown, so none belongs here"
-                )
-            if len(value) > 10_000:
-                raise ValueError(f"env: {name} is longer than 10,000 characters")
+        check_command(self.command)
+        check_env(self.env)
         return self
 
     def task(self, image: str | None = None, shared: Sequence[FileBody] = ()) -> CommandTask:
         """The task for its own image or another one, with its own files and those that a batch shares."""
-        argv = ["/bin/sh", "-c", self.command] if isinstance(self.command, str) else self.command
         label = self.name or (self.command.split()[0] if isinstance(self.command, str) else self.command[0])
         return CommandTask(
             name=label.rstrip("/").rsplit("/", 1)[-1].strip()[:100] or "command",
             image=image or self.image,
-            argv=argv,
+            argv=argv_of(self.command),
             env=self.env,
             workdir=self.workdir,
             repeats=self.repeats,

@@ -46,6 +46,18 @@ def command_task(task: CommandTask) -> CommandRunTask:
     return CommandRunTask(command=task, benchmarks=[repeats])
 
 
+def check_image(image: str, provider: str | None, settings: Settings, engine_name: str) -> None:
+    """Raises `Invalid` for an image that this service would never start."""
+    runner_image = settings.runner_image
+    if image != runner_image and not is_allowed(image, settings.command_images):
+        raise Invalid(f"{refusal(image, settings.command_images)}, for example to {image!r}, and restart")
+    if image != runner_image and engine_name == "process" and provider in (None, LOCAL):
+        raise Invalid(
+            f"there is no container engine here that could start image {image!r}: install Docker, name the provider "
+            f"of an agent that has one, or use {runner_image!r}, which stands for this machine as it is"
+        )
+
+
 class CommandRuns:
     def __init__(
         self,
@@ -81,12 +93,5 @@ class CommandRuns:
         )
 
     def _checked_type(self, request: NewCommand) -> str:
-        image, runner_image = request.task.image, self._settings.runner_image
-        if image != runner_image and not is_allowed(image, self._settings.command_images):
-            raise Invalid(f"{refusal(image, self._settings.command_images)}, for example to {image!r}, and restart")
-        if image != runner_image and self._engine_name == "process" and request.provider in (None, LOCAL):
-            raise Invalid(
-                f"there is no container engine here that could start image {image!r}: install Docker, name the provider "
-                f"of an agent that has one, or use {runner_image!r}, which stands for this machine as it is"
-            )
+        check_image(request.task.image, request.provider, self._settings, self._engine_name)
         return self._runs.check_instance_type(request.instance_type, request.provider)

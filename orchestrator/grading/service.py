@@ -120,6 +120,8 @@ class GradeService:
             raise Conflict(f"run {run_id} is {old.status}; wait until it has ended")
         if old.kind == RunKind.COMMAND:
             raise Conflict(f"run {run_id} measures a command: there is no answer to judge again")
+        if old.kind == RunKind.HARNESS:
+            raise Conflict(f"run {run_id} was judged by its harness; start it again to have it judge anew")
         gathered = await self._gather(old)
         left_out = [reason for answers in gathered.values() for reason in answers.left_out]
         count = sum(answers.count for answers in gathered.values())

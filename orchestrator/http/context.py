@@ -23,6 +23,7 @@ from orchestrator.evals.service import EvalService
 from orchestrator.fleet.agents import Agents
 from orchestrator.grading.service import GradeService
 from orchestrator.grading.uploads import Uploads
+from orchestrator.harnesses.service import HarnessRuns
 from orchestrator.health.service import Readiness
 from orchestrator.http.access.identity import Authority, Caller
 from orchestrator.installation.service import Installation
@@ -54,6 +55,7 @@ class Services:
     runs: RunService
     models: ModelCatalogue
     commands: CommandRuns
+    harnesses: HarnessRuns
     schedules: ScheduleService
     webhooks: WebhookService
     grades: GradeService

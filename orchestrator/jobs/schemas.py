@@ -19,6 +19,7 @@ class JobType(StrEnum):
     EVAL_GENERATE = RunKind.EVAL_GENERATE.value
     EVAL_EXECUTE = RunKind.EVAL_EXECUTE.value
     COMMAND = RunKind.COMMAND.value
+    HARNESS = RunKind.HARNESS.value
     DATASET_BUILD = "dataset_build"  #: a dataset is downloaded and built; known until the service restarts
 
 

@@ -214,6 +214,7 @@ WORDS = {
     RunKind.EVAL_GENERATE.value: "write an eval",
     RunKind.EVAL_EXECUTE.value: "execute an eval",
     RunKind.COMMAND.value: "measure a command",
+    RunKind.HARNESS.value: "run a harness",
     JobType.DATASET_BUILD.value: "add a dataset",
 }
 STAGE_WORDS = {

@@ -17,6 +17,7 @@ from pydantic import Field, TypeAdapter
 from orchestrator.errors import Invalid
 from runner.contract.commands import CommandTask
 from runner.contract.evals import Label
+from runner.contract.harness import HarnessTask
 from runner.contract.message import Message
 from runner.contract.run_spec import BenchmarkSpec
 
@@ -66,6 +67,14 @@ class CommandRunTask(Message):
     benchmarks: list[PlannedBenchmark]
 
 
+class HarnessRunTask(Message):
+    """Have another harness ask a model. Its only benchmark has no problems: the harness decides what it asks."""
+
+    kind: Literal["harness"] = "harness"
+    harness: HarnessTask
+    benchmarks: list[PlannedBenchmark]
+
+
 class EvalGenerateTask(Message):
     """Have an eval written from labelled traces, or test code that a person wrote (`draft`) on them."""
 
@@ -103,7 +112,8 @@ class EvalExecuteTask(Message):
 
 EvalTasks = EvalGenerateTask | EvalExecuteTask
 Task = Annotated[
-    BenchmarkTask | GradeTask | CommandRunTask | EvalGenerateTask | EvalExecuteTask, Field(discriminator="kind")
+    BenchmarkTask | GradeTask | CommandRunTask | HarnessRunTask | EvalGenerateTask | EvalExecuteTask,
+    Field(discriminator="kind"),
 ]
 TASK: TypeAdapter[Task] = TypeAdapter(Task)
 
@@ -116,10 +126,12 @@ def item_count(benchmarks: Iterable[BenchmarkSpec], samples_per_problem: int) ->
 
 def plan_rows(task: Task) -> list[dict[str, Any]]:
     """The benchmarks of a task in the form that archives use: one flat object each."""
-    command = {"command": task.command.model_dump(mode="json")} if isinstance(task, CommandRunTask) else {}
+    program = {"command": task.command.model_dump(mode="json")} if isinstance(task, CommandRunTask) else {}
+    if isinstance(task, HarnessRunTask):
+        program = {"harness": task.harness.model_dump(mode="json")}
     return [
         {
-            **command,
+            **program,
             **(part.choice.model_dump() if part.choice else {}),
             **part.model_dump(exclude={"choice"}, exclude_unset=True),
         }
@@ -158,7 +170,7 @@ class _Draft:
 class _Items(_Draft):
     """A run that works through the items of benchmarks."""
 
-    task: BenchmarkTask | GradeTask | CommandRunTask
+    task: BenchmarkTask | GradeTask | CommandRunTask | HarnessRunTask
 
     @property
     def items(self) -> int:
@@ -192,6 +204,13 @@ class Command(_Items):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Harness(_Items):
+    """Have another harness ask a model. How many items there will be is not known."""
+
+    task: HarnessRunTask
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvalJob(_Draft):
     """Write or execute an eval."""
 
@@ -203,7 +222,7 @@ class EvalJob(_Draft):
         return 1 if isinstance(self.task, EvalGenerateTask) else len(self.task.traces)
 
 
-Draft = Benchmark | Grade | Command | EvalJob
+Draft = Benchmark | Grade | Command | Harness | EvalJob
 
 _SAME = (
     "model_id",
@@ -232,6 +251,8 @@ def draft_again(run: ContainerRun) -> Draft:
             return Grade(task=task, **same)
         case CommandRunTask() as task:
             return Command(task=task, **same)
+        case HarnessRunTask() as task:
+            return Harness(task=task, **same)
         case EvalGenerateTask() | EvalExecuteTask() as task:
             return EvalJob(task=task, sample_size=run.sample_size, **same)
 

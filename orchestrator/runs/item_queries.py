@@ -84,6 +84,12 @@ def each_whole(session: Session, run_id: str, *, after: int, take: Callable[[Ite
     rows.close()
 
 
+def last_position(session: Session, run_id: str) -> int:
+    """The highest position of a run's results; -1 if there is none."""
+    position = session.exec(select(func.max(ItemRow.position)).where(ItemRow.run_id == run_id)).first()
+    return -1 if position is None else int(position)
+
+
 def at(session: Session, run_id: str, position: int) -> ItemRow | None:
     """The result at a position of the plan, with all columns."""
     return session.exec(select(ItemRow).where(ItemRow.run_id == run_id, ItemRow.position == position)).first()

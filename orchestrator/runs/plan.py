@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -17,11 +18,12 @@ from orchestrator.datasets.packs.selection import Selection
 from orchestrator.engines.engine import InstanceType
 from orchestrator.models.tables import LlmModel
 from orchestrator.runs import queries as run_queries
-from orchestrator.runs.drafts import Choice, CommandRunTask
+from orchestrator.runs.drafts import Choice, CommandRunTask, HarnessRunTask
 from orchestrator.runs.reports.model_names import STORED_ANSWERS
 from orchestrator.runs.tables import Attempt, ContainerRun
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalLimits, EvalTask, generation_key
+from runner.contract.harness import HarnessTask
 from runner.contract.run_spec import ExecutionLimits, ItemKey, ModelSpec, Protocol, RunKind, RunSpec, call_key
 
 MIB = 1 << 20
@@ -71,9 +73,17 @@ def command_of(run: ContainerRun) -> CommandTask | None:
     return run.task.command
 
 
+def harness_of(run: ContainerRun) -> HarnessTask | None:
+    """The harness of a run of kind `harness`, else None. Tasks of other kinds are not loaded."""
+    if run.kind != RunKind.HARNESS:
+        return None
+    assert isinstance(run.task, HarnessRunTask)
+    return run.task.harness
+
+
 def guest_image(run: ContainerRun) -> str | None:
     """The user's image, if the run's container does not use the runner image."""
-    task = command_of(run)
+    task = command_of(run) or harness_of(run)
     return None if task is None else task.image
 
 
@@ -158,6 +168,7 @@ def run_spec(
         limits=limits,
         eval=task,
         command=command_of(run),
+        harness=harness_of(run),
         finished=[ItemKey(benchmark=b, problem_id=p, sample_index=i) for b, p, i in finished],
         gateway_url=gateway_url,
         heartbeat_s=heartbeat_s,
@@ -167,6 +178,8 @@ def run_spec(
 
 Positions = dict[tuple[str, str, int], int]
 
+_HARNESS_KEY = re.compile(r"harness/[0-9a-f]{64}/(0|[1-9][0-9]{0,6})/0")
+"""The digest of a question, and how often it was asked before."""
 GENERATION_KEYS = frozenset(generation_key(turn) for turn in range(EvalTask().repairs + 1))
 
 
@@ -197,6 +210,8 @@ def planned_calls(positions: PositionCache, session: Session, run_id: str, kind:
     """Returns a check whether a call key belongs to the run. Grading, commands and eval execution call no model."""
     if kind == RunKind.EVAL_GENERATE:
         return GENERATION_KEYS.__contains__
+    if kind == RunKind.HARNESS:
+        return lambda key: _HARNESS_KEY.fullmatch(key) is not None
     if kind != RunKind.BENCHMARK:
         return lambda key: False
     planned = positions.by_id(run_id, lambda: run_queries.get(session, run_id))

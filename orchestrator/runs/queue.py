@@ -21,7 +21,7 @@ from orchestrator.models.tables import LlmModel
 from orchestrator.provider_keys import queries as key_queries
 from orchestrator.provider_keys.queries import EVERYONE, WORKSPACE
 from orchestrator.runs import item_queries
-from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob
+from orchestrator.runs.drafts import RETRY, Benchmark, Draft, EvalJob, Harness
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.reports.model_names import model_name
@@ -86,7 +86,8 @@ def enqueue_again(
     if old.kind == RunKind.COMMAND and old.status == Status.FAILED:  # a failed repeat measured nothing
         redone = [outcome.value for outcome in Outcome if outcome is not Outcome.PASSED]
     counts = item_queries.outcome_counts(session, old.id)
-    if old.items_total == old.items_done and not any(counts.get(outcome) for outcome in redone):
+    unknown = old.kind == RunKind.HARNESS and old.status != Status.COMPLETED  # how many items it would have had
+    if not unknown and old.items_total == old.items_done and not any(counts.get(outcome) for outcome in redone):
         return None
     new = _store(session, draft, uuid7(now), now, daily_budget_usd)
     item_queries.copy(session, old.id, new.id, without=redone)
@@ -111,7 +112,7 @@ def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_bud
     )
     model = None
     if draft.model_id is not None:
-        is_new = isinstance(draft, Benchmark) and draft.retry_of is None  # a retry may use an archived model
+        is_new = isinstance(draft, Benchmark | Harness) and draft.retry_of is None  # a retry may use an archived model
         model = (model_queries.lock if is_new else model_queries.get)(session, draft.model_id)
         if model is None:
             raise NotFound(f"there is no model {draft.model_id!r}; GET /api/models lists the existing ones")
@@ -125,7 +126,7 @@ def _store(session: Session, draft: Draft, run_id: str, now: datetime, daily_bud
     return run
 
 
-ASKING_KINDS = frozenset({RunKind.BENCHMARK, RunKind.EVAL_GENERATE})
+ASKING_KINDS = frozenset({RunKind.BENCHMARK, RunKind.HARNESS, RunKind.EVAL_GENERATE})
 
 
 class PriceUnknown(Invalid):

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     EVAL_REFUSED = "eval_refused"
     EVAL_FAILING = "eval_failing"
     COMMAND_FAILED = "command_failed"
+    HARNESS_FAILED = "harness_failed"
     CANCELLED_BY_USER = "cancelled_by_user"
 
 
@@ -56,6 +57,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.EVAL_REFUSED: "The eval that the model wrote is not fit to be used; the message says why.",
     Reason.EVAL_FAILING: "The eval gives no verdict on too many traces; what it said before that is kept.",
     Reason.COMMAND_FAILED: "Every repeat of the command failed, so nothing was measured; its output says why.",
+    Reason.HARNESS_FAILED: "The harness crashed or left no results that can be read; its last lines say why.",
     Reason.CANCELLED_BY_USER: "The run was cancelled by a user.",
 }
 

@@ -17,6 +17,7 @@ from orchestrator.datasets.errors import UnknownBenchmark
 from orchestrator.datasets.packs.pack import Entry
 from orchestrator.db.idempotency import Idempotency, keyed
 from orchestrator.errors import Invalid, NotFound
+from orchestrator.harnesses.schemas import HarnessRunCreate
 from orchestrator.http.context import Context
 from orchestrator.http.policy import READ, RUN, Policy, Router
 from orchestrator.http.problems import TAG
@@ -64,11 +65,13 @@ TRIGGER_NAMES = {"scheduled": "schedule"}
 
 def kind_of(body: Any) -> str:
     kind = body.get("kind", "benchmark") if isinstance(body, dict) else getattr(body, "kind", "benchmark")
-    return f"{TAG}command" if kind == "command" else f"{TAG}benchmark"
+    return f"{TAG}{kind}" if kind in ("command", "harness") else f"{TAG}benchmark"
 
 
 RunBody = Annotated[
-    Annotated[RunCreate, Tag(f"{TAG}benchmark")] | Annotated[CommandRunCreate, Tag(f"{TAG}command")],
+    Annotated[RunCreate, Tag(f"{TAG}benchmark")]
+    | Annotated[CommandRunCreate, Tag(f"{TAG}command")]
+    | Annotated[HarnessRunCreate, Tag(f"{TAG}harness")],
     Discriminator(kind_of),
 ]
 
@@ -87,9 +90,11 @@ async def create_run(
     return RunCreated(run_id=run_id)
 
 
-async def _queued(body: RunCreate | CommandRunCreate, context: Context, key: Idempotency | None) -> str:
+async def _queued(body: RunCreate | CommandRunCreate | HarnessRunCreate, context: Context, key: Idempotency | None) -> str:
     if isinstance(body, CommandRunCreate):
         return await context.commands.create(body.request(), key)
+    if isinstance(body, HarnessRunCreate):
+        return await context.harnesses.create(body.request(context.settings.reuse_answers), key)
     return await context.runs.create(body.request(context.settings.reuse_answers), key)
 
 

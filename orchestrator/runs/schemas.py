@@ -84,7 +84,7 @@ class RunShape(Body):
 class RunCreate(RunShape):
     """A run: one model, a sample of one or more benchmarks, one container."""
 
-    kind: Annotated[Literal["benchmark"], Field(description="`command` has a body of its own.")] = "benchmark"
+    kind: Annotated[Literal["benchmark"], Field(description="`command` and `harness` have own bodies.")] = "benchmark"
     model_id: Annotated[StrictInt | Text, Field(description="Id or slug of a model.")]
     instance_type: Annotated[Text, Field(max_length=100)] | None = None
 
@@ -223,7 +223,7 @@ class RunOut(Answer):
     kind: str
     model_id: int | None = Field(description="Null for a run that asks no model.")
     model: str | None
-    image: str | None = Field(default=None, description="Of a command.")
+    image: str | None = Field(default=None, description="Of a command or harness.")
     benchmarks: list[str]
     sample_size: int
     subset_pct: float | None
@@ -268,7 +268,7 @@ class RunOut(Answer):
         built |= {"reason_sentence", "waiting_for", "cost_usd", "known_cost_usd"}
         cost = ModelCost(row.cost_usd, row.unpriced_calls)
         parts = scores_by_benchmark(row.score, row.benchmarks)
-        completed = row.status == Status.COMPLETED and row.kind in (RunKind.BENCHMARK, RunKind.GRADE)
+        completed = row.status == Status.COMPLETED and row.kind in (RunKind.BENCHMARK, RunKind.GRADE, RunKind.HARNESS)
         return cls(
             **{name: getattr(row, name) for name in cls.model_fields if name not in built},
             model=model,

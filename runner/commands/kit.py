@@ -1,7 +1,7 @@
 """`python kit.py FOLDER`, run when the image is built: copies an interpreter and the runner's libraries into one folder.
 
 Mounted into a container of any other image, next to the runner and started through its own loader, it needs nothing from
-that image: no Python, no libc. It contains only what a command benchmark uses.
+that image: no Python, no libc. It contains only what command benchmarks and harness runs use.
 """
 
 import compileall
@@ -15,7 +15,7 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
-NEEDED = ("httpx", "pydantic")
+NEEDED = ("backports.zstd", "h11", "httpx", "pydantic")
 LEFT_OUT = shutil.ignore_patterns(
     "__pycache__", "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data",
     "config-*", "site-packages", "dist-packages", "venv", "sqlite3", "_sqlite3*", "_tkinter*", "_test*", "*.a", "*.exe",

@@ -47,6 +47,7 @@ class FailureReason(StrEnum):
     PROVIDER_ERROR = "provider_error"  #: the provider refuses every call, for example because of a wrong key
     BUDGET_EXHAUSTED = "budget_exhausted"  #: the run's budget or a daily limit does not allow another call
     PRICE_UNKNOWN = "price_unknown"  #: a budget or limit applies, and the model has no price
+    HARNESS_FAILED = "harness_failed"  #: a harness crashed, or left no results that can be read
     EVAL_REFUSED = "eval_refused"  #: the eval that the model wrote is unusable
     EVAL_FAILING = "eval_failing"  #: an eval gives no verdict on too many traces
     RUNNER_ERROR = "runner_error"  #: an error in the runner itself
@@ -140,6 +141,14 @@ class ProgressEvent(Message):
     item: ItemResult
 
 
+class ExpectedEvent(Message):
+    """How many items a harness will report in all, as soon as it says so."""
+
+    type: Literal["expected"] = "expected"
+    seq: int = Field(ge=1)
+    total: Count
+
+
 class LogEvent(Message):
     type: Literal["log"] = "log"
     seq: int = Field(ge=1)
@@ -167,6 +176,7 @@ RunnerEvent = Annotated[
     StageEvent
     | HeartbeatEvent
     | ProgressEvent
+    | ExpectedEvent
     | LogEvent
     | JobProgressEvent
     | EvalWrittenEvent

@@ -10,6 +10,7 @@ from pydantic import Field
 from runner.contract.commands import CommandTask
 from runner.contract.evals import EvalTask
 from runner.contract.grading_rules import GradingRules
+from runner.contract.harness import HarnessTask
 from runner.contract.message import Message
 
 CONTRACT_VERSION = 1
@@ -145,8 +146,11 @@ class RunKind(StrEnum):
     EVAL_GENERATE = "eval_generate"  #: a model writes an eval from labelled traces
     EVAL_EXECUTE = "eval_execute"  #: an eval judges traces; no model is asked
     COMMAND = "command"  #: a command in the user's image is run and measured; no model is asked
+    HARNESS = "harness"  #: another harness in the user's image asks a model and judges its answers
 
 
+GUEST_KINDS = frozenset({RunKind.COMMAND, RunKind.HARNESS})
+"""Runs in containers of a user's image."""
 EVAL_KINDS = frozenset({RunKind.EVAL_GENERATE, RunKind.EVAL_EXECUTE})
 
 
@@ -168,6 +172,7 @@ class RunSpec(Message):
     finished: list[ItemKey] = []
     eval: EvalTask | None = None
     command: CommandTask | None = None
+    harness: HarnessTask | None = None
     gateway_url: str
     heartbeat_s: float = 10.0
     batch_s: float = 0.25

@@ -24,6 +24,7 @@ from runner.contract.events import (
     CompleteEvent,
     Desired,
     EventAck,
+    ExpectedEvent,
     FailedEvent,
     FailureReason,
     HeartbeatEvent,
@@ -125,6 +126,10 @@ class Reporter:
         """Reports an item; waits while the backlog is full, so that an outage pauses the work."""
         await self._room()
         self._add(ProgressEvent(seq=self._next(), item=item))
+
+    def expected(self, total: int) -> None:
+        """Reports how many items there will be in all."""
+        self._add(ExpectedEvent(seq=self._next(), total=total))
 
     def job(self, stage: JobStage, percent: int, **facts: Any) -> None:
         self._add(JobProgressEvent(seq=self._next(), stage=stage, percent=percent, **facts))

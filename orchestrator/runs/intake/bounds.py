@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from orchestrator.runs import item_queries
 from orchestrator.runs.tables import ItemRow
 from runner.contract.commands import RepeatFacts
 from runner.contract.events import ItemResult, Outcome, TestResult
+from runner.contract.harness import MAX_ID_CHARS, MAX_TEXT_CHARS
 
 TEXT_CHARS = 1_100_000
 """For prompt, answer and code; the runner itself cuts an answer at a million."""
@@ -76,6 +77,19 @@ def bounded_item(item: ItemResult) -> ItemResult:
         figures = [figure for figure in item.repeat.figures if len(figure.name) <= NAME_CHARS][:MAX_FACTS]
         changes["repeat"] = item.repeat.model_copy(update={"output": output, "figures": figures})
     return item.model_copy(update=changes)
+
+
+def unplanned_item_problem(item: ItemResult, benchmarks: Sequence[str]) -> str | None:
+    """Why an item that no plan lists cannot be stored; None if it can."""
+    if item.benchmark not in benchmarks:
+        return f"names {item.benchmark[:100]!r}, which is not its benchmark"
+    if not item.problem_id or len(item.problem_id) > MAX_ID_CHARS or not 0 <= item.sample_index < 1 << 31:
+        return f"has no usable id: it must have 1 to {MAX_ID_CHARS} characters"
+    if "\x00" in item.problem_id:
+        return "has an id with a NUL character"
+    if max(len(item.prompt), len(item.answer)) > MAX_TEXT_CHARS or item.code or item.tests or item.calls:
+        return f"is larger than a harness's item may be ({MAX_TEXT_CHARS} characters for input and output each)"
+    return None
 
 
 def bounded_facts(earlier: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:

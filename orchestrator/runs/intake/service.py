@@ -28,6 +28,7 @@ from orchestrator.runs.intake.bounds import (
     cut,
     how_it_failed,
     storable,
+    unplanned_item_problem,
 )
 from orchestrator.runs.intake.eval_sink import EvalEvent, EvalEventSink
 from orchestrator.runs.lifecycle import TERMINAL, Claimed, Completed, GaveUp, NothingMeasured, Status
@@ -35,7 +36,7 @@ from orchestrator.runs.live import queries as event_queries
 from orchestrator.runs.plan import PositionCache
 from orchestrator.runs.reasons import FINAL, SENTENCES, Reason
 from orchestrator.runs.reports.machine_cost import MachineUsage, merged, used_after
-from orchestrator.runs.reports.scores import counts, nothing_measured, run_score, samples_of
+from orchestrator.runs.reports.scores import asked_problems, counts, nothing_measured, run_score, samples_of
 from orchestrator.runs.tables import Attempt, ContainerRun, ItemRow
 from orchestrator.runs.transitions import advance
 from orchestrator.system.clock import Clock
@@ -45,6 +46,7 @@ from runner.contract.events import (
     Desired,
     EventAck,
     EventBatch,
+    ExpectedEvent,
     FailedEvent,
     HeartbeatEvent,
     ItemResult,
@@ -54,6 +56,7 @@ from runner.contract.events import (
     RunnerEvent,
     StageEvent,
 )
+from runner.contract.harness import MAX_HARNESS_ITEMS
 from runner.contract.run_spec import EVAL_KINDS, RunKind, call_key
 
 MAX_LOG_CHARS = 4000
@@ -203,6 +206,7 @@ class _Context:
             StageEvent: self._stage,
             HeartbeatEvent: self._heartbeat,
             ProgressEvent: self._progress,
+            ExpectedEvent: self._expected,
             LogEvent: self._log,
             JobProgressEvent: self._eval,
             EvalWrittenEvent: self._eval,
@@ -242,16 +246,15 @@ class _Context:
 
     def _progress(self, event: ProgressEvent) -> None:
         item = bounded_item(event.item)
-        positions = self._positions.of(self._run)
         key = (item.benchmark, item.problem_id, item.sample_index)
-        if key not in positions:
-            raise Invalid(f"item {item.benchmark}/{item.problem_id}/{item.sample_index} is not part of run {self._run.id}")
+        position = self._next_position(item) if self._run.kind == RunKind.HARNESS else self._planned_position(key)
         if (item.outcome is Outcome.PASSED or item.score) and not self._was_asked(call_key(*key)):
             raise Invalid(f"item {call_key(*key)} cannot have passed: the model was not asked about it through the gateway")
-        row = _item_row(self._run.id, self._attempt.number, positions[key], item, self._now)
+        row = _item_row(self._run.id, self._attempt.number, position, item, self._now)
         if not item_queries.insert_new(self._session, row):
             return
         self._run.items_done += 1
+        self._run.items_total = max(self._run.items_total, self._run.items_done)
         self._run.items_passed += item.outcome is Outcome.PASSED
         self._run.input_tokens += row.input_tokens
         self._run.output_tokens += row.output_tokens
@@ -267,6 +270,26 @@ class _Context:
         }
         self._append(event, data)
 
+    def _planned_position(self, key: tuple[str, str, int]) -> int:
+        positions = self._positions.of(self._run)
+        if key not in positions:
+            raise Invalid(f"item {'/'.join(map(str, key))} is not part of run {self._run.id}")
+        return positions[key]
+
+    def _next_position(self, item: ItemResult) -> int:
+        """The place of a harness's item: after all others, since nothing was planned."""
+        if (problem := unplanned_item_problem(item, self._run.benchmarks)) is not None:
+            raise Invalid(f"an item of run {self._run.id} {problem}")
+        if self._run.items_done >= MAX_HARNESS_ITEMS:
+            raise Invalid(f"run {self._run.id} has {MAX_HARNESS_ITEMS} items, and no harness may have more")
+        return item_queries.last_position(self._session, self._run.id) + 1
+
+    def _expected(self, event: ExpectedEvent) -> None:
+        if self._run.kind != RunKind.HARNESS:
+            raise Invalid(f"run {self._run.id} of kind {self._run.kind} has a plan: its number of items is known")
+        self._run.items_total = max(self._run.items_done, min(event.total, MAX_HARNESS_ITEMS))
+        self._append(event, {"total": self._run.items_total})
+
     def _was_asked(self, key: str) -> bool:
         return self._has_call is None or self._has_call(self._session, self._run.id, key)
 
@@ -276,6 +299,8 @@ class _Context:
         self._append(event, self._evals.take(self._session, self._run, event, self._now))
 
     def _complete(self, event: CompleteEvent) -> None:
+        if self._run.kind == RunKind.HARNESS:  # it is over when it says so, whatever it announced
+            self._run.items_total = self._run.items_done
         if self._run.items_done != self._run.items_total:
             raise Conflict(
                 f"the runner reports completion, but {self._run.items_done} of {self._run.items_total} items are stored"
@@ -300,8 +325,10 @@ class _Context:
     def _score(self, *, cut_short: bool = False) -> dict[str, Any] | None:
         verdicts = item_queries.both_verdicts(self._session, self._run.id)
         score = run_score(self._run.kind, verdicts, cut_short=cut_short)
-        if score is None or self._run.kind != RunKind.BENCHMARK:
+        if score is None or self._run.kind not in (RunKind.BENCHMARK, RunKind.HARNESS):
             return score
+        if self._run.kind == RunKind.HARNESS:
+            return {**score, "samples": samples_of(asked_problems(self._run.task.benchmarks, verdicts), {})}
         versions = item_queries.prompt_versions(self._session, self._run.id, self._run.benchmarks)
         return {**score, "samples": samples_of(self._run.task.benchmarks, versions)}
 

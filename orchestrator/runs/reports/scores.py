@@ -209,6 +209,14 @@ def samples_of(benchmarks: Sequence[BenchmarkSpec], prompt_versions: Mapping[str
     return samples
 
 
+def asked_problems(benchmarks: Sequence[BenchmarkSpec], verdicts: Iterable[Verdict]) -> list[BenchmarkSpec]:
+    """The benchmarks of a run without a plan, with the problems that it turned out to have."""
+    problems: dict[str, dict[str, None]] = {}
+    for verdict in verdicts:
+        problems.setdefault(verdict[0], {})[verdict[1]] = None
+    return [part.model_copy(update={"problem_ids": list(problems.get(part.name, ()))}) for part in benchmarks]
+
+
 def stored_sample(score: Mapping[str, Any] | None, benchmark: str) -> Sample | None:
     """The sample that is stored with a score; None if an older version stored none."""
     sample: Sample | None = ((score or {}).get("samples") or {}).get(benchmark)

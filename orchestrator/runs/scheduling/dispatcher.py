@@ -47,7 +47,7 @@ from orchestrator.runs.warm_pool.pool import Pool
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash
-from runner.contract.run_spec import BootConfig, RunKind
+from runner.contract.run_spec import GUEST_KINDS, BootConfig, RunKind
 
 log = structlog.get_logger()
 
@@ -157,7 +157,7 @@ class Dispatcher:
             for candidate in due:
                 wanted = self._type(candidate.instance_type)
                 here = candidate.provider in (None, LOCAL)
-                ready_fits = here and candidate.kind != RunKind.COMMAND  # a command needs another image
+                ready_fits = here and candidate.kind not in GUEST_KINDS  # those need another image
                 if ready_fits and (ready := self._pool.pick(session, candidate)) is not None:
                     return self._dispatch(session, candidate.id, token, ready=ready, more=len(due) > 1)
                 if not places:

@@ -9,7 +9,7 @@ from orchestrator.engines.engine import ContainerFacts, ContainerState
 from orchestrator.runs.lifecycle import Status
 from orchestrator.runs.reasons import Reason
 from orchestrator.runs.tables import Attempt, ContainerRun
-from runner.contract.run_spec import RunKind
+from runner.contract.run_spec import GUEST_KINDS
 
 LAST_WORDS = "last_words"
 EVICTED = "evicted"
@@ -68,7 +68,7 @@ def _late_start(
             return None
         words = f"The cluster found no machine for the container within {policy.max_wait_s:g} s."
         return Ending(Reason.UNSCHEDULABLE, _and(words, fact.detail))
-    allowed_s = policy.start_timeout_s + (policy.pull_s if run.kind == RunKind.COMMAND else 0)
+    allowed_s = policy.start_timeout_s + (policy.pull_s if run.kind in GUEST_KINDS else 0)
     deadline = run.start_deadline
     if deadline is not None and fact.placed_at is not None:
         deadline = max(deadline, fact.placed_at + timedelta(seconds=allowed_s))

@@ -20,7 +20,7 @@ from orchestrator.runs.tables import Attempt, ContainerRun
 from orchestrator.runs.views.runs import RunLine, ScoreView, run_line, stage_title
 from orchestrator.stats.summary import ItemScore, Metric, Summary, summarise
 from runner.contract.events import NOT_THE_MODELS_FAULT, Outcome, Stage
-from runner.contract.run_spec import EVAL_KINDS, RunKind
+from runner.contract.run_spec import EVAL_KINDS, GUEST_KINDS, RunKind
 
 Entries = Mapping[tuple[str, str], Entry]
 """Dataset index entries by (benchmark, problem)."""
@@ -108,6 +108,8 @@ def run_page(
     unfinished = run.items_total - len(items) + sum(item.outcome in NOT_THE_MODELS_FAULT for item in items)
     if run.kind == RunKind.COMMAND and run.status == "failed":
         unfinished = run.items_total - run.items_passed
+    if run.kind == RunKind.HARNESS and run.status != "completed":
+        unfinished += 1  # how many items are missing is not known
     done_eval = run.kind in EVAL_KINDS and run.status == "completed"  # its results are not items
     begun, ended = run.started_at, run.completed_at or now
     return RunPage(
@@ -123,7 +125,7 @@ def run_page(
         retries_possible=run.status in TERMINAL and unfinished > 0 and not done_eval,
         fragile=sum(item.fragile for item in items),
         flipped=[item for item in items if _flips(item)],
-        regrade_possible=run.status in TERMINAL and bool(items) and run.kind != RunKind.COMMAND,
+        regrade_possible=run.status in TERMINAL and bool(items) and run.kind not in GUEST_KINDS,
     )
 
 

@@ -27,6 +27,7 @@ STAGE_TITLES = {
 }
 PROVISION_TITLES = {
     RunKind.COMMAND.value: "Preparing command",
+    RunKind.HARNESS.value: "Preparing harness",
     RunKind.EVAL_GENERATE.value: "Loading traces",
     RunKind.EVAL_EXECUTE.value: "Loading traces",
 }
@@ -162,7 +163,7 @@ def title_of(run: ContainerRun, model: str | None) -> str:
     """The title of a run: its image or model, or what it does in the case of an eval job."""
     title = EVAL_TITLES.get(run.kind)
     if title is None:
-        return guest_image(run) or model or ""
+        return (model if run.kind == RunKind.HARNESS else guest_image(run) or model) or ""
     return title if model is None else f"{title} by {model}"
 
 

@@ -38,7 +38,7 @@ from orchestrator.runs.warm_pool.policy import DEMAND_S, PoolLimits, PoolSize, t
 from orchestrator.runs.warm_pool.tables import WarmRunner
 from orchestrator.system.clock import Clock
 from orchestrator.system.identifiers import new_token, token_hash, uuid7
-from runner.contract.run_spec import BootConfig, RunKind, StandReady
+from runner.contract.run_spec import GUEST_KINDS, BootConfig, StandReady
 
 log = structlog.get_logger()
 
@@ -149,7 +149,7 @@ class Pool:
             load = Load.of(held + self.held(session))
             used = {row.sandbox_uid_base for row in rows} | run_queries.used_uid_bases(session)
             lately = now - timedelta(seconds=DEMAND_S)
-            started = pool_queries.started_since(session, lately, without=RunKind.COMMAND)  # no warm runner can serve those
+            started = pool_queries.started_since(session, lately, without=GUEST_KINDS)  # no warm runner can serve those
             made = []
             for name in types:
                 there = sum(row.instance_type == name for row in rows)

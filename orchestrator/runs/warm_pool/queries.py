@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from sqlalchemy import func, update
@@ -52,9 +52,9 @@ def idle_since(session: Session, day: str) -> Sequence[IdleUsage]:
     return session.exec(query.order_by(col(IdleUsage.day).desc(), col(IdleUsage.instance_type))).all()
 
 
-def started_since(session: Session, moment: datetime, *, without: str) -> dict[str, int]:
-    """Number of attempts by instance type that began since then on our own engine, excluding runs of one kind."""
+def started_since(session: Session, moment: datetime, *, without: Collection[str]) -> dict[str, int]:
+    """Number of attempts by instance type that began since then on our own engine, excluding runs of some kinds."""
     query = select(Attempt.instance_type, func.count()).join(ContainerRun, col(ContainerRun.id) == col(Attempt.run_id))
     query = query.where(Attempt.dispatched_at >= moment, col(Attempt.agent_id).is_(None))
-    query = query.where(ContainerRun.kind != without)
+    query = query.where(col(ContainerRun.kind).not_in(without))
     return {name: int(count) for name, count in session.exec(query.group_by(Attempt.instance_type)).all()}
