@@ -16,6 +16,7 @@ from orchestrator.datasets.fetching.sources import hub_endpoint
 from orchestrator.datasets.jobs import DatasetJobs, Job
 from orchestrator.datasets.schemas import DatasetCreate
 from orchestrator.errors import Conflict
+from orchestrator.outbound.addresses import AddressRule
 from orchestrator.settings import Settings
 
 
@@ -47,7 +48,9 @@ async def remove_dataset(name: str, catalogue: Catalogue) -> None:
 
 
 def open_benchmark_files(settings: Settings, catalogue: Catalogue) -> BenchmarkFiles:
-    judge = _allowed(settings.dataset_allow).judge
+    def judge(host: str) -> AddressRule:
+        return _allowed(settings.dataset_allow).judge(host)
+
     return BenchmarkFiles(catalogue, settings.room, HubRecords(settings.data.absolute(), settings.room, judge))
 
 
